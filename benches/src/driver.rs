@@ -73,7 +73,7 @@ impl BenchDriver {
 
     /// Creates a payment link for all further charges and returns its code.
     pub fn use_link(&mut self) -> String {
-        let link = self.ask(
+        let link = self.send(
             "POST",
             "/v1/payment-links",
             r#"{"title":"Tea","pricing_type":"fixed","amount":"49.90","currency":"EUR"}"#,
@@ -130,14 +130,14 @@ impl BenchDriver {
     /// Makes all due deliveries: each is written, signed and accepted. Returns the number of bytes.
     pub fn deliver(&mut self) -> usize {
         let mut bytes = 0;
-        while let Some((account, mode, post)) = self.api.poll_delivery(self.now) {
-            let signature = post.secret.sign(self.now.unix_secs(), &post.body);
-            bytes += post.body.len() + signature.len();
+        while let Some((account, mode, attempt)) = self.api.poll_delivery(self.now) {
+            let signature = attempt.secret.sign(self.now.unix_secs(), &attempt.body);
+            bytes += attempt.body.len() + signature.len();
             self.delivered += 1;
             self.api.service.on_attempt_result(
                 self.now,
                 (account, mode),
-                post.delivery,
+                attempt.delivery,
                 AttemptResult::Answered(200),
             );
         }
@@ -161,10 +161,10 @@ impl BenchDriver {
 
     /// Sends a `GET` request that must succeed.
     pub fn get(&mut self, path: &str) -> Response {
-        self.ask("GET", path, "")
+        self.send("GET", path, "")
     }
 
-    fn ask(&mut self, method: &str, path: &str, body: &str) -> Response {
+    fn send(&mut self, method: &str, path: &str, body: &str) -> Response {
         let request = crate::request(method, path, &self.authorization, body);
         let response = self.api.respond(self.now, &request);
         assert!(response.status < 300, "{path}: {}", String::from_utf8_lossy(&response.body));
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_life_has_three_events_and_as_many_deliveries() {
+    fn a_charge_has_three_events_and_as_many_deliveries() {
         for asset in [Asset::Sol, Asset::Btc] {
             let mut driver = BenchDriver::new(asset, 1);
             driver.complete_charge();

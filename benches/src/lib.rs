@@ -29,7 +29,7 @@ impl World {
     /// Sends a request and returns the response, whatever its status.
     // Not inlined, so that profilers find the function by name.
     #[inline(never)]
-    pub fn ask(&mut self, method: &str, path: &str, body: &str) -> Response {
+    pub fn send(&mut self, method: &str, path: &str, body: &str) -> Response {
         let request = request(method, path, &self.authorization, body);
         let now = self.sandbox.now();
         self.sandbox.respond(now, &request)
@@ -41,7 +41,7 @@ impl World {
     ///
     /// Panics if the status is not 2xx.
     pub fn granted(&mut self, method: &str, path: &str, body: &str) -> Value {
-        let response = self.ask(method, path, body);
+        let response = self.send(method, path, body);
         let text = String::from_utf8_lossy(&response.body);
         assert!(response.status < 300, "{method} {path}: {} {text}", response.status);
         serde_json::from_slice(&response.body).expect("answers are JSON")

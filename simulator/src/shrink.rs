@@ -389,27 +389,27 @@ fn can_expect_refusal(step: &Step) -> bool {
 /// Sets the expected refusal of a step. Returns `false` if the step cannot expect one.
 fn expect_refusal(step: &mut Step, status: u16) -> bool {
     let refused = match step {
-        Step::Wallet(it) => &mut it.refused,
-        Step::Resend(it) => &mut it.0.refused,
-        Step::Endpoint(it) => &mut it.0.refused,
-        Step::Accept(it) => &mut it.0.refused,
-        Step::Open(it) => &mut it.refused,
-        Step::Link(it) => &mut it.0.refused,
-        Step::Invoice(it) => &mut it.refused,
-        Step::Send(it) => &mut it.0.refused,
-        Step::Choose(it) => &mut it.refused,
-        Step::Cancel(it) => &mut it.0.refused,
-        Step::Refund(it) => &mut it.refused,
-        Step::Void(it) => &mut it.0.refused,
-        Step::Pay(it) => &mut it.0.refused,
-        Step::Reorg(it) => &mut it.refused,
-        Step::DoubleSpend(it) => &mut it.0.refused,
-        Step::Replace(it) => &mut it.refused,
-        Step::Drop(it) => &mut it.0.refused,
-        Step::Rebroadcast(it) => &mut it.0.refused,
-        Step::Congest(it) => &mut it.refused,
-        Step::Request(it) => {
-            it.expect.status = Some(At { value: status, span: Default::default() });
+        Step::Wallet(step) => &mut step.refused,
+        Step::Resend(step) => &mut step.0.refused,
+        Step::Endpoint(step) => &mut step.0.refused,
+        Step::Accept(step) => &mut step.0.refused,
+        Step::Open(step) => &mut step.refused,
+        Step::Link(step) => &mut step.0.refused,
+        Step::Invoice(step) => &mut step.refused,
+        Step::Send(step) => &mut step.0.refused,
+        Step::Choose(step) => &mut step.refused,
+        Step::Cancel(step) => &mut step.0.refused,
+        Step::Refund(step) => &mut step.refused,
+        Step::Void(step) => &mut step.0.refused,
+        Step::Pay(step) => &mut step.0.refused,
+        Step::Reorg(step) => &mut step.refused,
+        Step::DoubleSpend(step) => &mut step.0.refused,
+        Step::Replace(step) => &mut step.refused,
+        Step::Drop(step) => &mut step.0.refused,
+        Step::Rebroadcast(step) => &mut step.0.refused,
+        Step::Congest(step) => &mut step.refused,
+        Step::Request(step) => {
+            step.expect.status = Some(At { value: status, span: Default::default() });
             return true;
         }
         _ => return false,

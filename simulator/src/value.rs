@@ -460,7 +460,7 @@ impl ScalarWord for DeliveryStatus {
     }
 }
 
-/// A suggestion, if one of the names is near enough to have been meant.
+/// Returns a suggestion if one of the names is similar.
 pub(crate) fn did_you_mean<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let length = word.chars().count();
     let far = (length / 3).max(1) + 1;

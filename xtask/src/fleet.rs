@@ -131,7 +131,8 @@ fn sweep(program: &Path, home: &Path, options: &[&str]) -> Result<Value, String>
 fn merge(program: &Path, shards: &Path) -> Result<Value, String> {
     let files = fs::read_dir(shards).map_err(|error| format!("no task left a result: {error}"))?;
     let files = files.filter_map(|entry| Some(entry.ok()?.path()));
-    let files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|it| it == "json")).collect();
+    let files: Vec<PathBuf> =
+        files.filter(|path| path.extension().is_some_and(|extension| extension == "json")).collect();
     let mut command = Command::new(program);
     command.args(["sweep", "merge", "--format", "json", "--save"]).arg(shards).args(files);
     json(&mut command)
@@ -205,7 +206,7 @@ impl Cluster {
 
     /// Kills a daemon.
     fn kill(&mut self, name: &str) -> Result<(), String> {
-        let place = self.daemons.iter().position(|(it, _)| *it == name).ok_or("no such daemon")?;
+        let place = self.daemons.iter().position(|(running, _)| *running == name).ok_or("no such daemon")?;
         let (_, mut process) = self.daemons.remove(place);
         process
             .kill()
@@ -264,7 +265,9 @@ impl Cluster {
                 continue;
             };
             let environment = fs::read(entry.path().join("environ")).unwrap_or_default();
-            let has = |mark: &String| environment.split(|byte| *byte == 0).any(|it| it == mark.as_bytes());
+            let has = |mark: &String| {
+                environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+            };
             if !marks.iter().all(has) {
                 continue;
             }

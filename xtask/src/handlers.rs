@@ -46,7 +46,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     for handler in HANDLERS {
         println!("==> {}", handler.file);
         fresh(&home.join("handled"))?;
-        let url = format!("{}/docs/handlers/{}", reference.word("url"), handler.file);
+        let url = format!("{}/docs/handlers/{}", reference.value("url"), handler.file);
         let text = output_of(Command::new("curl").args(["--silent", "--fail", &url]))?;
         write(&home.join(handler.file), text)?;
         let [port] = testkit::free_ports()?;

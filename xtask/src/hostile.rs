@@ -86,7 +86,9 @@ pub(crate) fn run(root: &Path, options: &HostileOptions) -> Result<bool, String>
     }
     let status = hunt.status().map_err(|err| format!("cannot start {hunt:?}: {err}"))?;
     // An earlier finding is rewritten under its name when found again.
-    let is_new = |file: &PathBuf| fs::metadata(file).and_then(|it| it.modified()).is_ok_and(|at| at >= begin);
+    let is_new = |file: &PathBuf| {
+        fs::metadata(file).and_then(|metadata| metadata.modified()).is_ok_and(|at| at >= begin)
+    };
     let news: Vec<PathBuf> = files(&found)?.into_iter().filter(is_new).collect();
     if news.is_empty() {
         // A run that ended early without a finding did not fuzz.
@@ -116,7 +118,7 @@ fn seeds(root: &Path, target: &str) -> Result<Vec<PathBuf>, String> {
     let mut seeds = vec![root.join("conformance/hostile/corpus").join(target)];
     if target == "scenario" {
         // Without their schema, which would only make inputs longer.
-        seeds.extend(files(&root.join("scenarios"))?.into_iter().filter(|it| it.is_dir()));
+        seeds.extend(files(&root.join("scenarios"))?.into_iter().filter(|path| path.is_dir()));
         seeds.sort();
     }
     Ok(seeds)

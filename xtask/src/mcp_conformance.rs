@@ -50,12 +50,12 @@ pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
         let mut command = Command::new(home.join(NODE));
         command
             .current_dir(&home)
-            .env("MCP_SERVER_KEY", served.word("test_key"))
+            .env("MCP_SERVER_KEY", served.value("test_key"))
             // The suite supports no keys: this adds one to each of its requests.
             .arg("--import")
             .arg(settings.join("bearer.mjs"))
             .arg(pass.suite)
-            .args(["server", "--url", &format!("{}/mcp", served.word("url"))])
+            .args(["server", "--url", &format!("{}/mcp", served.value("url"))])
             .args(pass.options)
             .arg("--expected-failures")
             .arg(settings.join(pass.baseline))

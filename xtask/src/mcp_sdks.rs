@@ -72,6 +72,6 @@ fn typescript(root: &Path, home: &Path, served: &RunningProgram) -> Result<bool,
 
 /// Adds the address and the test key of the server to a command's environment.
 fn at<'c>(served: &RunningProgram, command: &'c mut Command) -> &'c mut Command {
-    let url = format!("{}/mcp", served.word("url"));
-    command.env("MCP_SERVER_URL", url).env("MCP_SERVER_KEY", served.word("test_key"))
+    let url = format!("{}/mcp", served.value("url"));
+    command.env("MCP_SERVER_URL", url).env("MCP_SERVER_KEY", served.value("test_key"))
 }

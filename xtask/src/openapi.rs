@@ -50,7 +50,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
 /// Checks that the document has no errors or warnings, and that a request with its types compiles.
 fn node(root: &Path, home: &Path, served: &RunningProgram) -> Result<bool, String> {
     let settings = root.join("xtask/openapi");
-    let document = format!("{}/openapi.json", served.word("url"));
+    let document = format!("{}/openapi.json", served.value("url"));
     let program = |name: &str| {
         let mut command = Command::new(tools::node_program(home, name));
         command.current_dir(home);
@@ -85,7 +85,7 @@ fn python(root: &Path, (home, programs): (&Path, &Path), served: &RunningProgram
     let generated = succeeds(
         Command::new(programs.join("openapi-python-client"))
             .env("PATH", path)
-            .args(["generate", "--url", &format!("{}/openapi.json", served.word("url"))])
+            .args(["generate", "--url", &format!("{}/openapi.json", served.value("url"))])
             .args(["--meta", "none", "--fail-on-warning", "--overwrite", "--output-path"])
             .arg(package.join("shop_client")),
     )?;
@@ -95,7 +95,7 @@ fn python(root: &Path, (home, programs): (&Path, &Path), served: &RunningProgram
                 .arg(settings.join("shop.py"))
                 .env("PYTHONPATH", &package)
                 .env("PYTHONDONTWRITEBYTECODE", "1")
-                .env("CHARGEPROOF_URL", served.word("url"))
-                .env("CHARGEPROOF_TEST_KEY", served.word("test_key")),
+                .env("CHARGEPROOF_URL", served.value("url"))
+                .env("CHARGEPROOF_TEST_KEY", served.value("test_key")),
         )?)
 }

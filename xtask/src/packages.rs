@@ -58,12 +58,12 @@ impl Workspace {
 
     /// Returns the names of the packages.
     pub(crate) fn members(&self) -> BTreeSet<&str> {
-        self.packages.iter().map(|it| it.name.as_str()).collect()
+        self.packages.iter().map(|package| package.name.as_str()).collect()
     }
 
     /// Returns the version of a package.
     pub(crate) fn version(&self, name: &str) -> Option<&str> {
-        self.packages.iter().find(|package| package.name == name).map(|it| it.version.as_str())
+        self.packages.iter().find(|package| package.name == name).map(|package| package.version.as_str())
     }
 
     /// Returns the root files of each package's library and programs.
@@ -117,8 +117,9 @@ pub(crate) fn cargo(root: &Path) -> Command {
 /// read them would run again, and everything that depends on them would be rebuilt.
 pub(crate) fn undescribed(mut command: Command) -> Command {
     for (name, _) in env::vars_os() {
-        let described =
-            name.to_str().is_some_and(|it| it.starts_with("CARGO_PKG_") || it.starts_with("CARGO_MANIFEST_"));
+        let described = name.to_str().is_some_and(|variable| {
+            variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
+        });
         if described {
             command.env_remove(name);
         }

@@ -72,8 +72,8 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let served = served::start(&program, &start)?;
     for picture in PICTURES {
         let url = match picture.page {
-            Page::Dashboard => format!("{}/dashboard/acme/live", served.word("url")),
-            Page::Checkout => checkout(&program, served.word("url"))?,
+            Page::Dashboard => format!("{}/dashboard/acme/live", served.value("url")),
+            Page::Checkout => checkout(&program, served.value("url"))?,
             Page::Written(arguments) => {
                 let file = scratch.join(format!("{}.html", picture.name));
                 write_page(root, &program, arguments, &file)?

@@ -54,9 +54,9 @@ fn pass(
         .env("SCHEMATHESIS_HOOKS", "hooks")
         .arg("--config-file")
         .arg(settings.join("schemathesis.toml"))
-        .args(["run", &format!("{}/openapi.json", served.word("url"))])
+        .args(["run", &format!("{}/openapi.json", served.value("url"))])
         .args(["--checks", "all", "--continue-on-failure", "--warnings", "off"])
-        .args(["--header", &format!("Authorization: Bearer {}", served.word("live_key"))])
+        .args(["--header", &format!("Authorization: Bearer {}", served.value("live_key"))])
         .args(part);
     for (option, value) in USUAL {
         if !extra.iter().any(|given| given == option) {

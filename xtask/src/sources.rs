@@ -89,7 +89,7 @@ mod tests {
     fn the_guide_shows_the_tests_that_are_run() {
         let guide = read(&root().join("reference/WORLDS.md")).expect("the guide");
         let files = ["pytest/test_shop.py", "vitest/shop.test.mjs", "node/shop.test.mjs"]
-            .map(|it| format!("xtask/worlds/{it}"));
+            .map(|file| format!("xtask/worlds/{file}"));
         for file in files.iter().map(String::as_str).chain(["reference/server/tests/server/guide.rs"]) {
             let text = read(&root().join(file)).expect("a test");
             let shown = text.split_once("// guide\n").map_or(text.as_str(), |(_, shown)| shown);

@@ -76,7 +76,7 @@ async fn answer(responses: &[PreparedResponse], request: Request<Incoming>) -> R
         // The reference server also reads the body first.
         let _ = body.collect().await;
     }
-    let path = head.uri.path_and_query().map_or("/", |it| it.as_str());
+    let path = head.uri.path_and_query().map_or("/", |target| target.as_str());
     let Some(found) = responses.iter().find(|answer| answer.path == path && answer.method == head.method)
     else {
         let mut not_found = Response::new(Full::default());

@@ -1,7 +1,7 @@
 //! Sends requests repeatedly to a world without a socket, for tools that count instructions.
 //!
 //! `steps COUNT [METHOD] PATH [BODY]`: `{event}` and `{charge}` in the path stand for the newest ones.
-//! `valgrind --tool=callgrind --toggle-collect='benches::World::ask'` counts only the requests.
+//! `valgrind --tool=callgrind --toggle-collect='benches::World::send'` counts only the requests.
 
 use std::{env, process::ExitCode};
 
@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     let event = newest["data"][0]["id"].as_str().unwrap_or_default().to_owned();
     let path = path.replace("{event}", &event).replace("{charge}", &charge);
     for _ in 0..count {
-        let answer = world.ask(method, &path, body);
+        let answer = world.send(method, &path, body);
         if answer.status >= 300 {
             eprintln!("error: {method} {path} is answered with {}", answer.status);
             return ExitCode::FAILURE;

@@ -67,7 +67,7 @@ pub(crate) struct CheckSection {
     baseline: BTreeMap<String, KnownFailure>,
 }
 
-/// The settings of the request that creates a record.
+/// Returns the settings of the request that creates a record.
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 struct CreateSection {
@@ -75,7 +75,7 @@ struct CreateSection {
     body: Option<String>,
 }
 
-/// The settings of the paths of single objects.
+/// Returns the settings of the paths of single objects.
 #[derive(Debug, Default, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 struct PathsSection {
@@ -94,7 +94,7 @@ struct KnownFailure {
 }
 
 impl CheckSection {
-    /// The settings of the request that creates a record.
+    /// Returns the settings of the request that creates a record.
     pub(crate) fn create(&self) -> Create {
         let default = Create::default();
         Create {
@@ -103,7 +103,7 @@ impl CheckSection {
         }
     }
 
-    /// The settings of the paths of single objects.
+    /// Returns the settings of the paths of single objects.
     pub(crate) fn paths(&self) -> Paths {
         let PathsSection { charge, invoice, payment_link } = &self.paths;
         Paths { charge: charge.clone(), invoice: invoice.clone(), payment_link: payment_link.clone() }
@@ -111,7 +111,8 @@ impl CheckSection {
 
     /// Returns the known failures that have not expired by a day.
     pub(crate) fn baseline(&self, today: String) -> Result<Baseline, String> {
-        let known = self.baseline.iter().map(|(id, it)| Ok((id.clone(), it.known("check.baseline.", id)?)));
+        let known =
+            self.baseline.iter().map(|(id, entry)| Ok((id.clone(), entry.known("check.baseline.", id)?)));
         Ok(Baseline { today, known: known.collect::<Result<_, String>>()? })
     }
 }
@@ -119,7 +120,7 @@ impl CheckSection {
 /// Parses a file of known failures; returns the entries by statement.
 pub(crate) fn known_failures(text: &str) -> Result<BTreeMap<String, Known>, String> {
     let entries: BTreeMap<String, KnownFailure> = toml::from_str(text).map_err(|error| error.to_string())?;
-    entries.iter().map(|(id, it)| Ok((id.clone(), it.known("", id)?))).collect()
+    entries.iter().map(|(id, entry)| Ok((id.clone(), entry.known("", id)?))).collect()
 }
 
 impl KnownFailure {

@@ -167,7 +167,7 @@ impl LineFile {
 
     /// Appends a line.
     pub(crate) fn append(&mut self, line: &str) -> Result<(), Failure> {
-        let length = self.file.metadata().map(|it| it.len());
+        let length = self.file.metadata().map(|metadata| metadata.len());
         let written = self.file.write_all(format!("{line}\n").as_bytes());
         written.map_err(|error| {
             if let Ok(length) = length {

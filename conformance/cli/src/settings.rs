@@ -348,7 +348,7 @@ mod tests {
                 .filter(|setting| !setting.is_empty() && !setting.starts_with(' '))
                 .map(str::to_owned)
         };
-        let alone = |line: &&str| ALONE.iter().any(|it| line.starts_with(&format!("#{it} = ")));
+        let alone = |line: &&str| ALONE.iter().any(|name| line.starts_with(&format!("#{name} = ")));
         let lines = COMMENTED.lines().filter(|line| !alone(line));
         lines.map(|line| setting(line).unwrap_or_else(|| line.to_owned()) + "\n").collect()
     }

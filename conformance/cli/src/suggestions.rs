@@ -94,7 +94,7 @@ fn missing_value(error: &Error, command: &Command, argv: &[OsString]) -> Option<
     match refused
         .as_ref()
         .filter(|refused| refused.kind() == ErrorKind::ValueValidation)
-        .and_then(|it| it.source())
+        .and_then(|error| error.source())
     {
         Some(takes) => Some(format!("{help}; {takes}")),
         None => Some(help.to_string()),
@@ -143,7 +143,7 @@ mod tests {
                 let wrong = parse(&[format!("--{long}=\u{1}")]);
                 let Some((ErrorKind::ValueValidation, error)) = wrong else { continue };
                 refused += 1;
-                let helps = ["takes ", "such as ", " is `"].iter().any(|it| error.contains(it));
+                let helps = ["takes ", "such as ", " is `"].iter().any(|phrase| error.contains(phrase));
                 assert!(helps, "{words:?} {error}");
             }
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use conformance_model::mode::Mode;
 use serde_json::Value;
 
-use crate::place::{Place, Position};
+use crate::injection_point::{Place, Position};
 use crate::reply::Reply;
 
 /// A fault of an implementation, at one place.
@@ -43,7 +43,7 @@ impl Fault {
 
     /// Returns the data that a run needs to reveal the fault.
     pub fn needs(&self) -> String {
-        let mode = self.mode.map_or(String::new(), |mode| format!(" in {} mode", mode.word()));
+        let mode = self.mode.map_or(String::new(), |mode| format!(" in {} mode", mode.as_str()));
         match (self.place, self.position) {
             (place, Position::Any) => format!("{place}{mode}"),
             (place, position) => format!("{position} of {place}{mode}"),

@@ -10,10 +10,10 @@ use serde_json::Value;
 use url::form_urlencoded;
 
 use crate::fault::{Change, Fault};
-use crate::place::{EventView, PageCoordinates, Place};
+use crate::injection_point::{EventView, PageCoordinates, Place};
 use crate::reply::Reply;
 
-/// The request of a response into which a fault is injected.
+/// A request, and the owner of the requested object. A fault may be injected into its response.
 #[derive(Clone, Copy, Debug)]
 pub struct ObservedRequest<'a> {
     /// The caller.
@@ -29,17 +29,17 @@ pub struct ObservedRequest<'a> {
 impl Fault {
     /// Injects the fault into a response, if it affects the request.
     pub fn inject(&self, seen: &ObservedRequest<'_>, reply: &mut Reply) {
-        if !self.reaches(seen, reply) {
+        if !self.affects(seen, reply) {
             return;
         }
         match &self.change {
             Change::Reply(change) => change(reply),
-            Change::Object(change) => each_object(self.place, &mut reply.body, |it| change(it)),
+            Change::Object(change) => each_object(self.place, &mut reply.body, |object| change(object)),
             Change::Header(..) => {}
         }
     }
 
-    fn reaches(&self, seen: &ObservedRequest<'_>, reply: &Reply) -> bool {
+    fn affects(&self, seen: &ObservedRequest<'_>, reply: &Reply) -> bool {
         let own = |mode: Option<Mode>| match seen.caller {
             Caller::Own(of) => mode.is_none_or(|mode| mode == of),
             Caller::Second => mode.is_none_or(|mode| mode == Mode::Test),
@@ -56,7 +56,9 @@ impl Fault {
         };
         match self.place {
             Place::Account => served && seen.path == "/v1/account",
-            Place::Page(wanted) => served && list == Some(wanted) && self.position.holds(leaf(seen, reply)),
+            Place::Page(wanted) => {
+                served && list == Some(wanted) && self.position.holds(coordinates(seen, reply))
+            }
             Place::Row(wanted) => served && list == Some(wanted),
             Place::Event(EventView::Listed)
             | Place::Charge(EventView::Listed)
@@ -70,14 +72,16 @@ impl Fault {
             }
             Place::Foreign => right && is_event && seen.side == Some(Side::Foreign),
             Place::ForeignObject(kind) => {
-                let path = format!("/v1/{}s/", kind.word());
+                let path = format!("/v1/{}s/", kind.as_str());
                 right && seen.path.starts_with(&path) && seen.side == Some(Side::Foreign)
             }
             Place::ForeignFilter(name) => {
                 right && seen.query.contains_key(name) && seen.side == Some(Side::Foreign)
             }
             Place::Filtered(name) => {
-                served && seen.query.contains_key(name) && !matches!(seen.side, Some(it) if it != Side::Own)
+                served
+                    && seen.query.contains_key(name)
+                    && !matches!(seen.side, Some(side) if side != Side::Own)
             }
             Place::TooMany(path) => reply.status == 429 && on(path),
             Place::Delivery | Place::DeliveryHeaders | Place::DeliveredCharge | Place::DeliveredInvoice => {
@@ -87,7 +91,7 @@ impl Fault {
     }
 }
 
-fn leaf(seen: &ObservedRequest<'_>, reply: &Reply) -> PageCoordinates {
+fn coordinates(seen: &ObservedRequest<'_>, reply: &Reply) -> PageCoordinates {
     let meta = |name: &str| reply.body["meta"][name].as_u64();
     let asked = |name: &str| seen.query.get(name).and_then(|text| text.parse().ok());
     PageCoordinates {
@@ -137,7 +141,7 @@ fn single(body: &mut Value) -> Option<&mut Value> {
     if is_event(body) {
         return Some(body);
     }
-    body.as_object_mut()?.values_mut().find(|it| is_event(it))
+    body.as_object_mut()?.values_mut().find(|member| is_event(member))
 }
 
 /// The responses of a recording, parsed once for all faults.
@@ -184,7 +188,7 @@ impl ParsedReplies {
         let inject = |reading: &ParsedReply| {
             let ParsedReply { at, caller, path, query, side, reply } = reading;
             let seen = ObservedRequest { caller: *caller, path, query, side: *side };
-            if !fault.reaches(&seen, reply) {
+            if !fault.affects(&seen, reply) {
                 return None;
             }
             let mut changed = reply.clone();
@@ -207,7 +211,7 @@ impl InjectedChanges {
         let sent = recording
             .deliveries
             .iter()
-            .flat_map(|delivery| delivery.caught.iter().map(|sent| (sent, &delivery.header_prefix)));
+            .flat_map(|delivery| delivery.received.iter().map(|sent| (sent, &delivery.header_prefix)));
         let changed = |(at, (sent, prefix)): (usize, (&Delivery, &String))| {
             let changed = changed_delivery(fault, prefix, sent)?;
             (changed != *sent).then_some((at, changed))
@@ -227,37 +231,37 @@ impl InjectedChanges {
         for (at, ending) in &mut self.endings {
             std::mem::swap(ending, &mut recording.exchanges[*at].ending);
         }
-        let mut caught = recording.deliveries.as_mut().map(|delivery| &mut delivery.caught);
+        let mut received = recording.deliveries.as_mut().map(|delivery| &mut delivery.received);
         for (at, delivery) in &mut self.deliveries {
-            if let Some(caught) = &mut caught {
-                std::mem::swap(delivery, &mut caught[*at]);
+            if let Some(received) = &mut received {
+                std::mem::swap(delivery, &mut received[*at]);
             }
         }
     }
 }
 
 fn changed_delivery(fault: &Fault, prefix: &str, sent: &Delivery) -> Option<Delivery> {
-    let reaches = matches!(
+    let affects = matches!(
         fault.place,
         Place::Delivery | Place::DeliveryHeaders | Place::DeliveredCharge | Place::DeliveredInvoice
     );
-    if !reaches {
+    if !affects {
         return None;
     }
     let mut body: Value = serde_json::from_slice(&sent.body.0).ok()?;
-    if fault.mode.is_some_and(|mode| body["mode"] != mode.word()) {
+    if fault.mode.is_some_and(|mode| body["mode"] != mode.as_str()) {
         return None;
     }
     let mut changed = sent.clone();
     match &fault.change {
         Change::Header(name, to) => {
             let name = name.replace("X-", &format!("{prefix}-"));
-            changed.headers.retain(|(it, _)| !it.eq_ignore_ascii_case(&name));
+            changed.headers.retain(|(header, _)| !header.eq_ignore_ascii_case(&name));
             changed.headers.extend(to.map(|to| (name, RawBytes(to.as_bytes().to_vec()))));
         }
         Change::Object(change) => {
             let before = body.clone();
-            each_object(fault.place, &mut body, |it| change(it));
+            each_object(fault.place, &mut body, |object| change(object));
             if body != before {
                 changed.body = RawBytes(body.to_string().into_bytes());
             }

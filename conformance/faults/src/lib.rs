@@ -8,9 +8,9 @@
 mod fault;
 mod grid;
 mod injection;
+mod injection_point;
 mod objects;
 mod pages;
-mod place;
 mod power;
 mod refusals;
 mod reply;
@@ -20,6 +20,6 @@ mod sent;
 pub use fault::Fault;
 pub use grid::faults;
 pub use injection::ObservedRequest;
-pub use place::{EventView, Place, Position};
+pub use injection_point::{EventView, Place, Position};
 pub use power::{Chapter, FaultEffect, FaultTrial, Power, fault_trials, power};
 pub use reply::Reply;

@@ -5,7 +5,7 @@ use conformance_model::recording::List;
 use serde_json::{Value, json};
 
 use crate::fault::{Change, Fault};
-use crate::place::{EventView, Place, Position};
+use crate::injection_point::{EventView, Place, Position};
 
 /// A field, its replacement (`None` removes it), the description of the fault, and the violated statements.
 type FieldFault = (&'static str, Option<fn() -> Value>, &'static str, &'static [&'static str]);

@@ -5,7 +5,7 @@ use conformance_model::recording::List;
 use serde_json::{Value, json};
 
 use crate::fault::{Change, Fault};
-use crate::place::{Place, Position};
+use crate::injection_point::{Place, Position};
 use crate::reply::Reply;
 
 /// A fault, the violated statements, the positions at which it can occur, and the change.

@@ -160,8 +160,8 @@ pub fn power(recording: &Recording) -> Power {
     let chapters: Vec<_> =
         chapters.into_iter().map(|(name, chapter)| Chapter { chapter: name.to_owned(), ..chapter }).collect();
     Power {
-        noticed: chapters.iter().map(|it| it.noticed).sum(),
-        known: chapters.iter().map(|it| it.known).sum(),
+        noticed: chapters.iter().map(|chapter| chapter.noticed).sum(),
+        known: chapters.iter().map(|chapter| chapter.known).sum(),
         chapters,
     }
 }

@@ -5,7 +5,7 @@ use conformance_model::recording::{Caller, Forgery, ObjectKind};
 use serde_json::json;
 
 use crate::fault::{Fault, reply};
-use crate::place::Place;
+use crate::injection_point::Place;
 use crate::reply::Reply;
 
 type RefusalFault = (&'static str, fn(&mut Reply));

@@ -33,12 +33,12 @@ impl Reply {
 
     /// Returns the first value of a header field.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
     }
 
     /// Removes a header field.
     pub fn drop_header(&mut self, name: &str) {
-        self.headers.retain(|(it, _)| it != name);
+        self.headers.retain(|(header, _)| header != name);
     }
 
     pub(crate) fn of(answer: &Answer) -> Reply {

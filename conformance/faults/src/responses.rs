@@ -5,7 +5,7 @@ use conformance_model::recording::List;
 use serde_json::{Value, json};
 
 use crate::fault::{Fault, reply};
-use crate::place::{EventView, Place};
+use crate::injection_point::{EventView, Place};
 use crate::reply::Reply;
 
 type AnswerFault = (&'static str, &'static [&'static str], fn(&mut Reply));

@@ -3,7 +3,7 @@
 use conformance_model::mode::Mode;
 
 use crate::fault::{Change, Fault};
-use crate::place::{Place, Position};
+use crate::injection_point::{Place, Position};
 
 /// A header without the service's prefix, its replacement, the description of the fault, and the violated statements.
 type HeaderFault = (&'static str, Option<&'static str>, &'static str, &'static [&'static str]);

@@ -6,16 +6,16 @@ use conformance::{Outcome, Row};
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(outcome) = Outcome::from_file(text) {
-        must_come_back(&outcome);
+        check_round_trip(&outcome);
     }
     if Outcome::is_har(text)
         && let Ok((outcome, _)) = Outcome::from_har(text, "svc")
     {
-        must_come_back(&outcome);
+        check_round_trip(&outcome);
     }
 }
 
-fn must_come_back(outcome: &Outcome) {
+fn check_round_trip(outcome: &Outcome) {
     let written = outcome.to_file();
     let again = Outcome::from_file(&written)
         .unwrap_or_else(|why| panic!("the written file cannot be parsed: {why}\n\n{written}"));

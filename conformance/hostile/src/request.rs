@@ -302,7 +302,7 @@ impl FilledService {
             all.push_str(&format!("{} deliveries\n", book.outbox().iter().count()));
             for list in ["charges", "invoices", "payment-links", "events"] {
                 let path = format!("/v1/{list}");
-                let whole = reference_wire::look(
+                let whole = reference_wire::owner_read(
                     &self.api.service,
                     START_TIME,
                     (self.acme, mode),

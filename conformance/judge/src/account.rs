@@ -39,21 +39,21 @@ fn mode(recording: &Recording) -> CheckResult {
     for mode in Mode::BOTH {
         let (exchange, meta) = meta(recording, mode)?;
         let stated = meta.get("mode").cloned().unwrap_or(Value::Null);
-        if stated != mode.word() {
-            let expected = format!("meta.mode \"{}\"", mode.word());
+        if stated != mode.as_str() {
+            let expected = format!("meta.mode \"{}\"", mode.as_str());
             return Err(CheckError::broken(exchange.number, expected, format!("meta.mode {stated}")));
         }
     }
     // Concurrent and alternating requests of all keys must each get the mode of their key.
-    for exchange in recording.exchanges.iter().filter(|it| it.target.ends_with(ACCOUNT_PATH)) {
+    for exchange in recording.exchanges.iter().filter(|exchange| exchange.target.ends_with(ACCOUNT_PATH)) {
         let mode = match exchange.caller {
             Caller::Own(mode) => mode,
             Caller::Second => Mode::Test,
             _ => continue,
         };
         let Some(stated) = stated_mode(exchange) else { continue };
-        if exchange.status() == Some(200) && stated != mode.word() {
-            let expected = format!("meta.mode \"{}\"", mode.word());
+        if exchange.status() == Some(200) && stated != mode.as_str() {
+            let expected = format!("meta.mode \"{}\"", mode.as_str());
             return Err(CheckError::broken(exchange.number, expected, format!("meta.mode \"{stated}\"")));
         }
     }
@@ -78,13 +78,13 @@ fn accepted_assets(recording: &Recording) -> CheckResult {
 fn fields(recording: &Recording) -> CheckResult {
     let (_, body) = body(recording, Mode::Test)?;
     let account = body.get("data").filter(|data| data.is_object()).unwrap_or(&body);
-    let names: Vec<_> = account.as_object().into_iter().flat_map(|it| it.keys().cloned()).collect();
+    let names: Vec<_> = account.as_object().into_iter().flat_map(|members| members.keys().cloned()).collect();
     Ok(CheckOutcome::Observed(if names.is_empty() { "none".into() } else { names.join(", ") }))
 }
 
 fn answered(recording: &Recording, mode: Mode) -> Result<&Exchange, CheckError> {
     let found = recording.account(mode);
-    found.filter(|it| it.answer().is_some()).ok_or_else(|| unanswered(found, "the account"))
+    found.filter(|exchange| exchange.answer().is_some()).ok_or_else(|| unanswered(found, "the account"))
 }
 
 fn body(recording: &Recording, mode: Mode) -> Result<(&Exchange, Arc<Value>), CheckError> {

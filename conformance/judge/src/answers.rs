@@ -20,14 +20,17 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// Judges HEAD, which is GET without the content. A server may refuse the method.
 fn head(recording: &Recording) -> CheckResult {
-    let own = |it: &&Exchange| it.purpose == Purpose::Head && matches!(it.caller, Caller::Own(_));
+    let own =
+        |exchange: &&Exchange| exchange.purpose == Purpose::Head && matches!(exchange.caller, Caller::Own(_));
     let got = |of: &Exchange| {
-        let same = |it: &Exchange| (it.caller, &it.target) == (of.caller, &of.target) && it.method() == "GET";
-        recording.last(|it| same(it) && it.status() == Some(200)).and_then(Exchange::answer)
+        let same = |exchange: &Exchange| {
+            (exchange.caller, &exchange.target) == (of.caller, &of.target) && exchange.method() == "GET"
+        };
+        recording.last(|exchange| same(exchange) && exchange.status() == Some(200)).and_then(Exchange::answer)
     };
     let heads = || recording.exchanges.iter().filter(own);
     // isolation.not_found judges HEAD of absent objects.
-    let asked = heads().rev().find_map(|it| Some((it, it.answer()?, got(it)?)));
+    let asked = heads().rev().find_map(|exchange| Some((exchange, exchange.answer()?, got(exchange)?)));
     let Some((exchange, answer, got)) = asked else {
         return Err(unanswered(heads().next_back(), "HEAD and GET of one address"));
     };
@@ -35,7 +38,7 @@ fn head(recording: &Recording) -> CheckResult {
         405 | 501 => Err(CheckError::Inapplicable("HEAD is not taken".into())),
         429 | 502..=504 => Err(unanswered(Some(exchange), "HEAD with a key")),
         200 => {
-            let kind = |it: &Answer| it.header("content-type").map(str::to_owned);
+            let kind = |answer: &Answer| answer.header("content-type").map(str::to_owned);
             if kind(answer) == kind(got) {
                 return Ok(CheckOutcome::Holds);
             }
@@ -49,14 +52,15 @@ fn head(recording: &Recording) -> CheckResult {
 
 /// Returns the responses with status 200 to a valid key. Chapter "auth" judges invalid keys.
 fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckError> {
-    let own = |it: &&Exchange| {
-        matches!(it.caller, Caller::Own(_) | Caller::Second | Caller::OtherAccount) && it.method() != "HEAD"
+    let own = |exchange: &&Exchange| {
+        matches!(exchange.caller, Caller::Own(_) | Caller::Second | Caller::OtherAccount)
+            && exchange.method() != "HEAD"
     };
     let found: Vec<_> = recording
         .exchanges
         .iter()
         .filter(own)
-        .filter_map(|it| Some((it, it.answer().filter(|answer| answer.status == 200)?)))
+        .filter_map(|exchange| Some((exchange, exchange.answer().filter(|answer| answer.status == 200)?)))
         .collect();
     if found.is_empty() { Err(unanswered(None, "anything that succeeded")) } else { Ok(found) }
 }
@@ -73,7 +77,7 @@ fn json(recording: &Recording) -> CheckResult {
             return Err(CheckError::broken(exchange.number, "a body of JSON in UTF-8", actual));
         }
         // A client that decodes the body by this header gets an error.
-        if let Some(coding) = answer.header("content-encoding").filter(|it| is_coding(it)) {
+        if let Some(coding) = answer.header("content-encoding").filter(|coding| is_coding(coding)) {
             let actual = format!("Content-Encoding {coding}, and a body that is not encoded");
             return Err(CheckError::broken(exchange.number, "a body of JSON", actual));
         }
@@ -83,7 +87,7 @@ fn json(recording: &Recording) -> CheckResult {
 
 /// Returns `true` if a `Content-Encoding` names a coding, none of which leaves JSON readable.
 fn is_coding(value: &str) -> bool {
-    value.split(',').map(str::trim).any(|it| !it.is_empty() && !it.eq_ignore_ascii_case("identity"))
+    value.split(',').map(str::trim).any(|token| !token.is_empty() && !token.eq_ignore_ascii_case("identity"))
 }
 
 fn content_type(recording: &Recording) -> CheckResult {

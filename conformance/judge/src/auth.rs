@@ -19,16 +19,16 @@ const NEEDS_LISTS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation, 
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("auth.no_header", NEEDS, no_header),
-    Check::of("auth.empty_bearer", NEEDS, |it| refused(it, Forgery::EmptyBearer)),
+    Check::of("auth.empty_bearer", NEEDS, |recording| refused(recording, Forgery::EmptyBearer)),
     Check::of("auth.other_scheme", NEEDS, other_scheme),
-    Check::of("auth.token_scheme", NEEDS, |it| refused(it, Forgery::OtherScheme)),
-    Check::of("auth.unknown_key", NEEDS, |it| refused(it, Forgery::Unknown)),
-    Check::of("auth.last_character", NEEDS, |it| refused(it, Forgery::LastCharacter)),
+    Check::of("auth.token_scheme", NEEDS, |recording| refused(recording, Forgery::OtherScheme)),
+    Check::of("auth.unknown_key", NEEDS, |recording| refused(recording, Forgery::Unknown)),
+    Check::of("auth.last_character", NEEDS, |recording| refused(recording, Forgery::LastCharacter)),
     Check::of("auth.letter_case", NEEDS, letter_case),
     Check::of("auth.appended", NEEDS, appended),
-    Check::of("auth.encoded", NEEDS, |it| refused(it, Forgery::Encoded)),
-    Check::of("auth.shortened", NEEDS, |it| refused(it, Forgery::Shortened)),
-    Check::of("auth.other_prefix", NEEDS, |it| refused(it, Forgery::OtherPrefix)),
+    Check::of("auth.encoded", NEEDS, |recording| refused(recording, Forgery::Encoded)),
+    Check::of("auth.shortened", NEEDS, |recording| refused(recording, Forgery::Shortened)),
+    Check::of("auth.other_prefix", NEEDS, |recording| refused(recording, Forgery::OtherPrefix)),
     Check::of("auth.revoked_key", NEEDS_REVOKED, revoked_key),
     Check::of("auth.every_path", NEEDS_LISTS, every_path),
     Check::of("auth.after_refusal", NEEDS, after_refusal),
@@ -45,15 +45,17 @@ fn no_header(recording: &Recording) -> CheckResult {
 /// Judges a forgery on the path that it was sent to.
 fn refused(recording: &Recording, forgery: Forgery) -> CheckResult {
     served_account(recording)?;
-    let asked =
-        refusals(recording).filter(|it| it.caller == Caller::Forged(forgery) && beside(recording, it));
+    let asked = refusals(recording)
+        .filter(|exchange| exchange.caller == Caller::Forged(forgery) && beside(recording, exchange));
     must_be_refused(asked.last().ok_or_else(|| unanswered(None, "a request that must be refused"))?)
 }
 
 /// Judges an invalid token and further ones of its kind, if the recording has them. Old recordings have fewer.
 fn refused_with(recording: &Recording, first: Forgery, more: &[Forgery]) -> CheckResult {
     refused(recording, first)?;
-    let is_asked = |forgery: &&Forgery| recording.last(|it| it.caller == Caller::Forged(**forgery)).is_some();
+    let is_asked = |forgery: &&Forgery| {
+        recording.last(|exchange| exchange.caller == Caller::Forged(**forgery)).is_some()
+    };
     for forgery in more.iter().filter(is_asked) {
         refused(recording, *forgery)?;
     }
@@ -69,7 +71,7 @@ fn other_scheme(recording: &Recording) -> CheckResult {
 }
 
 fn letter_case(recording: &Recording) -> CheckResult {
-    let asked = recording.last(|it| it.caller == Caller::Forged(Forgery::LetterCase));
+    let asked = recording.last(|exchange| exchange.caller == Caller::Forged(Forgery::LetterCase));
     if asked.is_none() && refusals(recording).next().is_some() {
         return Err(CheckError::Inapplicable("the test key has no letters".into()));
     }
@@ -77,7 +79,7 @@ fn letter_case(recording: &Recording) -> CheckResult {
 }
 
 fn revoked_key(recording: &Recording) -> CheckResult {
-    if recording.last(|it| it.caller == Caller::Revoked).is_none() {
+    if recording.last(|exchange| exchange.caller == Caller::Revoked).is_none() {
         return Err(CheckError::unjudged(
             "there was no revoked key to ask with",
             "revoke a key in the dashboard and set CHARGEPROOF_REVOKED_KEY to it, or pass --without revoked",
@@ -85,9 +87,9 @@ fn revoked_key(recording: &Recording) -> CheckResult {
     }
     served_account(recording)?;
     must_be_refused(refusal(recording, Caller::Revoked, ACCOUNT_PATH)?)?;
-    for it in refusals(recording).filter(|it| it.caller == Caller::Revoked) {
-        if beside(recording, it) && !is_unclear(it) {
-            must_be_refused(it)?;
+    for exchange in refusals(recording).filter(|exchange| exchange.caller == Caller::Revoked) {
+        if beside(recording, exchange) && !is_unclear(exchange) {
+            must_be_refused(exchange)?;
         }
     }
     Ok(CheckOutcome::Holds)
@@ -96,8 +98,8 @@ fn revoked_key(recording: &Recording) -> CheckResult {
 /// Judges a valid request right after a refused one at the same address, which a cache must not serve.
 fn after_refusal(recording: &Recording) -> CheckResult {
     served_account(recording)?;
-    let asked = recording.last(|it| it.purpose == Purpose::AfterRefusal);
-    let Some(exchange) = asked.filter(|it| !is_unclear(it)) else {
+    let asked = recording.last(|exchange| exchange.purpose == Purpose::AfterRefusal);
+    let Some(exchange) = asked.filter(|exchange| !is_unclear(exchange)) else {
         return Err(unanswered(asked, "a right request after a refusal"));
     };
     if exchange.status() != Some(200) {
@@ -109,13 +111,17 @@ fn after_refusal(recording: &Recording) -> CheckResult {
 /// Judges HEAD without a key, which must be refused too. A server may refuse the method altogether.
 fn head(recording: &Recording) -> CheckResult {
     let asked = || {
-        let heads = recording.exchanges.iter().filter(|it| it.purpose == Purpose::Head);
-        heads.filter(|it| it.caller == Caller::NoKey)
+        let heads = recording.exchanges.iter().filter(|exchange| exchange.purpose == Purpose::Head);
+        heads.filter(|exchange| exchange.caller == Caller::NoKey)
     };
     let mut judged = false;
-    for it in asked().filter(|it| !is_unclear(it)) {
-        if it.status().is_some_and(|status| (200..300).contains(&status)) {
-            return Err(CheckError::broken(it.number, "no head of an answer without a key", it.summary()));
+    for exchange in asked().filter(|exchange| !is_unclear(exchange)) {
+        if exchange.status().is_some_and(|status| (200..300).contains(&status)) {
+            return Err(CheckError::broken(
+                exchange.number,
+                "no head of an answer without a key",
+                exchange.summary(),
+            ));
         }
         judged = true;
     }
@@ -124,7 +130,7 @@ fn head(recording: &Recording) -> CheckResult {
 
 /// Returns `true` if a key was served at the same path. Otherwise a wrong path would look like a refusal.
 fn beside(recording: &Recording, refused: &Exchange) -> bool {
-    recording.exchanges.iter().any(|it| is_served(it) && path(it) == path(refused))
+    recording.exchanges.iter().any(|exchange| is_served(exchange) && path(exchange) == path(refused))
 }
 
 fn is_served(exchange: &Exchange) -> bool {
@@ -144,16 +150,18 @@ fn is_unclear(exchange: &Exchange) -> bool {
 fn every_path(recording: &Recording) -> CheckResult {
     // The last of each address, because the suite retries after an outage.
     let asked: BTreeMap<_, _> = refusals(recording)
-        .filter(|it| it.caller == Caller::NoKey && (it.status() == Some(200) || !is_unclear(it)))
-        .map(|it| (it.target.as_str(), it))
+        .filter(|exchange| {
+            exchange.caller == Caller::NoKey && (exchange.status() == Some(200) || !is_unclear(exchange))
+        })
+        .map(|exchange| (exchange.target.as_str(), exchange))
         .collect();
     let mut judged = BTreeSet::new();
-    for exchange in asked.values().filter(|it| beside(recording, it)) {
+    for exchange in asked.values().filter(|exchange| beside(recording, exchange)) {
         must_be_refused(exchange)?;
         judged.insert(path(exchange));
     }
-    let has_events = recording.exchanges.iter().any(|it| is_event(it) && is_served(it));
-    for exchange in asked.values().filter(|it| has_events && is_event(it)) {
+    let has_events = recording.exchanges.iter().any(|exchange| is_event(exchange) && is_served(exchange));
+    for exchange in asked.values().filter(|exchange| has_events && is_event(exchange)) {
         must_be_refused(exchange)?;
     }
     let judged = judged.len();
@@ -161,8 +169,9 @@ fn every_path(recording: &Recording) -> CheckResult {
     if judged == paths {
         return Ok(CheckOutcome::Holds);
     }
-    let event = recording.last(|it| matches!(it.purpose, Purpose::Event { side: Side::Own, .. }));
-    let page = recording.last(|it| matches!(&it.purpose, Purpose::Page(PageRequest { link: None, .. })));
+    let event = recording.last(|exchange| matches!(exchange.purpose, Purpose::Event { side: Side::Own, .. }));
+    let page =
+        recording.last(|exchange| matches!(&exchange.purpose, Purpose::Page(PageRequest { link: None, .. })));
     match (event, page) {
         (None, Some(_)) => Err(CheckError::unjudged(
             format!("{judged} of {paths} paths could be asked; there is no event to ask for"),
@@ -198,11 +207,13 @@ fn www_authenticate(recording: &Recording) -> CheckResult {
 }
 
 fn refusals(recording: &Recording) -> impl Iterator<Item = &Exchange> {
-    recording.exchanges.iter().filter(|it| it.purpose == Purpose::Refusal)
+    recording.exchanges.iter().filter(|exchange| exchange.purpose == Purpose::Refusal)
 }
 
 fn answers_401(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckError> {
-    let answered = |it| Exchange::answer(it).filter(|answer| answer.status == 401).map(|answer| (it, answer));
+    let answered = |exchange| {
+        Exchange::answer(exchange).filter(|answer| answer.status == 401).map(|answer| (exchange, answer))
+    };
     let found: Vec<_> = refusals(recording).filter_map(answered).collect();
     if found.is_empty() {
         Err(unanswered(refusals(recording).next(), "a refusal with 401"))
@@ -213,7 +224,7 @@ fn answers_401(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, Check
 
 fn refusal<'a>(recording: &'a Recording, caller: Caller, path: &str) -> Result<&'a Exchange, CheckError> {
     refusals(recording)
-        .filter(|it| it.caller == caller && it.target.ends_with(path))
+        .filter(|exchange| exchange.caller == caller && exchange.target.ends_with(path))
         .last()
         .ok_or_else(|| unanswered(None, "a request that must be refused"))
 }

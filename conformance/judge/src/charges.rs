@@ -19,19 +19,22 @@ const NEEDS_DELIVERIES: &[Group] = &[Group::Account, Group::Webhooks];
 const DELIVERIES: &[Group] = &[Group::Webhooks];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("charges.fields", NEEDS, |it| of_charges(it, fields)).and(DELIVERIES),
-    Check::of("charges.amounts", NEEDS, |it| of_charges(it, amounts)).and(DELIVERIES),
-    Check::of("charges.fiat_amount", NEEDS_DELIVERIES, |it| places(it, "fiat_amount", 2)),
-    Check::of("charges.asset_amount", NEEDS_DELIVERIES, |it| places(it, "asset_amount", 18)),
-    Check::of("charges.received_amount", NEEDS_DELIVERIES, |it| places(it, "received_amount", 18)),
-    Check::of("charges.code", NEEDS, |it| word(it, "code")).and(DELIVERIES),
+    Check::of("charges.fields", NEEDS, |recording| of_charges(recording, fields)).and(DELIVERIES),
+    Check::of("charges.amounts", NEEDS, |recording| of_charges(recording, amounts)).and(DELIVERIES),
+    Check::of("charges.fiat_amount", NEEDS_DELIVERIES, |recording| places(recording, "fiat_amount", 2)),
+    Check::of("charges.asset_amount", NEEDS_DELIVERIES, |recording| places(recording, "asset_amount", 18)),
+    Check::of("charges.received_amount", NEEDS_DELIVERIES, |recording| {
+        places(recording, "received_amount", 18)
+    }),
+    Check::of("charges.code", NEEDS, |recording| word(recording, "code")).and(DELIVERIES),
     Check::of("charges.status", NEEDS, status).and(DELIVERIES),
-    Check::of("charges.fiat_currency", NEEDS, |it| word(it, "fiat_currency")).and(DELIVERIES),
-    Check::of("charges.asset", NEEDS, |it| word(it, "asset")).and(DELIVERIES),
-    Check::of("charges.customer_email", NEEDS, |it| prose(it, "customer_email")).and(DELIVERIES),
-    Check::of("charges.description", NEEDS, |it| prose(it, "description")).and(DELIVERIES),
+    Check::of("charges.fiat_currency", NEEDS, |recording| word(recording, "fiat_currency")).and(DELIVERIES),
+    Check::of("charges.asset", NEEDS, |recording| word(recording, "asset")).and(DELIVERIES),
+    Check::of("charges.customer_email", NEEDS, |recording| prose(recording, "customer_email"))
+        .and(DELIVERIES),
+    Check::of("charges.description", NEEDS, |recording| prose(recording, "description")).and(DELIVERIES),
     Check::of("charges.metadata", NEEDS, metadata).and(DELIVERIES),
-    Check::of("charges.payment_link", NEEDS, |it| of_charges(it, payment_link)).and(DELIVERIES),
+    Check::of("charges.payment_link", NEEDS, |recording| of_charges(recording, payment_link)).and(DELIVERIES),
     Check::of("charges.paid_at", NEEDS, paid_at).and(DELIVERIES),
     Check::of("charges.other_fields", NEEDS_DELIVERIES, other_fields),
     Check::of("charges.status_values", NEEDS_DELIVERIES, status_values),
@@ -56,19 +59,19 @@ const AMOUNTS: [&str; 3] = ["fiat_amount", "asset_amount", "received_amount"];
 const OF_A_CHARGE: &str = "a charge";
 
 /// Returns the charge of a delivery.
-fn charge<'a>(it: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
-    it.body.as_ref()?.get("data")?.get("charge").filter(|charge| charge.is_object())
+fn charge<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
+    parsed.body.as_ref()?.get("data")?.get("charge").filter(|charge| charge.is_object())
 }
 
 fn of_charges(recording: &Recording, flaw: impl Fn(&Value, &Subject) -> Flaw) -> CheckResult {
-    each_subject(recording, "charge", OF_A_CHARGE, |it| Some(flaw(&it.object, it)))
+    each_subject(recording, "charge", OF_A_CHARGE, |subject| Some(flaw(&subject.object, subject)))
 }
 
 /// Judges a field of the charges in which it is not null. There must be at least one.
 fn of_filled(recording: &Recording, name: &str, flaw: impl Fn(&Value) -> Option<String>) -> CheckResult {
-    each_subject(recording, "charge", &format!("a charge that has a {name}"), |it| {
-        let value = it.object.get(name).filter(|value| !value.is_null())?;
-        Some(flaw(value).map(|expected| (expected, member_text(&it.object, name))))
+    each_subject(recording, "charge", &format!("a charge that has a {name}"), |subject| {
+        let value = subject.object.get(name).filter(|value| !value.is_null())?;
+        Some(flaw(value).map(|expected| (expected, member_text(&subject.object, name))))
     })
 }
 
@@ -76,15 +79,16 @@ fn of_filled(recording: &Recording, name: &str, flaw: impl Fn(&Value) -> Option<
 /// twelve.
 const OPTIONAL: [&str; 3] = ["customer_email", "description", "paid_at"];
 
-fn fields(charge: &Value, it: &Subject) -> Flaw {
-    let absent = |name: &&str| charge.get(*name).is_none() && (it.is_paid() || !OPTIONAL.contains(name));
+fn fields(charge: &Value, subject: &Subject) -> Flaw {
+    let absent = |name: &&str| charge.get(*name).is_none() && (subject.is_paid() || !OPTIONAL.contains(name));
     let name = FIELDS.into_iter().find(|name| absent(name))?;
     Some((format!("{name} in the charge"), member_text(charge, name)))
 }
 
 fn decimals(text: &str) -> Option<usize> {
-    let (whole, fraction) = text.split_once('.').map_or((text, None), |(whole, it)| (whole, Some(it)));
-    let digits = |it: &str| !it.is_empty() && it.bytes().all(|byte| byte.is_ascii_digit());
+    let (whole, fraction) =
+        text.split_once('.').map_or((text, None), |(whole, fraction)| (whole, Some(fraction)));
+    let digits = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     (digits(whole) && fraction.is_none_or(digits)).then(|| fraction.map_or(0, str::len))
 }
 
@@ -96,14 +100,14 @@ fn mantissa(text: &str) -> &str {
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) { number } else { text }
 }
 
-fn amounts(charge: &Value, it: &Subject) -> Flaw {
+fn amounts(charge: &Value, subject: &Subject) -> Flaw {
     for name in AMOUNTS {
         let fine = match charge.get(name) {
             None => true,
             // Nothing was received yet.
-            Some(Value::Null) if name == "received_amount" => !it.is_paid(),
+            Some(Value::Null) if name == "received_amount" => !subject.is_paid(),
             Some(value) => value.as_str().is_some_and(|text| {
-                decimals(text).is_some() || (!it.is_delivered && decimals(mantissa(text)).is_some())
+                decimals(text).is_some() || (!subject.is_delivered && decimals(mantissa(text)).is_some())
             }),
         };
         if !fine {
@@ -115,16 +119,19 @@ fn amounts(charge: &Value, it: &Subject) -> Flaw {
 
 /// Judges the number of decimals. `charges.amounts` judges values that are not decimal numbers.
 fn places(recording: &Recording, name: &str, places: usize) -> CheckResult {
-    let found = |it: &ParsedDelivery<'_>| charge(it).and_then(|it| decimals(text_at(it, &[name])?));
+    let found = |parsed: &ParsedDelivery<'_>| {
+        charge(parsed).and_then(|charge_object| decimals(text_at(charge_object, &[name])?))
+    };
     let wants = format!("a charge that has a {name}");
     each(
         recording,
         &wants,
-        |it| found(it).is_some(),
-        |_, it| {
-            let fine = found(it)? == places;
-            (!fine)
-                .then(|| Some((format!("{name} with {places} decimals"), member_text(charge(it)?, name))))?
+        |parsed| found(parsed).is_some(),
+        |_, parsed| {
+            let fine = found(parsed)? == places;
+            (!fine).then(|| {
+                Some((format!("{name} with {places} decimals"), member_text(charge(parsed)?, name)))
+            })?
         },
     )
 }
@@ -146,10 +153,11 @@ fn status(recording: &Recording) -> CheckResult {
     let found = subjects(recording, "charge")?;
     let mut judged = false;
     for delivered in [true, false] {
-        let paid = || found.iter().filter(|it| it.is_payment() && it.is_delivered == delivered);
+        let paid =
+            || found.iter().filter(|subject| subject.is_payment() && subject.is_delivered == delivered);
         let Some(first) = paid().next() else { continue };
         // A body may show the charge at the time of sending, when its status may have changed again: one is enough.
-        if !paid().any(|it| text_at(&it.object, &["status"]) == Some("paid")) {
+        if !paid().any(|subject| text_at(&subject.object, &["status"]) == Some("paid")) {
             return Err(
                 first.broken("status paid of a charge that is paid", member_text(&first.object, "status"))
             );
@@ -160,9 +168,9 @@ fn status(recording: &Recording) -> CheckResult {
 }
 
 fn metadata(recording: &Recording) -> CheckResult {
-    of_charges(recording, |charge, it| {
+    of_charges(recording, |charge, subject| {
         let fine = match charge.get("metadata")? {
-            Value::Null => !it.is_paid(),
+            Value::Null => !subject.is_paid(),
             value => value.is_object(),
         };
         (!fine).then(|| ("metadata as an object".into(), member_text(charge, "metadata")))
@@ -178,9 +186,9 @@ fn payment_link(charge: &Value, _: &Subject) -> Flaw {
 /// Checks that not all paid charges lack `paid_at`. A single one may have lost it by a refund.
 fn some_paid_at(recording: &Recording) -> Result<(), CheckError> {
     let found = subjects(recording, "charge")?;
-    let paid = || found.iter().filter(|it| it.is_payment() && !it.is_delivered);
-    let codes: BTreeSet<_> = paid().filter_map(|it| text_at(&it.object, &["code"])).collect();
-    let is_untold = |it: &Subject| it.object.get("paid_at").is_some_and(Value::is_null);
+    let paid = || found.iter().filter(|subject| subject.is_payment() && !subject.is_delivered);
+    let codes: BTreeSet<_> = paid().filter_map(|subject| text_at(&subject.object, &["code"])).collect();
+    let is_untold = |subject: &Subject| subject.object.get("paid_at").is_some_and(Value::is_null);
     match paid().next().filter(|_| codes.len() > 1 && paid().all(is_untold)) {
         None => Ok(()),
         Some(first) => {
@@ -192,17 +200,18 @@ fn some_paid_at(recording: &Recording) -> Result<(), CheckError> {
 fn paid_at(recording: &Recording) -> CheckResult {
     some_paid_at(recording)?;
     paid_too_early(recording)?;
-    each_subject(recording, "charge", "a charge that was paid", |it| {
-        let actual = || member_text(&it.object, "paid_at");
-        let value = it.object.get("paid_at").filter(|value| !value.is_null());
+    each_subject(recording, "charge", "a charge that was paid", |subject| {
+        let actual = || member_text(&subject.object, "paid_at");
+        let value = subject.object.get("paid_at").filter(|value| !value.is_null());
         let Some(value) = value else {
             // A late or refunded payment may have no `paid_at`, and a listed event may show a later state of the
             // charge: only a delivered payment must have it.
-            let sure = it.is_payment() && it.is_delivered && it.object.get("paid_at").is_some();
+            let sure =
+                subject.is_payment() && subject.is_delivered && subject.object.get("paid_at").is_some();
             return sure.then(|| Some(("paid_at of a charge that is paid".into(), actual())));
         };
         let text = value.as_str().unwrap_or_default();
-        if !it.is_delivered {
+        if !subject.is_delivered {
             let fine = utc(text).is_some();
             return Some((!fine).then(|| ("paid_at as an ISO 8601 time in UTC".into(), actual())));
         }
@@ -226,7 +235,7 @@ fn seen_in(recording: &Recording, look: impl Fn(&Value) -> Vec<String>) -> Check
 
 fn other_fields(recording: &Recording) -> CheckResult {
     seen_in(recording, |charge| {
-        let names = charge.as_object().into_iter().flat_map(|it| it.keys().cloned());
+        let names = charge.as_object().into_iter().flat_map(|members| members.keys().cloned());
         names.filter(|name| !FIELDS.contains(&name.as_str())).collect()
     })
 }
@@ -239,11 +248,11 @@ fn status_values(recording: &Recording) -> CheckResult {
 fn transitions(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut lives: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
-    for it in received.readable().filter(|it| !it.is_test()) {
+    for parsed in received.readable().filter(|parsed| !parsed.is_test()) {
         if let (Some(code), Some(status), Some(at)) = (
-            it.text(&["data", "charge", "code"]),
-            it.text(&["data", "charge", "status"]),
-            it.text(&["created_at"]),
+            parsed.text(&["data", "charge", "code"]),
+            parsed.text(&["data", "charge", "status"]),
+            parsed.text(&["created_at"]),
         ) {
             lives.entry(code).or_default().entry(at).or_default().insert(status);
         }
@@ -252,9 +261,10 @@ fn transitions(recording: &Recording) -> CheckResult {
     for life in lives.into_values() {
         // The order of events at the same time is unknown.
         let statuses: Vec<_> = life.into_values().collect();
-        let changes = statuses.windows(2).filter(|it| it[0].len() == 1 && it[1].len() == 1 && it[0] != it[1]);
-        let status = |it: &BTreeSet<&str>| it.first().copied().unwrap_or_default().to_owned();
-        seen.extend(changes.map(|it| format!("{} to {}", status(&it[0]), status(&it[1]))));
+        let changes =
+            statuses.windows(2).filter(|pair| pair[0].len() == 1 && pair[1].len() == 1 && pair[0] != pair[1]);
+        let status = |statuses: &BTreeSet<&str>| statuses.first().copied().unwrap_or_default().to_owned();
+        seen.extend(changes.map(|pair| format!("{} to {}", status(&pair[0]), status(&pair[1]))));
     }
     match seen.is_empty() {
         true => Err(CheckError::unjudged(

@@ -32,7 +32,7 @@ impl ParsedDelivery<'_> {
     /// Returns the mode in the body.
     pub(super) fn mode(&self) -> Option<Mode> {
         let stated = self.text(&["mode"])?;
-        Mode::BOTH.into_iter().find(|mode| mode.word() == stated)
+        Mode::BOTH.into_iter().find(|mode| mode.as_str() == stated)
     }
 
     /// Returns `true` for a delivery of "Send test event", which has no event and needs no subscription.
@@ -63,7 +63,7 @@ pub(super) struct ReceivedDeliveries<'a> {
 impl ReceivedDeliveries<'_> {
     /// Returns the deliveries whose body is a JSON object.
     pub(super) fn readable(&self) -> impl Iterator<Item = &ParsedDelivery<'_>> {
-        self.seen.iter().filter(|it| it.body.as_ref().is_some_and(Value::is_object))
+        self.seen.iter().filter(|parsed| parsed.body.as_ref().is_some_and(Value::is_object))
     }
 
     /// Returns the mode of the endpoint that received a delivery, if declared.
@@ -82,7 +82,7 @@ pub(super) fn received_deliveries(recording: &Recording) -> Result<ReceivedDeliv
         ));
     };
     let parse = |delivery| ParsedDelivery { delivery, body: serde_json::from_slice(&delivery.body.0).ok() };
-    let seen: Vec<_> = all.caught.iter().filter(|it| !it.redirected).map(parse).collect();
+    let seen: Vec<_> = all.received.iter().filter(|delivery| !delivery.redirected).map(parse).collect();
     if seen.is_empty() {
         return Err(nothing_came(all));
     }
@@ -98,7 +98,7 @@ fn nothing_came(all: &Deliveries) -> CheckError {
         let _ = write!(why, "; {trouble}");
     }
     if all.strays > 0 {
-        let _ = write!(why, "; {} requests came that had nothing of one", all.strays);
+        let _ = write!(why, "; {} other requests were received that are not deliveries", all.strays);
     }
     CheckError::unjudged(
         why,
@@ -115,7 +115,7 @@ pub(super) fn each(
 ) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut judged = false;
-    for seen in received.seen.iter().filter(|it| is_meant(it)) {
+    for seen in received.seen.iter().filter(|parsed| is_meant(parsed)) {
         if let Some((expected, actual)) = flaw(received.all, seen) {
             return Err(seen.broken(expected, actual));
         }
@@ -145,7 +145,7 @@ pub(super) fn has_microseconds(text: &str) -> bool {
     let clock = text.strip_suffix('Z').or_else(|| text.strip_suffix("+00:00"));
     let digits = clock.and_then(|clock| clock.rsplit_once('.')).map(|(_, digits)| digits);
     conformance_model::reading::utc(text).is_some()
-        && digits.is_some_and(|it| it.len() == 6 && it.bytes().all(|byte| byte.is_ascii_digit()))
+        && digits.is_some_and(|digits| digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Returns `true` for a UUID of any version: the specification requires none.

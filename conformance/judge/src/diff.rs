@@ -36,7 +36,7 @@ pub(crate) const CONSISTENCY_TIME: Duration = Duration::minutes(10);
 
 /// Returns a number without trailing zeros, and its number of decimals; `None` if the text is not a number.
 fn number(text: &str) -> Option<(&str, usize)> {
-    let is_number = !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit() || it == b'.');
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let decimals = text.split_once('.').map(|(_, decimals)| decimals.len());
     let plain = decimals.map_or(text, |_| text.trim_end_matches('0').trim_end_matches('.'));
     is_number.then_some((plain, decimals.unwrap_or_default()))
@@ -55,7 +55,7 @@ pub(crate) fn contradict(one: &Value, other: &Value) -> bool {
 
 /// The same, for numbers with equally many decimals only: redaction makes equal amounts with different decimals differ.
 pub(crate) fn contradict_as_written(_: &str, one: &Value, other: &Value) -> bool {
-    let decimals = |it: &Value| it.as_str().and_then(number).map(|(_, decimals)| decimals);
+    let decimals = |value: &Value| value.as_str().and_then(number).map(|(_, decimals)| decimals);
     decimals(one) == decimals(other) && contradict(one, other)
 }
 
@@ -98,10 +98,11 @@ pub(crate) fn clock(exchange: &Exchange) -> Option<OffsetDateTime> {
 /// Returns `true` if the charge or invoice of an event was unchanged for [`CONSISTENCY_TIME`] before a response, so that
 /// all copies of it agree.
 pub(crate) fn is_still(views: &[PageView<'_>], mode: Mode, event: &Value, exchange: &Exchange) -> bool {
-    let code =
-        |it: &Value| ["charge", "invoice"].map(|member| text_at(it, &[member, "code"]).map(str::to_owned));
-    let events = views.iter().filter(|it| it.mode == mode && it.request.list == List::Events);
-    let of_object = events.flat_map(PageView::rows).filter(|it| code(it) == code(event));
+    let code = |event: &Value| {
+        ["charge", "invoice"].map(|member| text_at(event, &[member, "code"]).map(str::to_owned))
+    };
+    let events = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
+    let of_object = events.flat_map(PageView::rows).filter(|row| code(row) == code(event));
     let newest = of_object.filter_map(at).max();
     newest.zip(clock(exchange)).is_some_and(|(newest, now)| newest + CONSISTENCY_TIME < now)
 }

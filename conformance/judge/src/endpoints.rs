@@ -12,9 +12,9 @@ pub(super) const CHECKS: &[Check] =
 
 /// Judges the refusal of private addresses. It counts only if a public address was accepted.
 fn address(recording: &Recording) -> CheckResult {
-    let tried = recording.deliveries.iter().flat_map(|it| &it.registrations);
-    let (public, private): (Vec<_>, Vec<_>) = tried.partition(|it| it.public);
-    if let Some(taken) = private.iter().find(|it| it.accepted) {
+    let tried = recording.deliveries.iter().flat_map(|deliveries| &deliveries.registrations);
+    let (public, private): (Vec<_>, Vec<_>) = tried.partition(|registration| registration.public);
+    if let Some(taken) = private.iter().find(|registration| registration.accepted) {
         return Err(CheckError::broken(
             None,
             format!("a refusal of the endpoint {}", taken.address),
@@ -28,7 +28,7 @@ fn address(recording: &Recording) -> CheckResult {
              `--without registration`",
         ));
     }
-    if !public.iter().any(|it| it.accepted) {
+    if !public.iter().any(|registration| registration.accepted) {
         return Err(CheckError::unjudged(
             "an address that anybody can reach was not taken either",
             "see what the command says, and whether it can add an endpoint at all",

@@ -8,7 +8,7 @@ use time::{Duration, OffsetDateTime};
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
 use conformance_model::mode::Mode;
-use conformance_model::reading::{listed, own_event_asked, single_event, text_at, utc, wrapped_event};
+use conformance_model::reading::{listed, requested_own_event, single_event, text_at, utc, wrapped_event};
 use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
@@ -24,10 +24,10 @@ const PAYMENTS_MIN: usize = 3;
 const SPREAD_MIN: Duration = Duration::hours(1);
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("events.id", NEEDS, |it| each(it, id)),
-    Check::of("events.type", NEEDS, |it| each(it, kind)),
-    Check::of("events.details", NEEDS, |it| each(it, details)),
-    Check::of("events.subject", NEEDS, |it| each(it, subject)),
+    Check::of("events.id", NEEDS, |recording| each(recording, id)),
+    Check::of("events.type", NEEDS, |recording| each(recording, kind)),
+    Check::of("events.details", NEEDS, |recording| each(recording, details)),
+    Check::of("events.subject", NEEDS, |recording| each(recording, subject)),
     Check::of("events.created_at", NEEDS, created_at),
     Check::of("events.single", NEEDS, single),
     Check::of("events.envelope", NEEDS, envelope),
@@ -38,11 +38,11 @@ fn each(recording: &Recording, flaw: fn(&Value) -> Flaw) -> CheckResult {
     let views = pages(recording);
     let listed = views
         .iter()
-        .filter(|it| it.request.list == List::Events)
-        .flat_map(|it| it.rows().iter().map(|row| (it.number(), row.clone())));
+        .filter(|view| view.request.list == List::Events)
+        .flat_map(|view| view.rows().iter().map(|row| (view.number(), row.clone())));
     let alone = own(recording)
-        .filter(|it| it.status() == Some(200))
-        .filter_map(|it| Some((it.number, single_event(it)?)));
+        .filter(|exchange| exchange.status() == Some(200))
+        .filter_map(|exchange| Some((exchange.number, single_event(exchange)?)));
     let mut judged = false;
     for (number, event) in listed.chain(alone) {
         if let Some((expected, actual)) = flaw(&event) {
@@ -63,12 +63,12 @@ fn no_events() -> CheckError {
 
 /// Returns the requests of single events, except those that the rate limit may have refused.
 fn own(recording: &Recording) -> impl Iterator<Item = &Exchange> {
-    let own = |it: &&Exchange| own_event_asked(it).is_some();
+    let own = |exchange: &&Exchange| requested_own_event(exchange).is_some();
     recording
         .exchanges
         .iter()
         .filter(own)
-        .filter(|it| it.status() == Some(200) || !may_be_limited(recording, it))
+        .filter(|exchange| exchange.status() == Some(200) || !may_be_limited(recording, exchange))
 }
 
 fn id(event: &Value) -> Flaw {
@@ -121,10 +121,10 @@ fn created_at(recording: &Recording) -> CheckResult {
 fn other_zone(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
     for mode in Mode::BOTH {
-        let of_mode = views.iter().filter(|it| it.mode == mode && it.request.list == List::Events);
+        let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
         let rows = of_mode.flat_map(|view| view.rows().iter().map(move |row| (view.number(), row)));
         let payments: BTreeMap<_, _> = rows.filter_map(|(number, row)| Payment::of(number, row)).collect();
-        let recorded: BTreeSet<_> = payments.values().map(|it| it.recorded).collect();
+        let recorded: BTreeSet<_> = payments.values().map(|payment| payment.recorded).collect();
         let is_spread = recorded
             .first()
             .zip(recorded.last())
@@ -173,9 +173,12 @@ fn single(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     let mut judged = false;
     for exchange in own(recording) {
-        let (Caller::Own(mode), Some(id)) = (exchange.caller, own_event_asked(exchange)) else { continue };
+        let (Caller::Own(mode), Some(id)) = (exchange.caller, requested_own_event(exchange)) else {
+            continue;
+        };
         // The suite may have retried the request after an outage.
-        let again = || own(recording).any(|it| it.number > exchange.number && it.target == exchange.target);
+        let again =
+            || own(recording).any(|later| later.number > exchange.number && later.target == exchange.target);
         match exchange.status() {
             None | Some(429 | 502..=504) if in_burst(exchange) || again() => continue,
             None | Some(429 | 502..=504) => return Err(unanswered(Some(exchange), "a single event")),
@@ -209,7 +212,7 @@ fn otherwise_listed(
 ) -> Option<(String, String)> {
     let (exchange, mode) = asked;
     let id = text_at(event, &["id"])?;
-    let same = views.iter().filter(|it| it.mode == mode && it.request.list == List::Events);
+    let same = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
     let mut rows = same.flat_map(PageView::rows).filter(|it| text_at(it, &["id"]) == Some(id)).peekable();
     let row = listed(recording, mode).remove(id).or_else(|| rows.peek().map(|row| (*row).clone()))?;
     let differs = |name: &str| match (row.get(name)?, event.get(name)?) {
@@ -221,7 +224,7 @@ fn otherwise_listed(
     {
         return Some((name.to_owned(), member_text(event, name)));
     }
-    let is_steady = rows.all(|it| contradiction(it, &row, &STATE, differ).is_none());
+    let is_steady = rows.all(|listed| contradiction(listed, &row, &STATE, differ).is_none());
     let fields: &[_] =
         if is_steady && is_still(views, mode, event, exchange) { &[SETTLED, STATE] } else { &[SETTLED] };
     let found = fields.iter().find_map(|fields| contradiction(&row, event, fields, differ));
@@ -239,8 +242,8 @@ fn other_text(
     let id = text_at(event, &["id"]);
     let listed: Vec<_> = views
         .iter()
-        .filter(|it| it.mode == mode && it.request.list == List::Events)
-        .flat_map(|it| it.rows().iter().map(|row| (it.number(), row)))
+        .filter(|view| view.mode == mode && view.request.list == List::Events)
+        .flat_map(|view| view.rows().iter().map(|row| (view.number(), row)))
         .filter(|(_, row)| text_at(row, &["id"]) == id)
         .collect();
     let (first, last) = (listed.first()?, listed.last()?);
@@ -250,8 +253,10 @@ fn other_text(
 }
 
 fn envelope(recording: &Recording) -> CheckResult {
-    let (path, _) =
-        own(recording).filter(|it| it.status() == Some(200)).find_map(wrapped_event).ok_or_else(no_events)?;
+    let (path, _) = own(recording)
+        .filter(|exchange| exchange.status() == Some(200))
+        .find_map(wrapped_event)
+        .ok_or_else(no_events)?;
     Ok(CheckOutcome::Observed(if path.is_empty() {
         "bare".to_owned()
     } else {

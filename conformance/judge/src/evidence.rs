@@ -109,9 +109,9 @@ impl PageView<'_> {
     /// Returns `true` if the numbers of the page are consistent with its rows and each other.
     pub(super) fn is_sound(&self) -> bool {
         let pages = self.page.meta("last_page");
-        self.numbers().is_some_and(|it| {
-            it.len() == self.rows().len() as u64
-                && pages.is_some_and(|pages| pages.max(1) == it.pages().max(1))
+        self.numbers().is_some_and(|numbers| {
+            numbers.len() == self.rows().len() as u64
+                && pages.is_some_and(|pages| pages.max(1) == numbers.pages().max(1))
         })
     }
 
@@ -123,7 +123,12 @@ impl PageView<'_> {
 
 /// Returns the readable pages of an allowed size that were requested for comparison.
 pub(super) fn compared_pages(recording: &Recording) -> Vec<PageView<'_>> {
-    recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Page(_))).filter_map(view).collect()
+    recording
+        .exchanges
+        .iter()
+        .filter(|exchange| matches!(exchange.purpose, Purpose::Page(_)))
+        .filter_map(view)
+        .collect()
 }
 
 /// Returns all readable pages, including those of bursts and of reads while records are created. The numbers of a
@@ -168,12 +173,12 @@ impl<'s> FullList<'s> {
     ) -> FullList<'s> {
         let mut rows: Vec<&Value> = first.rows().iter().collect();
         for number in 2.. {
-            let next = views.iter().find(|it| {
-                it.is_plain()
-                    && (it.request.list, it.mode) == (first.request.list, first.mode)
-                    && (it.request.page, it.request.per_page) == (Some(number), Some(PER_PAGE_MAX))
-                    && it.page.meta("total") == first.page.meta("total")
-                    && is_included(it)
+            let next = views.iter().find(|view| {
+                view.is_plain()
+                    && (view.request.list, view.mode) == (first.request.list, first.mode)
+                    && (view.request.page, view.request.per_page) == (Some(number), Some(PER_PAGE_MAX))
+                    && view.page.meta("total") == first.page.meta("total")
+                    && is_included(view)
             });
             // A page that is not full is the last one.
             let Some(next) = next.filter(|_| rows.len() as u64 == (number - 1) * PER_PAGE_MAX) else { break };
@@ -196,8 +201,8 @@ impl<'s> FullList<'s> {
         is_first_enough: bool,
     ) -> FullList<'s> {
         let is_same = !is_first_enough && before.page.meta("total") == after.page.meta("total");
-        FullList::joined(views, before, |it| {
-            is_same && (before.number()..after.number()).contains(&it.number())
+        FullList::joined(views, before, |view| {
+            is_same && (before.number()..after.number()).contains(&view.number())
         })
     }
 
@@ -208,7 +213,7 @@ impl<'s> FullList<'s> {
     ) -> impl Iterator<Item = FullList<'s>> {
         let number = view.number();
         let earlier =
-            first_long_pages(views, view.request.list, view.mode).filter(move |it| it.number() < number);
+            first_long_pages(views, view.request.list, view.mode).filter(move |view| view.number() < number);
         earlier.map(|first| FullList::beginning(views, first))
     }
 
@@ -219,18 +224,18 @@ impl<'s> FullList<'s> {
         views: &'s [PageView<'_>],
         view: &PageView<'_>,
     ) -> Option<FullList<'s>> {
-        let total = |it: &PageView<'_>| it.page.meta("total");
-        let same_list = |it: &&PageView<'_>| {
-            it.is_plain()
-                && (it.request.list, it.mode) == (view.request.list, view.mode)
-                && total(it) == total(view)
+        let total = |view: &PageView<'_>| view.page.meta("total");
+        let same_list = |other: &&PageView<'_>| {
+            other.is_plain()
+                && (other.request.list, other.mode) == (view.request.list, view.mode)
+                && total(other) == total(view)
         };
         let same = first_long_pages(views, view.request.list, view.mode).filter(same_list);
-        if let Some(first) = same.min_by_key(|it| it.number().abs_diff(view.number())) {
+        if let Some(first) = same.min_by_key(|other| other.number().abs_diff(view.number())) {
             return Some(FullList::joined(views, first, |_| true));
         }
         // Later pages may continue an older read of the first page.
-        let is_of_an_older_read = views.iter().filter(same_list).any(|it| it.number() < view.number());
+        let is_of_an_older_read = views.iter().filter(same_list).any(|other| other.number() < view.number());
         let pair =
             enclosing_views(recording, views, view).filter(|[before, after]| total(before) == total(after));
         pair.filter(|_| !is_of_an_older_read).map(|pair| FullList::between(views, pair, false))
@@ -244,7 +249,7 @@ pub(super) fn enclosing_views<'s, 'a>(
     view: &PageView<'_>,
 ) -> Option<[&'s PageView<'a>; 2]> {
     let [before, after] = reading::enclosing(recording, view.exchange, view.request.list)?;
-    let of = |exchange: &Exchange| views.iter().find(|it| it.number() == exchange.number);
+    let of = |exchange: &Exchange| views.iter().find(|view| view.number() == exchange.number);
     Some([of(before)?, of(after)?])
 }
 
@@ -272,12 +277,12 @@ pub(super) fn first_long_pages<'s, 'a>(
     list: List,
     mode: Mode,
 ) -> impl DoubleEndedIterator<Item = &'s PageView<'a>> {
-    views.iter().filter(move |it| {
-        it.is_plain()
-            && it.request.list == list
-            && it.mode == mode
-            && it.request.per_page == Some(PER_PAGE_MAX)
-            && it.request.page.unwrap_or(1) == 1
+    views.iter().filter(move |view| {
+        view.is_plain()
+            && view.request.list == list
+            && view.mode == mode
+            && view.request.per_page == Some(PER_PAGE_MAX)
+            && view.request.page.unwrap_or(1) == 1
     })
 }
 
@@ -292,18 +297,21 @@ pub(super) fn last_long_page<'s, 'a>(
 
 /// Returns `true` if the total of a list changed while it was read. Then its pages cannot be compared.
 pub(super) fn total_changed(views: &[PageView<'_>], list: List, mode: Mode) -> bool {
-    let of_list = |it: &&PageView<'_>| it.is_plain() && it.request.list == list && it.mode == mode;
-    let totals: BTreeSet<_> = views.iter().filter(of_list).filter_map(|it| it.page.meta("total")).collect();
+    let of_list = |view: &&PageView<'_>| view.is_plain() && view.request.list == list && view.mode == mode;
+    let totals: BTreeSet<_> =
+        views.iter().filter(of_list).filter_map(|view| view.page.meta("total")).collect();
     totals.len() > 1
 }
 
 /// Returns `true` if a page must exist: it is the first one, or within every total of the list.
 pub(super) fn page_must_exist(pages: &[PageView<'_>], exchange: &Exchange, request: &PageRequest) -> bool {
     let Some(page) = request.page.filter(|page| *page > 1) else { return true };
-    let same =
-        pages.iter().filter(|it| Caller::Own(it.mode) == exchange.caller && it.request.list == request.list);
-    let totals =
-        same.filter(|it| it.request.filters == request.filters).filter_map(|it| it.page.meta("total"));
+    let same = pages
+        .iter()
+        .filter(|view| Caller::Own(view.mode) == exchange.caller && view.request.list == request.list);
+    let totals = same
+        .filter(|view| view.request.filters == request.filters)
+        .filter_map(|view| view.page.meta("total"));
     totals
         .min()
         .is_some_and(|total| (page - 1).saturating_mul(request.per_page.unwrap_or(PER_PAGE_DEFAULT)) < total)
@@ -316,15 +324,16 @@ pub(super) fn in_burst(exchange: &Exchange) -> bool {
 
 /// Returns `true` if a request of a burst may have been refused by the limit: its key is not served again in the burst.
 pub(super) fn may_be_limited(recording: &Recording, exchange: &Exchange) -> bool {
-    let later = || recording.exchanges.iter().filter(|it| it.number > exchange.number && in_burst(it));
-    let is_served = |it: &Exchange| it.status() == Some(200) && it.target.contains("/v1/");
-    in_burst(exchange) && !later().any(|it| it.caller == exchange.caller && is_served(it))
+    let later =
+        || recording.exchanges.iter().filter(|later| later.number > exchange.number && in_burst(later));
+    let is_served = |exchange: &Exchange| exchange.status() == Some(200) && exchange.target.contains("/v1/");
+    in_burst(exchange) && !later().any(|later| later.caller == exchange.caller && is_served(later))
 }
 
 /// Returns the page whose link led to this one.
 pub(super) fn origin<'s, 'a>(views: &'s [PageView<'a>], view: &PageView<'_>) -> Option<&'s PageView<'a>> {
     let link = view.request.link.as_ref()?;
-    views.iter().find(|it| it.number() == link.of)
+    views.iter().find(|view| view.number() == link.of)
 }
 
 pub(super) fn no_readable_list() -> CheckError {

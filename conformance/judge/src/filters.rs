@@ -23,9 +23,9 @@ use crate::diff::{LATENESS, at, clock};
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("filters.type", NEEDS, |it| events(it, "type")),
-    Check::of("filters.charge", NEEDS, |it| events(it, "charge")),
-    Check::of("filters.invoice", NEEDS, |it| events(it, "invoice")),
+    Check::of("filters.type", NEEDS, |recording| events(recording, "type")),
+    Check::of("filters.charge", NEEDS, |recording| events(recording, "charge")),
+    Check::of("filters.invoice", NEEDS, |recording| events(recording, "invoice")),
     Check::of("filters.total", NEEDS, total),
     Check::of("filters.status", NEEDS, status),
     Check::of("filters.payment_link", NEEDS, payment_link).part(Part::Links),
@@ -64,8 +64,8 @@ fn source<'s>(
     pairs: &ChargeInvoices,
 ) -> Option<FullList<'s>> {
     let [before, after] = enclosing_views(recording, views, view)?;
-    let selected = |it: &PageView<'_>| {
-        let rows: Vec<_> = it.rows().iter().collect();
+    let selected = |other: &PageView<'_>| {
+        let rows: Vec<_> = other.rows().iter().collect();
         selected_names(view.request.list, &rows, &view.request.filters, pairs)
     };
     // A status may have changed on a page that was read only once.
@@ -91,9 +91,9 @@ fn misfit(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Op
 
 /// Returns the pages with this filter only, and its value.
 fn alone<'s, 'a>(views: &'s [PageView<'a>], list: List, name: &str) -> Vec<(&'s str, &'s PageView<'a>)> {
-    let by_name = |it: &'s PageView<'a>| match &it.request.filters[..] {
-        [(filter, value)] if it.request.list == list && it.request.link.is_none() && filter == name => {
-            Some((value.as_str(), it))
+    let by_name = |view: &'s PageView<'a>| match &view.request.filters[..] {
+        [(filter, value)] if view.request.list == list && view.request.link.is_none() && filter == name => {
+            Some((value.as_str(), view))
         }
         _ => None,
     };
@@ -110,10 +110,10 @@ fn nothing_to_name(what: &str) -> CheckError {
 
 /// Returns `true` if an unfiltered page of the same or the default size was served. Only then does a refusal count.
 fn is_listed(recording: &Recording, refused: &Exchange, wanted: &PageRequest) -> bool {
-    recording.exchanges.iter().any(|it| {
-        it.caller == refused.caller
-            && it.status() == Some(200)
-            && page_request(it).is_some_and(|request| {
+    recording.exchanges.iter().any(|exchange| {
+        exchange.caller == refused.caller
+            && exchange.status() == Some(200)
+            && page_request(exchange).is_some_and(|request| {
                 request.list == wanted.list
                     && request.filters.is_empty()
                     && request.link.is_none()
@@ -125,18 +125,19 @@ fn is_listed(recording: &Recording, refused: &Exchange, wanted: &PageRequest) ->
 /// Checks that no filter by a value from the API was refused. In a burst the limit may have refused it, so a refusal
 /// counts only if the key was served again later.
 fn refused(recording: &Recording, list: List, name: &str) -> Result<(), CheckError> {
-    let refusal = recording.exchanges.iter().find(|it| {
-        let Some(request) = page_request(it) else { return false };
+    let refusal = recording.exchanges.iter().find(|exchange| {
+        let Some(request) = page_request(exchange) else { return false };
         let by_name = request.list == list && matches!(&request.filters[..], [(filter, _)] if filter == name);
         by_name
             && request.link.is_none()
-            && is_listed(recording, it, &request)
-            && it.status().is_some_and(|status| status > 200 && !matches!(status, 429 | 502..=504))
-            && !may_be_limited(recording, it)
-            && !may_be_gone(recording, it, &request)
-            && (page_must_exist(&pages(recording), it, &request) || is_shown(&pages(recording), it, &request))
+            && is_listed(recording, exchange, &request)
+            && exchange.status().is_some_and(|status| status > 200 && !matches!(status, 429 | 502..=504))
+            && !may_be_limited(recording, exchange)
+            && !may_be_gone(recording, exchange, &request)
+            && (page_must_exist(&pages(recording), exchange, &request)
+                || is_shown(&pages(recording), exchange, &request))
     });
-    refusal.map_or(Ok(()), |it| Err(CheckError::broken(it.number, "200", it.summary())))
+    refusal.map_or(Ok(()), |exchange| Err(CheckError::broken(exchange.number, "200", exchange.summary())))
 }
 
 /// Returns `true` if a later page may no longer exist: records change their status, but neither type nor object.
@@ -144,13 +145,13 @@ fn may_be_gone(recording: &Recording, asked: &Exchange, request: &PageRequest) -
     let is_later = request.page.is_some_and(|page| page > 1);
     let pages = pages(recording);
     let existed = |number: u32| {
-        let view = pages.iter().find(|it| it.number() == number);
+        let view = pages.iter().find(|view| view.number() == number);
         view.is_some_and(|view| is_shown(std::slice::from_ref(view), asked, request))
     };
     is_later
         && request.filters.iter().any(|(name, _)| name == "status")
         && !enclosing(recording, asked, request.list)
-            .is_some_and(|pair| pair.iter().all(|it| existed(it.number)))
+            .is_some_and(|pair| pair.iter().all(|exchange| existed(exchange.number)))
 }
 
 /// Returns `true` if the unfiltered list has enough matching records for the requested page to exist.
@@ -159,31 +160,35 @@ fn is_shown(pages: &[PageView<'_>], asked: &Exchange, wanted: &PageRequest) -> b
     let before =
         wanted.page.unwrap_or(1).saturating_sub(1).saturating_mul(wanted.per_page.unwrap_or(u64::MAX));
     let fits = |row: &&Value| text_at(row, &[name]) == Some(value);
-    let mut whole = pages.iter().filter(|it| it.is_plain() && it.request.list == wanted.list);
-    whole.any(|it| {
-        Caller::Own(it.mode) == asked.caller && it.rows().iter().filter(fits).count() as u64 > before
+    let mut whole = pages.iter().filter(|view| view.is_plain() && view.request.list == wanted.list);
+    whole.any(|view| {
+        Caller::Own(view.mode) == asked.caller && view.rows().iter().filter(fits).count() as u64 > before
     })
 }
 
 /// Checks that a filter by an unused value returns an empty list or is refused.
 fn empty_for_unknown(recording: &Recording, list: List, name: &str) -> Result<(), CheckError> {
-    for it in &recording.exchanges {
-        let Purpose::Filter { list: of, filter, side } = &it.purpose else { continue };
+    for exchange in &recording.exchanges {
+        let Purpose::Filter { list: of, filter, side } = &exchange.purpose else { continue };
         // filters.combined judges several filters.
-        let is_alone = !it.target.contains('&');
+        let is_alone = !exchange.target.contains('&');
         let is_absent = matches!(side, Side::AbsentBefore | Side::AbsentAfter);
         if (*of, filter.as_str(), is_absent, is_alone) != (list, name, true, true) {
             continue;
         }
         // A 500 is a server error, not a refusal.
-        if it.status() == Some(500) {
-            return Err(CheckError::broken(it.number, "an empty list, or a refusal", it.summary()));
+        if exchange.status() == Some(500) {
+            return Err(CheckError::broken(
+                exchange.number,
+                "an empty list, or a refusal",
+                exchange.summary(),
+            ));
         }
-        let Some(page) = Page::of(it) else { continue };
+        let Some(page) = Page::of(exchange) else { continue };
         let rows = page.rows().map_or(0, Vec::len);
         let total = page.meta("total").unwrap_or_default();
         if rows > 0 || total > 0 {
-            let (pairs, query) = (&ChargeInvoices::of(recording), link_query(&it.target).0);
+            let (pairs, query) = (&ChargeInvoices::of(recording), link_query(&exchange.target).0);
             let is_other = |row: &Value| {
                 query.iter().any(|(_, value)| fits(list, row, name, value, Reach::Wide, pairs) == Some(false))
             };
@@ -192,9 +197,9 @@ fn empty_for_unknown(recording: &Recording, list: List, name: &str) -> Result<()
                 // Each mode numbers its own objects, and the value may be another's number.
                 continue;
             }
-            let expected = format!("no {} for {} that none has", list.word(), with_article(name));
+            let expected = format!("no {} for {} that none has", list.as_str(), with_article(name));
             let actual = format!("{rows} of them, and a total of {total}");
-            return Err(CheckError::broken(it.number, expected, actual));
+            return Err(CheckError::broken(exchange.number, expected, actual));
         }
     }
     Ok(())
@@ -211,14 +216,14 @@ fn events(recording: &Recording, name: &str) -> CheckResult {
                 let expected = format!("only events of {name} {value}");
                 return Err(CheckError::broken(view.number(), expected, format!("event {id} is not one")));
             }
-            let known = |it: &PageView<'_>| {
-                let plain = it.mode == view.mode
-                    && it.request.list == List::Events
-                    && it.request.filters.is_empty()
-                    && it.number() < view.number();
+            let known = |other: &PageView<'_>| {
+                let plain = other.mode == view.mode
+                    && other.request.list == List::Events
+                    && other.request.filters.is_empty()
+                    && other.number() < view.number();
                 let fits =
                     |row: &Value| fits(List::Events, row, name, value, Reach::Narrow, pairs) == Some(true);
-                plain && it.rows().iter().any(fits)
+                plain && other.rows().iter().any(fits)
             };
             let is_first = view.request.page.unwrap_or(1) == 1;
             if is_first && view.page.rows().is_some_and(Vec::is_empty) && views.iter().any(known) {
@@ -267,10 +272,10 @@ fn total_of(
     let has_names = selections.iter().flatten().all(|row| named_identity(row).is_some());
     if let Some(size) = size.filter(|_| has_names && moved == 0) {
         let [from, size] =
-            [before.saturating_mul(size), size].map(|it| usize::try_from(it).unwrap_or(usize::MAX));
+            [before.saturating_mul(size), size].map(|number| usize::try_from(number).unwrap_or(usize::MAX));
         let of_page = |rows: &[&Value]| misfit(shown, &rows[from.min(rows.len())..], source.is_all, size);
         let misfits: Option<Vec<_>> = selections.iter().map(|rows| of_page(rows)).collect();
-        if let Some(misfit) = misfits.and_then(|it| it.into_iter().next()) {
+        if let Some(misfit) = misfits.and_then(|misfits| misfits.into_iter().next()) {
             return Some(Err(misfit));
         }
     }
@@ -291,7 +296,7 @@ fn moved_meanwhile(recording: &Recording, views: &[PageView<'_>], view: &PageVie
 
 /// Checks that the last page and the rows of a linked page are consistent with its total.
 fn counted(view: &PageView<'_>) -> Result<(), CheckError> {
-    let Some(numbers) = view.numbers().filter(|it| it.total > 0) else { return Ok(()) };
+    let Some(numbers) = view.numbers().filter(|numbers| numbers.total > 0) else { return Ok(()) };
     let rows = Some(view.rows().len() as u64);
     for (name, expected, actual) in
         [("meta.last_page", numbers.pages(), view.page.meta("last_page")), ("rows:", numbers.len(), rows)]
@@ -308,7 +313,7 @@ fn total(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::of(recording);
     let views = pages(recording);
     let mut judged = false;
-    for view in views.iter().filter(|it| it.request.filters.len() == 1) {
+    for view in views.iter().filter(|view| view.request.filters.len() == 1) {
         if view.request.link.is_some() {
             counted(view)?;
             continue;
@@ -382,7 +387,7 @@ fn payment_link(recording: &Recording) -> CheckResult {
 
 /// Returns the payment link of each charge in the events of the mode, if all events of a charge agree.
 fn links_of_charges(views: &[PageView<'_>], view: &PageView<'_>) -> BTreeMap<String, Option<String>> {
-    let of_mode = views.iter().filter(|it| it.mode == view.mode && it.request.list == List::Events);
+    let of_mode = views.iter().filter(|other| other.mode == view.mode && other.request.list == List::Events);
     let mut links: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for charge in of_mode.flat_map(PageView::rows).filter_map(|row| row.get("charge")) {
         let link = match charge.get("payment_link") {
@@ -407,9 +412,9 @@ fn charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &str) -> Op
     let has_code = |code: &str| {
         rows.iter().any(|row| text_at(row, &["code"]) == Some(code) || text_at(row, &["id"]) == Some(code))
     };
-    let of_mode = views.iter().filter(|it| it.mode == view.mode && it.request.list == List::Events);
+    let of_mode = views.iter().filter(|other| other.mode == view.mode && other.request.list == List::Events);
     // Later events may belong to newer charges.
-    let before = of_mode.filter(|it| it.number() < view.number());
+    let before = of_mode.filter(|other| other.number() < view.number());
     // A new charge may take a minute to be listed.
     let has_arrived =
         |row: &Value| at(row).zip(clock(view.exchange)).is_none_or(|(at, now)| at + LATENESS <= now);
@@ -455,7 +460,7 @@ fn combined(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::of(recording);
     let views = pages(recording);
     let mut judged = BTreeSet::new();
-    for view in views.iter().filter(|it| it.request.link.is_none() && it.request.filters.len() > 1) {
+    for view in views.iter().filter(|view| view.request.link.is_none() && view.request.filters.len() > 1) {
         let names: Vec<_> = view.request.filters.iter().map(|(name, _)| name.as_str()).collect();
         if let Some((row, (name, value))) = row_outside_filter(view, pairs) {
             let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");

@@ -69,9 +69,10 @@ impl PageWalk {
             }
             // All earlier records must have been on this page or an earlier one.
             for id in rows {
-                if let Some(at) = self.before.iter().position(|it| it == id)
-                    && let Some(lost) =
-                        self.before[..at].iter().find(|it| !seen.contains(it.as_str()) && !rows.contains(it))
+                if let Some(at) = self.before.iter().position(|listed| listed == id)
+                    && let Some(lost) = self.before[..at]
+                        .iter()
+                        .find(|listed| !seen.contains(listed.as_str()) && !rows.contains(listed))
                 {
                     return WalkResult::Lost { exchange: *exchange, id: lost.clone() };
                 }
@@ -109,8 +110,9 @@ fn arranged(recording: &Recording) -> Vec<PageWalk> {
     for list in List::ALL {
         let read = |step: Step| -> Option<(u32, Vec<String>)> {
             let wanted = Purpose::DuringInserts { list, step };
-            let it = recording.last(|it| it.purpose == wanted && it.status() == Some(200))?;
-            Some((it.number, ids(&Page::of(it)?)?))
+            let exchange =
+                recording.last(|exchange| exchange.purpose == wanted && exchange.status() == Some(200))?;
+            Some((exchange.number, ids(&Page::of(exchange)?)?))
         };
         let (Some((_, before)), Some(first), Some(fresh)) =
             (read(Step::Whole), read(Step::First), read(Step::Fresh))
@@ -147,19 +149,20 @@ fn before_paging(known: &[String], first: &[String]) -> Option<Vec<String>> {
 fn natural(recording: &Recording) -> Vec<PageWalk> {
     let views = compared_pages(recording);
     let mut walks = Vec::new();
-    for second in views.iter().filter(|it| it.is_plain() && it.request.page == Some(2)) {
-        let of_list = |it: &&PageView<'_>| {
-            it.is_plain()
-                && (it.mode, it.request.list, it.request.per_page)
+    for second in views.iter().filter(|view| view.is_plain() && view.request.page == Some(2)) {
+        let of_list = |view: &&PageView<'_>| {
+            view.is_plain()
+                && (view.mode, view.request.list, view.request.per_page)
                     == (second.mode, second.request.list, second.request.per_page)
         };
-        let mut earlier = views.iter().filter(of_list).filter(|it| it.number() < second.number());
-        let first = earlier.rfind(|it| it.request.page.unwrap_or(1) == 1);
+        let mut earlier = views.iter().filter(of_list).filter(|view| view.number() < second.number());
+        let first = earlier.rfind(|view| view.request.page.unwrap_or(1) == 1);
         // The last long page before the second page.
         let before = first_long_pages(&views, second.request.list, second.mode)
-            .rfind(|it| it.number() < second.number());
+            .rfind(|view| view.number() < second.number());
         let (Some(first), Some(before)) = (first, before) else { continue };
-        let [Some(known), Some(on_first), Some(on_second)] = [before, first, second].map(|it| ids(&it.page))
+        let [Some(known), Some(on_first), Some(on_second)] =
+            [before, first, second].map(|view| ids(&view.page))
         else {
             continue;
         };
@@ -206,7 +209,7 @@ fn walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
             "set `check.create` in chargeproof.toml to a call that works, or mend the hook",
         ));
     }
-    let asked = recording.last(|it| matches!(it.purpose, Purpose::DuringInserts { .. }));
+    let asked = recording.last(|exchange| matches!(exchange.purpose, Purpose::DuringInserts { .. }));
     match asked {
         None => Err(CheckError::unjudged(
             "nothing was created while the suite paged",
@@ -226,8 +229,9 @@ fn walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
 }
 
 fn has_enough(recording: &Recording) -> bool {
-    let first = |it: &Exchange| matches!(it.purpose, Purpose::DuringInserts { step: Step::First, .. });
-    recording.last(|it| first(it) && it.caller == Caller::Own(Mode::Test)).is_some()
+    let first =
+        |exchange: &Exchange| matches!(exchange.purpose, Purpose::DuringInserts { step: Step::First, .. });
+    recording.last(|exchange| first(exchange) && exchange.caller == Caller::Own(Mode::Test)).is_some()
 }
 
 /// Returns a list in which a record was created, but which had no new record in two later reads.
@@ -236,9 +240,11 @@ fn unchanged(recording: &Recording) -> Option<(u32, List)> {
     grown.into_iter().find_map(|list| {
         let read = |step: Step| {
             let wanted = Purpose::DuringInserts { list, step };
-            let served = recording.exchanges.iter().filter(move |it| it.purpose == wanted);
-            let served = served.filter(|it| it.status() == Some(200));
-            served.filter_map(|it| Some((it.number, ids(&Page::of(it)?)?))).collect::<Vec<_>>()
+            let served = recording.exchanges.iter().filter(move |exchange| exchange.purpose == wanted);
+            let served = served.filter(|exchange| exchange.status() == Some(200));
+            served
+                .filter_map(|exchange| Some((exchange.number, ids(&Page::of(exchange)?)?)))
+                .collect::<Vec<_>>()
         };
         let (before, fresh) = (read(Step::Whole), read(Step::Fresh));
         let known: BTreeSet<_> = before.last()?.1.iter().collect();
@@ -254,12 +260,14 @@ fn counted_only(recording: &Recording) -> Option<(u32, List, [u64; 2])> {
     List::ALL.into_iter().find_map(|list| {
         let read = |step: Step| {
             let wanted = Purpose::DuringInserts { list, step };
-            let it = recording.last(|it| it.purpose == wanted && it.status() == Some(200))?;
-            let page = Page::of(it)?;
-            it.answer()
+            let exchange =
+                recording.last(|exchange| exchange.purpose == wanted && exchange.status() == Some(200))?;
+            let page = Page::of(exchange)?;
+            exchange
+                .answer()
                 .and_then(cached)
                 .is_none()
-                .then(|| Some((it.number, ids(&page)?, page.meta("total")?)))?
+                .then(|| Some((exchange.number, ids(&page)?, page.meta("total")?)))?
         };
         let ((_, before, old), (exchange, fresh, new)) = (read(Step::Whole)?, read(Step::Fresh)?);
         let shows_none = !fresh.is_empty() && fresh.iter().all(|id| before.contains(id));
@@ -267,15 +275,15 @@ fn counted_only(recording: &Recording) -> Option<(u32, List, [u64; 2])> {
     })
 }
 
-/// A record that page 1 of a list has shown, and that is gone when the same page is read again.
+/// Returns a record of page 1 of a list that is missing when the same page is read again.
 fn vanished(recording: &Recording) -> Option<(u32, List, String)> {
     List::ALL.into_iter().find_map(|list| {
         let wanted = Purpose::DuringInserts { list, step: Step::Fresh };
         let read: Vec<_> = recording
             .exchanges
             .iter()
-            .filter(|it| it.purpose == wanted && it.status() == Some(200))
-            .filter_map(|it| Some((it, ids(&Page::of(it)?)?)))
+            .filter(|exchange| exchange.purpose == wanted && exchange.status() == Some(200))
+            .filter_map(|exchange| Some((exchange, ids(&Page::of(exchange)?)?)))
             .collect();
         read.windows(2).find_map(|pair| {
             let [(_, shown), (again, rows)] = pair else { return None };
@@ -290,15 +298,15 @@ fn vanished(recording: &Recording) -> Option<(u32, List, String)> {
 fn nothing_lost(recording: &Recording) -> CheckResult {
     sound(recording)?;
     if let Some((exchange, list, id)) = vanished(recording) {
-        let expected = format!("{id} on page 1 of {}, as a moment before", list.word());
+        let expected = format!("{id} on page 1 of {}, as a moment before", list.as_str());
         return Err(CheckError::broken(exchange, expected, "older records, and not this one"));
     }
     if let Some((exchange, list)) = unchanged(recording) {
-        let expected = format!("the record that was created, on page 1 of {}", list.word());
+        let expected = format!("the record that was created, on page 1 of {}", list.as_str());
         return Err(CheckError::broken(exchange, expected, "the records of before, twice"));
     }
     if let Some((exchange, list, [old, new])) = counted_only(recording) {
-        let expected = format!("{} new records on page 1 of {}", new - old, list.word());
+        let expected = format!("{} new records on page 1 of {}", new - old, list.as_str());
         return Err(CheckError::broken(
             exchange,
             expected,
@@ -308,7 +316,7 @@ fn nothing_lost(recording: &Recording) -> CheckResult {
     let walks = walks(recording)?;
     let mut readings = BTreeSet::new();
     for walk in &walks {
-        let list = walk.list.word();
+        let list = walk.list.as_str();
         match walk.result() {
             WalkResult::Lost { exchange, id } => {
                 let expected = format!("every record that was there before, {} of {list}", walk.way);
@@ -339,7 +347,7 @@ fn nothing_shifted(recording: &Recording) -> CheckResult {
             match walk.result() {
                 WalkResult::Unshifted => {
                     kept = true;
-                    ways.insert(format!("{} {}", list.word(), walk.way));
+                    ways.insert(format!("{} {}", list.as_str(), walk.way));
                 }
                 WalkResult::Shifted { exchange, seen } => broken = Some((exchange, walk.way, seen)),
                 // paging.stable judges skipped records.
@@ -347,7 +355,7 @@ fn nothing_shifted(recording: &Recording) -> CheckResult {
             }
         }
         if let (false, Some((exchange, way, seen))) = (kept, broken) {
-            let expected = format!("{} {way} as if nothing had been created", list.word());
+            let expected = format!("{} {way} as if nothing had been created", list.as_str());
             return Err(CheckError::broken(exchange, expected, format!("{seen} moved there")));
         }
     }

@@ -33,16 +33,17 @@ fn stale<'a>(recording: &Recording, exchange: &Exchange, answer: &'a Answer) -> 
     const SKEW_SECS: i64 = 2;
     let text = answer.header("date").filter(|_| answer.status == 200)?;
     let date = http_date(text)?;
-    let earlier = recording.exchanges.iter().take_while(|it| it.number < exchange.number);
+    let earlier = recording.exchanges.iter().take_while(|earlier| earlier.number < exchange.number);
     let mut first = None;
-    for it in earlier {
-        let Some(earlier) = it.answer() else { continue };
+    for previous in earlier {
+        let Some(earlier) = previous.answer() else { continue };
         let Some(other) = earlier.header("date") else { continue };
         if first.is_none() {
-            let same = it.target == exchange.target && other == text && earlier.body == answer.body;
+            let same = previous.target == exchange.target && other == text && earlier.body == answer.body;
             // The clocks of two replicas may differ slightly.
-            let is_earlier = exchange.sent.saturating_sub(it.ended).as_secs() >= SKEW_SECS.unsigned_abs();
-            first = (same && is_earlier && earlier.status == 200).then_some(it.number);
+            let is_earlier =
+                exchange.sent.saturating_sub(previous.ended).as_secs() >= SKEW_SECS.unsigned_abs();
+            first = (same && is_earlier && earlier.status == 200).then_some(previous.number);
         } else if http_date(other).is_some_and(|later| (later - date).whole_seconds() > SKEW_SECS) {
             return Some(text);
         }
@@ -76,11 +77,14 @@ pub(crate) fn without_cached_shots(
     recording: &Recording,
     cached: &[(&Exchange, String)],
 ) -> Option<Recording> {
-    let numbers: BTreeSet<_> =
-        cached.iter().filter(|it| group(it.0) == Group::Burst).map(|it| it.0.number).collect();
+    let numbers: BTreeSet<_> = cached
+        .iter()
+        .filter(|cached| group(cached.0) == Group::Burst)
+        .map(|cached| cached.0.number)
+        .collect();
     (!numbers.is_empty()).then(|| {
         let mut counted = recording.clone();
-        counted.exchanges.retain(|it| !numbers.contains(&it.number));
+        counted.exchanges.retain(|exchange| !numbers.contains(&exchange.number));
         counted
     })
 }
@@ -122,7 +126,8 @@ const NEVER_SEEN: &[&str] = &[
 
 /// Returns the recording without cached responses.
 pub(super) fn uncached(recording: &Recording, cached: &[(&Exchange, String)]) -> Recording {
-    let is_of_service = |it: &&Exchange| !cached.iter().any(|(cached, _)| cached.number == it.number);
+    let is_of_service =
+        |exchange: &&Exchange| !cached.iter().any(|(cached, _)| cached.number == exchange.number);
     let exchanges = recording.exchanges.iter().filter(is_of_service).cloned().collect();
     Recording { exchanges, ..recording.clone() }
 }
@@ -134,11 +139,11 @@ pub(super) fn weighed(
     cached: &[(&Exchange, String)],
     uncached: impl FnOnce() -> CheckResult,
 ) -> CheckResult {
-    let of_check = |it: &&(&Exchange, String)| check.needs.contains(&group(it.0));
+    let of_check = |cached: &&(&Exchange, String)| check.needs.contains(&group(cached.0));
     // Requests of bursts with a cached response are already left out of the count.
-    let is_excused = |it: &&(&Exchange, String)| {
+    let is_excused = |cached: &&(&Exchange, String)| {
         judged.as_ref().is_err_and(is_broken)
-            && group(it.0) != Group::Burst
+            && group(cached.0) != Group::Burst
             && !NEVER_SEEN.contains(&check.id)
     };
     let Some((exchange, shown)) = cached.iter().filter(of_check).find(is_excused) else { return judged };

@@ -51,13 +51,13 @@ fn event_histories(recording: &Recording) -> Vec<EventHistory> {
 }
 
 fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
-    let exchange = recording.last(|it| {
+    let exchange = recording.last(|exchange| {
         let plain = matches!(
-            &it.purpose,
+            &exchange.purpose,
             Purpose::Page(PageRequest { list: List::Events, filters, link: None, per_page: Some(100), .. })
                 if filters.is_empty()
         );
-        plain && it.caller == Caller::Own(mode) && it.status() == Some(200)
+        plain && exchange.caller == Caller::Own(mode) && exchange.status() == Some(200)
     })?;
     let page = Page::of(exchange)?;
     let rows = page.rows()?.clone();
@@ -71,7 +71,7 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
         first_seen: BTreeMap::new(),
         invoices: Vec::new(),
     };
-    for view in pages(recording).iter().filter(|it| it.mode == mode) {
+    for view in pages(recording).iter().filter(|view| view.mode == mode) {
         match view.request.list {
             List::Charges => continue,
             List::Invoices => {
@@ -171,8 +171,10 @@ fn both_paid(recording: &Recording) -> CheckResult {
 /// not specified, but an empty list has none in any interpretation.
 fn without_charges(recording: &Recording) -> Option<CheckError> {
     let seen = subjects(recording, "invoice").ok()?;
-    let empty = |it: &&Subject| it.object.get("charges").and_then(Value::as_array).is_some_and(Vec::is_empty);
-    let found = seen.iter().filter(|it| it.is_settlement()).find(empty)?;
+    let empty = |subject: &&Subject| {
+        subject.object.get("charges").and_then(Value::as_array).is_some_and(Vec::is_empty)
+    };
+    let found = seen.iter().filter(|subject| subject.is_settlement()).find(empty)?;
     Some(found.broken("a paid charge in the invoice of an invoice.paid", "charges []"))
 }
 
@@ -183,10 +185,11 @@ fn invoice_paid(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for history in event_histories(recording) {
         for row in history.of_type("invoice.paid") {
-            let Some(charges) = row.get("invoice").and_then(|it| it.get("charges")?.as_array()) else {
+            let Some(charges) = row.get("invoice").and_then(|invoice| invoice.get("charges")?.as_array())
+            else {
                 continue;
             };
-            let by_status = charges.iter().any(|it| text_at(it, &["status"]) == Some("paid"));
+            let by_status = charges.iter().any(|charge| text_at(charge, &["status"]) == Some("paid"));
             let codes = charges_of(row);
             let by_event = codes.iter().flatten().any(|code| history.paid_charge(code).is_some());
             // The format of an invoice's charges is not specified; an unknown format proves nothing.

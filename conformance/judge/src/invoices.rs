@@ -28,26 +28,26 @@ const FIELDS: [&str; 8] =
     ["code", "number", "status", "amount", "currency", "customer", "hosted_url", "charges"];
 const WANTS: &str = "an invoice";
 
-fn invoice<'a>(it: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
-    it.body.as_ref()?.get("data")?.get("invoice").filter(|invoice| invoice.is_object())
+fn invoice<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
+    parsed.body.as_ref()?.get("data")?.get("invoice").filter(|invoice| invoice.is_object())
 }
 
 fn fields(recording: &Recording) -> CheckResult {
     shared_charge(recording)?;
-    each_subject(recording, "invoice", WANTS, |it| Some(missing_field(&it.object)))
+    each_subject(recording, "invoice", WANTS, |subject| Some(missing_field(&subject.object)))
 }
 
 /// Checks that no charge belongs to two invoices of one page of the list. Voided invoices may have passed theirs on.
 fn shared_charge(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
     let is_voided = |code: &str, mode: Mode| {
-        let of_mode = views.iter().filter(|it| it.mode == mode && it.request.list == List::Events);
+        let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
         of_mode.flat_map(PageView::rows).any(|row| {
             text_at(row, &["type"]) == Some("invoice.voided")
                 && text_at(row, &["invoice", "code"]) == Some(code)
         })
     };
-    for view in views.iter().filter(|it| it.request.list == List::Invoices) {
+    for view in views.iter().filter(|view| view.request.list == List::Invoices) {
         let mut owners: BTreeMap<&str, &str> = BTreeMap::new();
         for row in view.rows() {
             let (Some(code), Some(charges)) = (text_at(row, &["code"]), codes_of(row)) else { continue };
@@ -104,7 +104,7 @@ fn formats(recording: &Recording) -> CheckResult {
 
 fn status_values(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
-    let status = |it: &Value| text_at(it, &["status"]).map(str::to_owned);
+    let status = |object: &Value| text_at(object, &["status"]).map(str::to_owned);
     let seen: BTreeSet<String> = received.readable().filter_map(invoice).filter_map(status).collect();
     if seen.is_empty() {
         return Err(missing(WANTS));

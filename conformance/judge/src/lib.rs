@@ -77,8 +77,9 @@ pub fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
 
 /// Returns `true` if deliveries are evidence for a statement, alone or with other evidence.
 pub fn needs_deliveries(id: &str) -> bool {
-    checks(Profile::Spec)
-        .any(|check| check.id == id && check.needs.iter().chain(check.also).any(|it| *it == Group::Webhooks))
+    checks(Profile::Spec).any(|check| {
+        check.id == id && check.needs.iter().chain(check.also).any(|group| *group == Group::Webhooks)
+    })
 }
 
 /// Judges a recording by all statements of the specification.
@@ -121,7 +122,8 @@ pub fn rows_by(
         } else if let Some(part) = recording.without.iter().find(|part| check.is_left_out_with(**part)) {
             Verdict::LeftOut { by: recording.left_out_by(*part) }
         } else {
-            let judge = |it: &Recording| persistent::weighed(check.id, it, (check.judge)(it));
+            let judge =
+                |recording: &Recording| persistent::weighed(check.id, recording, (check.judge)(recording));
             let of_limit = counted.as_ref().filter(|_| check.needs.contains(&Group::Burst));
             let judged = match of_limit {
                 None => judge(recording),

@@ -32,7 +32,7 @@ fn links(recording: &Recording) -> CheckResult {
         for rel in RELS {
             let may_be_null = empty || rel == "prev" || rel == "next";
             match links.get(rel) {
-                Some(it) if it.is_string() || (may_be_null && it.is_null()) => {}
+                Some(link) if link.is_string() || (may_be_null && link.is_null()) => {}
                 other => {
                     let actual_link = other.map_or("missing".to_owned(), ToString::to_string);
                     let expected = if may_be_null { "an address or null" } else { "an address" };
@@ -60,7 +60,7 @@ fn ends(recording: &Recording) -> CheckResult {
             continue;
         }
         for (rel, at_end) in [("prev", numbers.current == 1), ("next", numbers.current == last)] {
-            let Some(actual_link) = links.get(rel).filter(|it| it.is_null() || it.is_string()) else {
+            let Some(actual_link) = links.get(rel).filter(|link| link.is_null() || link.is_string()) else {
                 continue;
             };
             if actual_link.is_null() != at_end {
@@ -95,7 +95,7 @@ struct LinkTarget<'s> {
 impl LinkTarget<'_> {
     /// Returns the value of a parameter or its default; `None` if it is ambiguous or other parameters may replace it.
     fn value(&self, name: &str, default: &str) -> Option<String> {
-        let mut found = self.pairs.iter().filter(|(it, _)| it == name).map(|(_, value)| value.clone());
+        let mut found = self.pairs.iter().filter(|(key, _)| key == name).map(|(_, value)| value.clone());
         match (found.next(), found.next()) {
             (Some(value), None) => Some(value),
             (None, _) if self.is_plain => Some(default.to_owned()),
@@ -134,7 +134,8 @@ fn wanted(rel: &str, view: &PageView<'_>) -> Option<u64> {
 
 /// Returns each followed link with its target page and its source page.
 fn followed<'s, 'a>(views: &'s [PageView<'a>]) -> Vec<(&'s str, &'s PageView<'a>, &'s PageView<'a>)> {
-    let pair = |it: &'s PageView<'a>| Some((it.request.link.as_ref()?.rel.as_str(), it, origin(views, it)?));
+    let pair =
+        |view: &'s PageView<'a>| Some((view.request.link.as_ref()?.rel.as_str(), view, origin(views, view)?));
     views.iter().filter_map(pair).collect()
 }
 
@@ -146,30 +147,34 @@ fn lead(recording: &Recording) -> CheckResult {
             let address =
                 home.as_ref().and_then(|home| home.join(view.request.list.path()).ok()?.join(link).ok());
             let is_list =
-                |it: &Url| is_path_of(it, view.request.list, home.as_ref()) || answers(&views, view, it);
+                |url: &Url| is_path_of(url, view.request.list, home.as_ref()) || answers(&views, view, url);
             if !address.as_ref().is_some_and(is_list) {
                 let expected = format!("links.{rel} to {}", view.request.list.path());
                 return Err(CheckError::broken(view.number(), expected, link));
             }
         }
     }
-    for it in &recording.exchanges {
-        let Purpose::Page(PageRequest { link: Some(link), .. }) = &it.purpose else { continue };
-        if it.status().is_some_and(|status| !matches!(status, 200 | 429 | 502..=504)) {
+    for exchange in &recording.exchanges {
+        let Purpose::Page(PageRequest { link: Some(link), .. }) = &exchange.purpose else { continue };
+        if exchange.status().is_some_and(|status| !matches!(status, 200 | 429 | 502..=504)) {
             return Err(CheckError::broken(
-                it.number,
+                exchange.number,
                 format!("200 behind links.{}", link.rel),
-                it.summary(),
+                exchange.summary(),
             ));
         }
     }
     for view in &pages(recording) {
-        for it in link_targets(view) {
-            let (here, wanted) = (view.request.page.unwrap_or(1), wanted(it.rel, view));
-            let page: Option<u64> = it.value("page", "1").and_then(|page| page.parse().ok());
+        for target in link_targets(view) {
+            let (here, wanted) = (view.request.page.unwrap_or(1), wanted(target.rel, view));
+            let page: Option<u64> = target.value("page", "1").and_then(|page| page.parse().ok());
             if let Some((page, wanted)) = page.zip(wanted).filter(|(page, wanted)| page != wanted) {
-                let expected = format!("links.{} of page {here} to page {wanted}", it.rel);
-                return Err(CheckError::broken(view.number(), expected, format!("page {page}: {}", it.link)));
+                let expected = format!("links.{} of page {here} to page {wanted}", target.rel);
+                return Err(CheckError::broken(
+                    view.number(),
+                    expected,
+                    format!("page {page}: {}", target.link),
+                ));
             }
         }
     }
@@ -202,13 +207,13 @@ fn lead(recording: &Recording) -> CheckResult {
 /// Returns a record that the page behind `next` repeats, although both pages have the same total, so none was created
 /// in between. Not judged with a filter by status, because records may change theirs.
 fn repeated(rel: &str, from: &PageView<'_>, view: &PageView<'_>) -> Option<String> {
-    let total = |it: &PageView<'_>| it.page.meta("total");
+    let total = |view: &PageView<'_>| view.page.meta("total");
     let may_move = from.request.filters.iter().any(|(name, _)| name == "status");
     if rel != "next" || may_move || total(from).is_none() || total(from) != total(view) {
         return None;
     }
     let shown: Vec<_> = from.rows().iter().filter_map(named_identity).collect();
-    view.rows().iter().filter_map(named_identity).find(|it| shown.contains(it))
+    view.rows().iter().filter_map(named_identity).find(|identity| shown.contains(identity))
 }
 
 /// Returns `true` if an address has the path of a list. A proxy may add or remove a prefix, but not one with `/v1`.
@@ -222,30 +227,30 @@ fn is_path_of(address: &Url, list: List, home: Option<&Url>) -> bool {
 fn answers(views: &[PageView<'_>], of: &PageView<'_>, address: &Url) -> bool {
     let form = |path: &str, list: List| path.replacen(list.path(), "", 1);
     let wanted = form(address.path(), of.request.list);
-    views.iter().filter(|it| it.request.link.is_some() && !it.rows().is_empty()).any(|it| {
-        let path = it.exchange.target.split('?').next().unwrap_or_default();
-        form(path, it.request.list) == wanted
+    views.iter().filter(|view| view.request.link.is_some() && !view.rows().is_empty()).any(|view| {
+        let path = view.exchange.target.split('?').next().unwrap_or_default();
+        form(path, view.request.list) == wanted
     })
 }
 
 /// Returns the same page of the same list, requested by number.
 fn named<'s, 'a>(views: &'s [PageView<'a>], like: &PageView<'_>, page: u64) -> Option<&'s PageView<'a>> {
-    views.iter().find(|it| {
-        it.is_plain()
+    views.iter().find(|view| {
+        view.is_plain()
             && like.request.filters.is_empty()
-            && (it.mode, it.request.list, it.request.page) == (like.mode, like.request.list, Some(page))
-            && it.page.meta("per_page") == like.page.meta("per_page")
+            && (view.mode, view.request.list, view.request.page) == (like.mode, like.request.list, Some(page))
+            && view.page.meta("per_page") == like.page.meta("per_page")
     })
 }
 
 fn keep_size(recording: &Recording) -> CheckResult {
     for view in &pages(recording) {
         let Some(here) = view.page.meta("per_page") else { continue };
-        for it in link_targets(view) {
-            let size: Option<u64> = it.value("per_page", "25").and_then(|size| size.parse().ok());
+        for target in link_targets(view) {
+            let size: Option<u64> = target.value("per_page", "25").and_then(|size| size.parse().ok());
             if size.is_some_and(|size| size != here) {
-                let expected = format!("pages of {here} behind links.{}", it.rel);
-                return Err(CheckError::broken(view.number(), expected, it.link));
+                let expected = format!("pages of {here} behind links.{}", target.rel);
+                return Err(CheckError::broken(view.number(), expected, target.link));
             }
         }
     }
@@ -268,23 +273,27 @@ fn keep_filters(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::of(recording);
     // A filter that the server ignores cannot be preserved.
     let all = pages(recording);
-    let ignored: Vec<_> =
-        all.iter().filter_map(|it| Some((it.request.list, &row_outside_filter(it, pairs)?.1.0))).collect();
-    for view in all.iter().filter(|it| !it.rows().is_empty()) {
-        for it in link_targets(view) {
+    let ignored: Vec<_> = all
+        .iter()
+        .filter_map(|view| Some((view.request.list, &row_outside_filter(view, pairs)?.1.0)))
+        .collect();
+    for view in all.iter().filter(|view| !view.rows().is_empty()) {
+        for target in link_targets(view) {
             let lost = |(name, value): &&(String, String)| {
                 let is_ignored = ignored.contains(&(view.request.list, name));
-                !is_ignored && it.value(name, "").is_some_and(|linked| linked != *value)
+                !is_ignored && target.value(name, "").is_some_and(|linked| linked != *value)
             };
             if let Some((name, value)) = view.request.filters.iter().find(lost) {
-                let expected = format!("only {name}={value} behind links.{}", it.rel);
-                return Err(CheckError::broken(view.number(), expected, it.link));
+                let expected = format!("only {name}={value} behind links.{}", target.rel);
+                return Err(CheckError::broken(view.number(), expected, target.link));
             }
         }
     }
     let views = compared_pages(recording);
     let mut judged = false;
-    for (rel, view, from) in followed(&views).into_iter().filter(|it| !it.1.request.filters.is_empty()) {
+    for (rel, view, from) in
+        followed(&views).into_iter().filter(|followed| !followed.1.request.filters.is_empty())
+    {
         // A filter that the server ignores cannot be preserved.
         if row_outside_filter(from, pairs).is_some() {
             continue;

@@ -43,7 +43,7 @@ fn settled_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDa
     let newest = || events.rows().iter().filter_map(|row| at(row, "created_at")).max();
     // The `Date` may be wrong or from a cache; then the newest event counts.
     let latest = date.filter(|date| newest().is_none_or(|newest| *date >= newest)).or_else(newest);
-    latest.map(|it| it - LATENESS)
+    latest.map(|latest| latest - LATENESS)
 }
 
 /// Returns `true` if no event was recorded in the ten minutes before a response and none since, by the last long page
@@ -51,8 +51,8 @@ fn settled_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDa
 pub(super) fn is_quiet(views: &[PageView<'_>], since: Option<&Exchange>, mode: Mode) -> bool {
     let date = since.and_then(clock);
     let events = first_long_pages(views, List::Events, mode).next_back();
-    let newest = events.filter(|it| since.is_some_and(|since| it.number() > since.number));
-    let newest = newest.and_then(|it| it.rows().iter().filter_map(|row| at(row, "created_at")).max());
+    let newest = events.filter(|view| since.is_some_and(|since| view.number() > since.number));
+    let newest = newest.and_then(|view| view.rows().iter().filter_map(|row| at(row, "created_at")).max());
     date.zip(newest).is_some_and(|(date, newest)| newest + CONSISTENCY_TIME < date)
 }
 
@@ -64,21 +64,21 @@ fn codes<'a>(view: &'a PageView<'_>) -> Option<BTreeSet<&'a str>> {
 /// Returns the reason why the lists could not be compared. `needed`: the members of an item that a comparison needs.
 fn nothing_created(recording: &Recording, lists: &[List], needed: &[&str]) -> CheckError {
     let comparable_groups = comparable_groups(recording);
-    let is_new = |it: &PageView<'_>, row: &Value| {
+    let is_new = |view: &PageView<'_>, row: &Value| {
         text_at(row, &["type"]).is_some_and(|kind| kind.ends_with(".created"))
-            && clock(it.exchange).is_some_and(|now| at(row, "created_at") > Some(now - LATENESS))
+            && clock(view.exchange).is_some_and(|now| at(row, "created_at") > Some(now - LATENESS))
     };
-    let others = || comparable_groups.iter().flatten().filter(|it| lists.contains(&it.request.list));
+    let others = || comparable_groups.iter().flatten().filter(|view| lists.contains(&view.request.list));
     let is_telling = |row: &Value| needed.iter().all(|name| text_at(row, &[name]).is_some());
-    let is_shown = others().any(|it| it.rows().iter().any(is_telling));
-    let events = comparable_groups.iter().flatten().filter(|it| it.request.list == List::Events);
-    if is_shown && events.into_iter().any(|it| it.rows().iter().any(|row| is_new(it, row))) {
+    let is_shown = others().any(|view| view.rows().iter().any(is_telling));
+    let events = comparable_groups.iter().flatten().filter(|view| view.request.list == List::Events);
+    if is_shown && events.into_iter().any(|view| view.rows().iter().any(|row| is_new(view, row))) {
         return CheckError::unjudged(
             "what was created may be on its way into the lists for a minute, and nothing older is listed",
             "check again in a minute, while nothing is created",
         );
     }
-    if others().any(|it| !it.rows().is_empty()) {
+    if others().any(|view| !view.rows().is_empty()) {
         return CheckError::Inapplicable(
             "codes and times of the lists and the events do not show which records belong together".into(),
         );
@@ -97,14 +97,17 @@ fn complete(recording: &Recording) -> CheckResult {
             let Some(events) = first_long_pages(views, List::Events, mode).next() else { continue };
             for (list, member) in KINDS {
                 let listed =
-                    first_long_pages(views, list, mode).last().filter(|it| it.number() > events.number());
-                let Some((listed, codes)) = listed.and_then(|it| Some((it, codes(it)?))) else { continue };
+                    first_long_pages(views, list, mode).last().filter(|view| view.number() > events.number());
+                let Some((listed, codes)) = listed.and_then(|view| Some((view, codes(view)?))) else {
+                    continue;
+                };
                 let until = settled_until(listed, events);
                 let created: Vec<_> =
                     events.rows().iter().filter(|row| is_of(row, &format!("{member}.created"))).collect();
                 // Newer records may have moved the oldest ones to the next page.
                 let is_full = listed.rows().len() as u64 == PER_PAGE_MAX;
-                let is_on_page = |event: &&Value| code(event, member).is_some_and(|it| codes.contains(it));
+                let is_on_page =
+                    |event: &&Value| code(event, member).is_some_and(|code| codes.contains(code));
                 let reach =
                     if is_full { created.iter().rposition(is_on_page) } else { created.len().checked_sub(1) };
                 let Some(reach) = reach else { continue };
@@ -116,7 +119,7 @@ fn complete(recording: &Recording) -> CheckResult {
                         let id = text_at(event, &["id"]).unwrap_or("without an id");
                         return Err(CheckError::broken(
                             listed.number(),
-                            format!("{member} {code} in the list of {}, as event {id} says", list.word()),
+                            format!("{member} {code} in the list of {}, as event {id} says", list.as_str()),
                             format!("{} others, and not this one", codes.len()),
                         ));
                     }
@@ -140,8 +143,9 @@ fn recorded(recording: &Recording) -> CheckResult {
         for mode in Mode::BOTH {
             unchanged(views, mode)?;
             let Some(listed) = first_long_pages(views, List::Charges, mode).next() else { continue };
-            let events =
-                first_long_pages(views, List::Events, mode).last().filter(|it| it.number() > listed.number());
+            let events = first_long_pages(views, List::Events, mode)
+                .last()
+                .filter(|view| view.number() > listed.number());
             let Some(events) = events else { continue };
             let until = settled_until(events, events);
             for (place, row) in listed.rows().iter().enumerate() {
@@ -225,19 +229,23 @@ fn names_objects(events: &PageView<'_>, member: &str) -> bool {
 /// such as an invoice that became overdue.
 fn unchanged(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
     let Some(events) = first_long_pages(views, List::Events, mode).last() else { return Ok(()) };
-    let Some(until) = settled_until(events, events).map(|it| it - CONSISTENCY_TIME) else { return Ok(()) };
+    let Some(until) = settled_until(events, events).map(|latest| latest - CONSISTENCY_TIME) else {
+        return Ok(());
+    };
     let recent = |event: &&Value| at(event, "created_at").is_none_or(|at| at > until);
     let is_full = events.rows().len() as u64 == PER_PAGE_MAX;
     for (list, member) in KINDS {
-        if !names_objects(events, member) || (is_full && events.rows().iter().all(|it| recent(&it))) {
+        if !names_objects(events, member) || (is_full && events.rows().iter().all(|row| recent(&row))) {
             continue;
         }
         let changed: BTreeSet<_> =
-            events.rows().iter().filter(recent).filter_map(|it| code(it, member)).collect();
+            events.rows().iter().filter(recent).filter_map(|row| code(row, member)).collect();
         let mut states: BTreeMap<&str, Vec<[Option<&Value>; 2]>> = BTreeMap::new();
-        for view in views.iter().filter(|it| it.mode == mode && it.request.list == list) {
+        for view in views.iter().filter(|view| view.mode == mode && view.request.list == list) {
             for row in view.rows() {
-                let Some(code) = text_at(row, &["code"]).filter(|it| !changed.contains(it)) else { continue };
+                let Some(code) = text_at(row, &["code"]).filter(|code| !changed.contains(code)) else {
+                    continue;
+                };
                 let state = ["status", "paid_at"].map(|name| row.get(name));
                 let seen = states.entry(code).or_default();
                 if seen.last() == Some(&state) {
@@ -245,7 +253,7 @@ fn unchanged(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
                 }
                 if let Some(between) = seen.last().filter(|_| seen.contains(&state)) {
                     let state_text = |state: &[Option<&Value>; 2]| {
-                        let [status, paid] = state.map(|it| it.map_or("none".into(), Value::to_string));
+                        let [status, paid] = state.map(|value| value.map_or("none".into(), Value::to_string));
                         format!("status {status} and paid_at {paid}")
                     };
                     let expected = format!("{member} {code} with {}, as shown before", state_text(between));

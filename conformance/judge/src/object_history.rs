@@ -207,7 +207,7 @@ fn in_order(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
 }
 
 fn disorder(history: &ObjectHistory<'_>, earlier: &ListedEvent<'_>, event: &ListedEvent<'_>) -> CheckError {
-    let event_text = |it: &ListedEvent<'_>| format!("{} at {}", it.kind(), it.row["created_at"]);
+    let event_text = |listed: &ListedEvent<'_>| format!("{} at {}", listed.kind(), listed.row["created_at"]);
     let expected = format!("no {} of {} after its {}", event.kind(), history.name(), earlier.kind());
     CheckError::broken(event.number, expected, format!("{}, {}", event_text(earlier), event_text(event)))
 }
@@ -219,7 +219,7 @@ fn paid_once_and_last(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     let Some(first) = paid.first().filter(|_| history.is_complete()) else { return Ok(()) };
     // A late payment may be accepted before a job records the expiry.
     let is_late = history.of_type("charge.late_payment").next().is_some();
-    let expired = history.of_type("charge.expired").find(|it| it.is_later_than(first) && !is_late);
+    let expired = history.of_type("charge.expired").find(|expired| expired.is_later_than(first) && !is_late);
     if let Some(expired) = expired {
         return Err(disorder(history, first, expired));
     }
@@ -228,8 +228,8 @@ fn paid_once_and_last(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
         return Ok(());
     }
     let [one, other] = [first.row, second.row];
-    let has_same_details =
-        one["details"] == other["details"] && one["details"].as_object().is_some_and(|it| !it.is_empty());
+    let has_same_details = one["details"] == other["details"]
+        && one["details"].as_object().is_some_and(|details| !details.is_empty());
     let has_same_charge = history.is_snapshot && contradiction(one, other, &STATE, differ).is_none();
     if has_same_details || has_same_charge || first.at() == second.at() {
         let actual = format!("{} and {}", first.id(), second.id());
@@ -247,7 +247,9 @@ pub(super) fn paid_too_early(recording: &Recording) -> Result<(), CheckError> {
     const WITHOUT_PAYMENT: [&str; 4] =
         ["charge.created", "charge.payment_detected", "charge.expired", "charge.canceled"];
     let views = pages(recording);
-    for history in recent_histories(&views).iter().filter(|it| it.is_of("charge") && it.is_complete()) {
+    for history in
+        recent_histories(&views).iter().filter(|history| history.is_of("charge") && history.is_complete())
+    {
         let unpaid = |event: &&ListedEvent<'_>| {
             event.row["charge"]["paid_at"].is_string()
                 && history.has_only(&WITHOUT_PAYMENT, event)
@@ -326,7 +328,7 @@ fn same(
         .filter_map(|(view, row, event)| Some((view, row, row.get(name)?, event[member].get(name)?, event)))
         .collect();
     let is_alike = pairs.iter().any(|(.., one, other, _)| one.is_string() && !contradict(one, other));
-    let is_time = |it: &Value| it.as_str().is_some_and(|text| utc(text).is_some());
+    let is_time = |value: &Value| value.as_str().is_some_and(|text| utc(text).is_some());
     let odd = pairs.iter().find(|(view, row, one, other, event)| {
         let is_lost = one.is_null() && is_time(other);
         differ(name, one, other)

@@ -77,11 +77,15 @@ pub fn observations(recording: &Recording, rows: &[Row]) -> Vec<Observation> {
 }
 
 fn answers(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)> {
-    recording.exchanges.iter().filter_map(|it| Some((it, it.answer()?)))
+    recording.exchanges.iter().filter_map(|exchange| Some((exchange, exchange.answer()?)))
 }
 
 fn pages(recording: &Recording) -> impl Iterator<Item = Page> {
-    recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Page(_))).filter_map(Page::of)
+    recording
+        .exchanges
+        .iter()
+        .filter(|exchange| matches!(exchange.purpose, Purpose::Page(_)))
+        .filter_map(Page::of)
 }
 
 fn rows(recording: &Recording) -> Vec<Value> {
@@ -124,15 +128,15 @@ fn challenge(recording: &Recording) -> BTreeSet<String> {
 
 fn absent_events(recording: &Recording) -> BTreeSet<String> {
     let absent = answers(recording)
-        .filter(|(it, _)| matches!(it.purpose, Purpose::Event { side: Side::AbsentBefore, .. }));
+        .filter(|(exchange, _)| matches!(exchange.purpose, Purpose::Event { side: Side::AbsentBefore, .. }));
     absent.map(|(_, answer)| answer.status.to_string()).collect()
 }
 
 fn absent_filter(recording: &Recording, name: &str) -> BTreeSet<String> {
     let asked = recording.exchanges.iter().filter(
-        |it| matches!(&it.purpose, Purpose::Filter { filter, side: Side::AbsentBefore, .. } if filter == name),
+        |exchange| matches!(&exchange.purpose, Purpose::Filter { filter, side: Side::AbsentBefore, .. } if filter == name),
     );
-    let seen = asked.filter_map(|it| match it.status()? {
+    let seen = asked.filter_map(|exchange| match exchange.status()? {
         200 => Some("an empty list".to_owned()),
         // The request was repeated after the wait.
         429 => None,
@@ -142,7 +146,7 @@ fn absent_filter(recording: &Recording, name: &str) -> BTreeSet<String> {
 }
 
 fn event_ids(recording: &Recording) -> BTreeSet<String> {
-    let ids = answers(recording).filter_map(|(it, _)| match &it.purpose {
+    let ids = answers(recording).filter_map(|(exchange, _)| match &exchange.purpose {
         Purpose::Event { id, side: Side::Own | Side::Foreign, .. } => Some(id),
         _ => None,
     });
@@ -212,8 +216,12 @@ fn server(recording: &Recording) -> BTreeSet<String> {
 
 /// Returns the deliveries whose body is JSON.
 fn delivered(recording: &Recording) -> impl Iterator<Item = (&Delivery, Value)> {
-    let caught = recording.deliveries.iter().flat_map(|it| &it.caught).filter(|it| !it.redirected);
-    caught.filter_map(|it| Some((it, serde_json::from_slice(&it.body.0).ok()?)))
+    let received = recording
+        .deliveries
+        .iter()
+        .flat_map(|deliveries| &deliveries.received)
+        .filter(|delivery| !delivery.redirected);
+    received.filter_map(|delivery| Some((delivery, serde_json::from_slice(&delivery.body.0).ok()?)))
 }
 
 fn delivery_ids(recording: &Recording) -> BTreeSet<String> {
@@ -226,7 +234,7 @@ fn repeated(recording: &Recording) -> BTreeSet<String> {
     let mut again = 0;
     for (delivery, body) in delivered(recording) {
         let event = text_at(&body, &["event_id"]).unwrap_or_default().to_owned();
-        if !event.is_empty() && delivery.was_taken() && !taken.insert((delivery.endpoint, event)) {
+        if !event.is_empty() && delivery.was_accepted() && !taken.insert((delivery.endpoint, event)) {
             again += 1;
         }
     }
@@ -255,9 +263,9 @@ fn signature_parts(recording: &Recording) -> BTreeSet<String> {
     let Some(deliveries) = &recording.deliveries else { return BTreeSet::new() };
     let name = format!("{}-Signature", deliveries.header_prefix);
     let mut found = BTreeSet::new();
-    for delivery in &deliveries.caught {
+    for delivery in &deliveries.received {
         for value in delivery.values(&name) {
-            let parts: Vec<_> = value.split(',').filter_map(|it| it.trim().split_once('=')).collect();
+            let parts: Vec<_> = value.split(',').filter_map(|part| part.trim().split_once('=')).collect();
             let names: Vec<_> = parts.iter().map(|(name, _)| *name).collect();
             found.insert(names.join(", "));
         }
@@ -271,7 +279,7 @@ fn more_members(recording: &Recording) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (_, body) in delivered(recording) {
         let names = |value: &Value| -> Vec<String> {
-            value.as_object().map(|it| it.keys().cloned().collect()).unwrap_or_default()
+            value.as_object().map(|members| members.keys().cloned().collect()).unwrap_or_default()
         };
         found.extend(names(&body).into_iter().filter(|name| !ENVELOPE.contains(&name.as_str())));
         let data = body.get("data").map(names).unwrap_or_default();

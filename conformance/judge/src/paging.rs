@@ -36,25 +36,27 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// Judges that allowed pages get 200. Excluded are outages, refusals by the limit and pages that may not exist.
 fn served(recording: &Recording) -> CheckResult {
-    let unclear = |it: &Exchange| it.status().is_none_or(|status| matches!(status, 429 | 502..=504));
+    let unclear =
+        |exchange: &Exchange| exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504));
     let pages = pages(recording);
-    for it in recording.exchanges.iter().filter(|it| matches!(it.caller, Caller::Own(_))) {
+    for exchange in recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_))) {
         let Some(request) =
-            page_request(it).filter(|request| request.is_allowed() && request.filters.is_empty())
+            page_request(exchange).filter(|request| request.is_allowed() && request.filters.is_empty())
         else {
             continue;
         };
-        let is_meant = it.status() != Some(200) && !unclear(it) && !may_be_limited(recording, it);
-        if request.link.is_some() || !is_meant || !page_must_exist(&pages, it, &request) {
+        let is_meant =
+            exchange.status() != Some(200) && !unclear(exchange) && !may_be_limited(recording, exchange);
+        if request.link.is_some() || !is_meant || !page_must_exist(&pages, exchange, &request) {
             continue;
         }
-        return Err(CheckError::broken(it.number, "200", it.summary()));
+        return Err(CheckError::broken(exchange.number, "200", exchange.summary()));
     }
     for list in List::ALL {
         let plain = PageRequest { list, filters: vec![], page: None, per_page: None, link: None };
-        let default = |it: &&Exchange| page_request(it).is_some_and(|request| request == plain);
+        let default = |exchange: &&Exchange| page_request(exchange).is_some_and(|request| request == plain);
         let asked: Vec<_> = recording.exchanges.iter().filter(default).collect();
-        if !asked.iter().any(|it| it.status() == Some(200)) {
+        if !asked.iter().any(|exchange| exchange.status() == Some(200)) {
             return Err(unanswered(asked.last().copied(), list.path()));
         }
     }
@@ -89,9 +91,11 @@ fn envelope(recording: &Recording) -> CheckResult {
         Some(wrong.map_or(Ok(()), |what| Err((what.to_owned(), view.exchange.summary()))))
     })?;
     // An empty list has the same envelope.
-    for it in recording.exchanges.iter().filter(|it| matches!(it.purpose, Purpose::Filter { .. })) {
-        if let Some(what) = Page::of(it).and_then(|page| not_in_envelope(&page)) {
-            return Err(CheckError::broken(it.number, what, it.summary()));
+    for exchange in
+        recording.exchanges.iter().filter(|exchange| matches!(exchange.purpose, Purpose::Filter { .. }))
+    {
+        if let Some(what) = Page::of(exchange).and_then(|page| not_in_envelope(&page)) {
+            return Err(CheckError::broken(exchange.number, what, exchange.summary()));
         }
     }
     Ok(held)
@@ -100,7 +104,8 @@ fn envelope(recording: &Recording) -> CheckResult {
 /// Returns the first part of a list that is missing or has another type.
 fn not_in_envelope(page: &Page) -> Option<&'static str> {
     let object = page.object();
-    let is_object = |name| object.and_then(|it| it.get(name)).is_some_and(|it| it.is_object());
+    let is_object =
+        |name| object.and_then(|members| members.get(name)).is_some_and(|value| value.is_object());
     let parts = [
         ("an object", object.is_some()),
         ("the array `data`", page.rows().is_some()),
@@ -173,24 +178,25 @@ fn length(recording: &Recording) -> CheckResult {
 /// of the first page.
 fn steady(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckError> {
     let all = pages(recording);
-    for view in views.iter().filter(|it| it.is_plain()) {
-        let head = |it: &&PageView<'_>| {
-            let is_first = it.is_plain() && it.request.page.is_none_or(|page| page == 1);
-            is_first && (it.request.list, it.mode) == (view.request.list, view.mode)
+    for view in views.iter().filter(|view| view.is_plain()) {
+        let head = |other: &&PageView<'_>| {
+            let is_first = other.is_plain() && other.request.page.is_none_or(|page| page == 1);
+            is_first && (other.request.list, other.mode) == (view.request.list, view.mode)
         };
-        let before = views.iter().rfind(|it| it.number() < view.number() && head(it));
-        let after = views.iter().find(|it| it.number() > view.number() && head(it));
+        let before = views.iter().rfind(|other| other.number() < view.number() && head(other));
+        let after = views.iter().find(|other| other.number() > view.number() && head(other));
         let (Some(before), Some(after), Some(reported)) = (before, after, view.page.meta("total")) else {
             continue;
         };
-        let mut older = all.iter().filter(|it| it.number() < view.number() && head(it));
+        let mut older = all.iter().filter(|other| other.number() < view.number() && head(other));
         if view.request.page.is_some_and(|page| page > 1)
-            && older.any(|it| it.page.meta("total") == Some(reported))
+            && older.any(|view| view.page.meta("total") == Some(reported))
         {
             continue;
         }
-        let [first, last] = [before, after].map(|it| Some((it.page.meta("total")?, it.rows().first()?)));
-        if let Some((total, _)) = first.filter(|it| last.as_ref() == Some(it) && it.0 != reported)
+        let [first, last] =
+            [before, after].map(|view| Some((view.page.meta("total")?, view.rows().first()?)));
+        if let Some((total, _)) = first.filter(|newest| last.as_ref() == Some(newest) && newest.0 != reported)
             && lists_vs_events::is_quiet(views, recording.exchange(before.number()), view.mode)
         {
             return Err(CheckError::broken(
@@ -225,7 +231,7 @@ fn joined(recording: &Recording) -> CheckResult {
     let (mut lists, mut disturbed) = (BTreeSet::new(), false);
     let all = pages(recording);
     for views in &comparable_groups(recording) {
-        for view in views.iter().filter(|it| it.request.filters.is_empty()) {
+        for view in views.iter().filter(|view| view.request.filters.is_empty()) {
             let (list, mode) = (view.request.list, view.mode);
             if let Some(twice) = twice(view) {
                 let actual = format!("{twice} stands there twice");
@@ -235,7 +241,7 @@ fn joined(recording: &Recording) -> CheckResult {
             let reported = view
                 .page
                 .meta("per_page")
-                .filter(|reported| view.request.per_page.is_none_or(|it| it == *reported));
+                .filter(|reported| view.request.per_page.is_none_or(|requested| requested == *reported));
             let (Some(size), None) = (reported, &view.request.link) else { continue };
             let Some(whole) = FullList::around(recording, &all, view) else {
                 disturbed |= total_changed(views, list, mode);
@@ -253,7 +259,7 @@ fn joined(recording: &Recording) -> CheckResult {
                 return Err(CheckError::broken(view.number(), expected, actual));
             }
             if view.request.page.is_some_and(|page| page > 1) {
-                lists.insert(list.word());
+                lists.insert(list.as_str());
             }
         }
     }
@@ -304,7 +310,7 @@ fn disorder(view: &PageView<'_>) -> Option<(String, String)> {
 
 /// Returns a payment of the first quarter of a page and one of the last quarter, if there are many payments, and all of
 /// the first quarter are over a day before all of the last. A charge is paid soon after its creation, so this page has
-/// the oldest charge first. Somebody may pay open charges in the order of the list, but not for days.
+/// the oldest charge first. A customer may pay open charges in the order of the list, but not for days.
 fn oldest_first<'a>(view: &'a PageView<'_>) -> Option<(&'a str, &'a str)> {
     const PAYMENTS_MIN: usize = 12;
     let paid = view.rows().iter().filter_map(|row| text_at(row, &["paid_at"]));
@@ -320,7 +326,7 @@ fn ordered(recording: &Recording, wanted: impl Fn(List) -> bool, none: CheckErro
     // paging.stable judges records that are created while the suite reads.
     let comparable_groups = comparable_groups(recording);
     let mut judged = false;
-    for view in comparable_groups.iter().flatten().filter(|it| wanted(it.request.list)) {
+    for view in comparable_groups.iter().flatten().filter(|view| wanted(view.request.list)) {
         if let Some((above, below)) = disorder(view) {
             return Err(CheckError::broken(
                 view.number(),
@@ -339,7 +345,7 @@ fn newest_first(recording: &Recording) -> CheckResult {
 }
 
 fn newest_first_others(recording: &Recording) -> CheckResult {
-    let rows = |it: &PageView<'_>| it.request.list != List::Events && it.rows().len() > 1;
+    let rows = |view: &PageView<'_>| view.request.list != List::Events && view.rows().len() > 1;
     let none = if comparable_groups(recording).iter().flatten().any(rows) {
         CheckError::Inapplicable("charges and invoices have no creation time".into())
     } else {
@@ -360,7 +366,7 @@ fn newest_first_others(recording: &Recording) -> CheckResult {
     }
     match ordered(recording, |list| list != List::Events, none) {
         // The creation events replace times that the items do not have.
-        Err(it) if judged && !matches!(it, CheckError::Broken(_)) => {
+        Err(error) if judged && !matches!(error, CheckError::Broken(_)) => {
             Ok(CheckOutcome::HoldsWith("by the events".into()))
         }
         other => other,
@@ -368,15 +374,15 @@ fn newest_first_others(recording: &Recording) -> CheckResult {
 }
 
 fn out_of_range(recording: &Recording) -> CheckResult {
-    let asked =
-        recording.last(|it| matches!(&it.purpose, Purpose::Page(PageRequest { per_page: Some(101), .. })));
+    let asked = recording
+        .last(|exchange| matches!(&exchange.purpose, Purpose::Page(PageRequest { per_page: Some(101), .. })));
     if asked.is_none() && recording.no_burst.is_some() {
         return Err(CheckError::unjudged(
             "what can fail has used up the requests of a quick run",
             "check again without --quick",
         ));
     }
-    let Some(exchange) = asked.filter(|it| it.answer().is_some()) else {
+    let Some(exchange) = asked.filter(|exchange| exchange.answer().is_some()) else {
         return Err(unanswered(asked, "per_page=101"));
     };
     Ok(CheckOutcome::Observed(match Page::of(exchange).and_then(|page| page.meta("per_page")) {

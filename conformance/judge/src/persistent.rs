@@ -32,7 +32,7 @@ struct RequestKind {
 const KINDS: &[RequestKind] = &[
     RequestKind {
         statements: &["auth.no_header", "auth.every_path"],
-        fits: |it| it.purpose == Purpose::Refusal && it.caller == Caller::NoKey,
+        fits: |exchange| exchange.purpose == Purpose::Refusal && exchange.caller == Caller::NoKey,
         expected: "401 without a key",
     },
     RequestKind {
@@ -48,52 +48,52 @@ const KINDS: &[RequestKind] = &[
             "auth.token_scheme",
             "auth.unknown_key",
         ],
-        fits: |it| it.purpose == Purpose::Refusal && matches!(it.caller, Caller::Forged(_)),
+        fits: |exchange| exchange.purpose == Purpose::Refusal && matches!(exchange.caller, Caller::Forged(_)),
         expected: "401 with what is not a key",
     },
     RequestKind {
         statements: &["auth.revoked_key"],
-        fits: |it| it.purpose == Purpose::Refusal && it.caller == Caller::Revoked,
+        fits: |exchange| exchange.purpose == Purpose::Refusal && exchange.caller == Caller::Revoked,
         expected: "401 with a revoked key",
     },
     RequestKind {
         statements: &["errors.not_found"],
-        fits: |it| is_event(it, &[Side::AbsentBefore, Side::AbsentAfter]),
+        fits: |exchange| is_event(exchange, &[Side::AbsentBefore, Side::AbsentAfter]),
         expected: "404 for an event that does not exist",
     },
     RequestKind {
         statements: &["isolation.not_found"],
-        fits: |it| is_event(it, &[Side::Foreign]),
+        fits: |exchange| is_event(exchange, &[Side::Foreign]),
         expected: "404 for an event of the other mode",
     },
     RequestKind {
         statements: &["events.single"],
-        fits: |it| is_event(it, &[Side::Own]),
+        fits: |exchange| is_event(exchange, &[Side::Own]),
         expected: "200 for a single event",
     },
     RequestKind {
         statements: &["filters.type"],
-        fits: |it| is_filtered(it, "type"),
+        fits: |exchange| is_filtered(exchange, "type"),
         expected: "200 for events filtered by type",
     },
     RequestKind {
         statements: &["filters.charge"],
-        fits: |it| is_filtered(it, "charge"),
+        fits: |exchange| is_filtered(exchange, "charge"),
         expected: "200 for events filtered by a charge",
     },
     RequestKind {
         statements: &["filters.invoice"],
-        fits: |it| is_filtered(it, "invoice"),
+        fits: |exchange| is_filtered(exchange, "invoice"),
         expected: "200 for events filtered by an invoice",
     },
     RequestKind {
         statements: &["filters.status"],
-        fits: |it| is_filtered(it, "status"),
+        fits: |exchange| is_filtered(exchange, "status"),
         expected: "200 for lists filtered by status",
     },
     RequestKind {
         statements: &["filters.payment_link"],
-        fits: |it| is_filtered(it, "payment_link"),
+        fits: |exchange| is_filtered(exchange, "payment_link"),
         expected: "200 for charges filtered by a payment link",
     },
 ];
@@ -119,7 +119,7 @@ fn is_long_page(exchange: &Exchange, list: List) -> bool {
 }
 
 fn is_filtered(exchange: &Exchange, name: &str) -> bool {
-    page(exchange).is_some_and(|request| request.filters.iter().any(|(it, _)| it == name))
+    page(exchange).is_some_and(|request| request.filters.iter().any(|(filter, _)| filter == name))
 }
 
 /// Returns `true` for a request of a burst, which the limit may refuse with any status.
@@ -139,7 +139,7 @@ pub(super) fn weighed(id: &str, recording: &Recording, judged: CheckResult) -> C
         (Err(CheckError::Broken(_) | CheckError::Inapplicable(_)), _) => None,
         // Even if some requests were served.
         (_, "lists.served") => often_unanswered(recording)
-            .or_else(|| List::ALL.into_iter().find_map(|it| never_listed(recording, it))),
+            .or_else(|| List::ALL.into_iter().find_map(|list| never_listed(recording, list))),
         (_, "answers.json") => never_complete(recording),
         (Ok(_), _) => None,
         (_, "limits.refused") => other_refusals(recording),
@@ -153,19 +153,20 @@ pub(super) fn weighed(id: &str, recording: &Recording, judged: CheckResult) -> C
 
 /// Returns the violation if no page of a list was served, or none of the largest size, whose responses are the longest.
 fn never_listed(recording: &Recording, list: List) -> Option<CheckError> {
-    let long = format!("200 for a page of 100 {}", list.word());
-    never_answered(recording, |it| is_page(it, list), "200 for the list")
-        .or_else(|| never_answered(recording, |it| is_long_page(it, list), &long))
+    let long = format!("200 for a page of 100 {}", list.as_str());
+    never_answered(recording, |exchange| is_page(exchange, list), "200 for the list")
+        .or_else(|| never_answered(recording, |exchange| is_long_page(exchange, list), &long))
 }
 
 /// Returns the violation if an address has only malformed responses. A lost connection may cut off a single one.
 fn never_complete(recording: &Recording) -> Option<CheckError> {
     let mut malformed: BTreeMap<&str, Vec<&Exchange>> = BTreeMap::new();
-    for exchange in asked(recording).filter(|it| is_own(it) && it.is_malformed()) {
+    for exchange in asked(recording).filter(|exchange| is_own(exchange) && exchange.is_malformed()) {
         malformed.entry(&exchange.target).or_default().push(exchange);
     }
-    let is_answered =
-        |target: &str| asked(recording).any(|it| it.target == target && it.status() == Some(200));
+    let is_answered = |target: &str| {
+        asked(recording).any(|exchange| exchange.target == target && exchange.status() == Some(200))
+    };
     let (_, always) =
         malformed.into_iter().find(|(target, all)| all.len() >= REQUESTS_MIN && !is_answered(target))?;
     let actual = format!("{} for each of {} such requests", always[0].summary(), always.len());
@@ -177,18 +178,18 @@ fn never_answered(
     fits: impl Fn(&Exchange) -> bool,
     expected: &str,
 ) -> Option<CheckError> {
-    let asked: Vec<_> = asked(recording).filter(|it| fits(it)).collect();
+    let asked: Vec<_> = asked(recording).filter(|exchange| fits(exchange)).collect();
     let (first, last) = (asked.first()?, asked.last()?);
-    if asked.len() < REQUESTS_MIN || !asked.iter().all(|it| is_unclear(it)) {
+    if asked.len() < REQUESTS_MIN || !asked.iter().all(|exchange| is_unclear(exchange)) {
         return None;
     }
-    let others = || self::asked(recording).filter(|it| !fits(it));
+    let others = || self::asked(recording).filter(|exchange| !fits(exchange));
     // A lockout after failed attempts starts after some refusals and returns 429.
-    let is_refused = |it: &Exchange| it.status() == Some(401) && it.number < first.number;
-    let is_lock = || asked.iter().any(|it| it.status() == Some(429)) && others().any(is_refused);
-    let served = || others().filter(|it| is_own(it) && it.status() == Some(200));
-    let is_served_around =
-        served().any(|it| it.number < first.number) && served().any(|it| it.number > first.number);
+    let is_refused = |exchange: &Exchange| exchange.status() == Some(401) && exchange.number < first.number;
+    let is_lock = || asked.iter().any(|exchange| exchange.status() == Some(429)) && others().any(is_refused);
+    let served = || others().filter(|exchange| is_own(exchange) && exchange.status() == Some(200));
+    let is_served_around = served().any(|exchange| exchange.number < first.number)
+        && served().any(|exchange| exchange.number > first.number);
     (is_served_around && !is_lock()).then(|| {
         let actual = format!("{} for each of {} such requests", last.summary(), asked.len());
         CheckError::broken(last.number, expected, actual)
@@ -197,8 +198,9 @@ fn never_answered(
 
 /// Returns the violation if a third of the list requests failed.
 fn often_unanswered(recording: &Recording) -> Option<CheckError> {
-    let lists: Vec<_> = asked(recording).filter(|it| page(it).is_some()).collect();
-    let failed: Vec<_> = lists.iter().filter(|it| is_unclear(it) && it.status() != Some(429)).collect();
+    let lists: Vec<_> = asked(recording).filter(|exchange| page(exchange).is_some()).collect();
+    let failed: Vec<_> =
+        lists.iter().filter(|exchange| is_unclear(exchange) && exchange.status() != Some(429)).collect();
     let last = failed.last()?;
     (lists.len() >= LISTS_MIN && failed.len() * 3 >= lists.len()).then(|| {
         let actual =
@@ -210,33 +212,36 @@ fn often_unanswered(recording: &Recording) -> Option<CheckError> {
 /// Returns the violation if a limit refuses with another status than 429 or by silence: requests are served up to the
 /// limit and then refused. An outage would also affect the live key, or end sooner.
 fn other_refusals(recording: &Recording) -> Option<CheckError> {
-    let of_key = |it: &Exchange| it.caller == Caller::Own(Mode::Test);
-    let burst: Vec<_> =
-        asked(recording).filter(|it| matches!(it.purpose, Purpose::Burst(_)) && of_key(it)).collect();
-    let is_refused = |it: &Exchange| !is_served(it) && it.status() != Some(429);
-    let refused: Vec<_> = burst.iter().filter(|it| is_refused(it)).collect();
+    let of_key = |exchange: &Exchange| exchange.caller == Caller::Own(Mode::Test);
+    let burst: Vec<_> = asked(recording)
+        .filter(|exchange| matches!(exchange.purpose, Purpose::Burst(_)) && of_key(exchange))
+        .collect();
+    let is_refused = |exchange: &Exchange| !is_served(exchange) && exchange.status() != Some(429);
+    let refused: Vec<_> = burst.iter().filter(|exchange| is_refused(exchange)).collect();
     let (first, last) = (refused.first()?, refused.last()?);
     // In the minute before the first refusal: requests without a response may last longer than a minute.
     let served = asked(recording)
-        .filter(|it| of_key(it) && it.number < first.number && is_served(it))
-        .filter(|it| it.sent.saturating_add(WINDOW) > first.sent)
+        .filter(|exchange| of_key(exchange) && exchange.number < first.number && is_served(exchange))
+        .filter(|exchange| exchange.sent.saturating_add(WINDOW) > first.sent)
         .count() as u32;
-    let is_limited = burst.iter().any(|it| it.status() == Some(429));
+    let is_limited = burst.iter().any(|exchange| exchange.status() == Some(429));
     let is_served_to = |caller: Caller, numbers: Range<u32>| {
-        let served = |it: &Exchange| it.caller == caller && it.status() == Some(200);
-        asked(recording).any(|it| served(it) && numbers.contains(&it.number))
+        let served = |exchange: &Exchange| exchange.caller == caller && exchange.status() == Some(200);
+        asked(recording).any(|exchange| served(exchange) && numbers.contains(&exchange.number))
     };
     let live_until = |until: u32| is_served_to(Caller::Own(Mode::Live), first.number..until);
     // The burst ends early after lost connections.
-    let is_silent = refused.len() > REQUESTS_MIN && refused.iter().all(|it| it.answer().is_none());
+    let is_silent =
+        refused.len() > REQUESTS_MIN && refused.iter().all(|exchange| exchange.answer().is_none());
     let rows = || burst.chunk_by(|a, b| is_refused(a) == is_refused(b)).filter(|row| is_refused(row[0]));
     let is_full = served >= LIMIT;
     let is_many = is_full && refused.len() >= REFUSALS_MIN && live_until(u32::MAX)
         || rows().any(|row| row.len() >= ROW_MIN) && live_until(last.number)
         || is_full && rows().any(|row| row.len() >= ROW_ALONE_MIN && row[0].answer().is_some());
     // A crashed server would not serve the key again.
-    let served_later =
-        |it: &Exchange| it.caller == last.caller && it.status() == Some(200) && it.sent > last.ended;
+    let served_later = |exchange: &Exchange| {
+        exchange.caller == last.caller && exchange.status() == Some(200) && exchange.sent > last.ended
+    };
     let is_served_again = || asked(recording).any(served_later);
     let is_steady = is_full && is_silent && live_until(u32::MAX) || is_many && is_served_again();
     (is_steady && !is_limited && served >= LIMIT / 2).then(|| {
@@ -247,5 +252,5 @@ fn other_refusals(recording: &Recording) -> Option<CheckError> {
 
 /// Returns the requests that were sent.
 fn asked(recording: &Recording) -> impl Iterator<Item = &Exchange> {
-    recording.exchanges.iter().filter(|it| it.is_asked())
+    recording.exchanges.iter().filter(|exchange| exchange.is_sent())
 }

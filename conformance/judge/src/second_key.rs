@@ -17,7 +17,8 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// Returns the account request of the second key, or the reason why there is none.
 fn account(recording: &Recording) -> Result<&Exchange, CheckError> {
-    let found = recording.last(|it| it.caller == Caller::Second && it.purpose == Purpose::Account);
+    let found =
+        recording.last(|exchange| exchange.caller == Caller::Second && exchange.purpose == Purpose::Account);
     let Some(exchange) = found else {
         return Err(CheckError::unjudged(
             "there was no second key of the test key's account and mode",
@@ -36,11 +37,12 @@ fn account(recording: &Recording) -> Result<&Exchange, CheckError> {
 
 /// Returns `true` if both keys get the same account or the same events. If not, their accounts may differ.
 fn is_same_account(recording: &Recording) -> bool {
-    let account_data = |it: &Exchange| {
-        let body = it.answer().and_then(|answer| answer.body.json())?;
+    let account_data = |exchange: &Exchange| {
+        let body = exchange.answer().and_then(|answer| answer.body.json())?;
         Some(body.get("data").filter(|data| data.is_object()).unwrap_or(&body).clone())
     };
-    let account = recording.last(|it| it.caller == Caller::Second && it.purpose == Purpose::Account);
+    let account =
+        recording.last(|exchange| exchange.caller == Caller::Second && exchange.purpose == Purpose::Account);
     let account = account.and_then(account_data);
     if account.is_some() && account == recording.account(Mode::Test).and_then(account_data) {
         return true;
@@ -48,7 +50,7 @@ fn is_same_account(recording: &Recording) -> bool {
     let theirs = page_of_second(recording, List::Events);
     let theirs = theirs.as_ref().and_then(|(_, page)| page.rows()).map(|rows| ids(rows));
     let views = compared_pages(recording);
-    let ours = last_long_page(&views, List::Events, Mode::Test).map(|it| ids(it.rows()));
+    let ours = last_long_page(&views, List::Events, Mode::Test).map(|view| ids(view.rows()));
     ours.is_some_and(|ours| !ours.is_empty() && Some(ours) == theirs)
 }
 
@@ -68,7 +70,7 @@ fn limited_alone(recording: &Recording) -> CheckResult {
     no_burst(recording)?;
     account(recording)?;
     let asked = burst_step(recording, &Burst::SecondKey);
-    let Some(exchange) = asked.filter(|it| it.answer().is_some()) else {
+    let Some(exchange) = asked.filter(|exchange| exchange.answer().is_some()) else {
         return Err(match asked {
             None => not_asked_while_refused(recording, "the second key"),
             Some(_) => unanswered(asked, "the second key"),
@@ -109,9 +111,13 @@ fn same_lists(recording: &Recording) -> CheckResult {
 /// Checks that the second key gets an event that the test key got.
 fn same_event(recording: &Recording) -> Result<(), CheckError> {
     let asked = recording
-        .last(|it| it.caller == Caller::Second && matches!(it.purpose, Purpose::Event { .. }))
-        .filter(|it| it.status() == Some(404) && is_same_account(recording));
-    asked.map_or(Ok(()), |it| Err(CheckError::broken(it.number, "200, as to the test key", it.summary())))
+        .last(|exchange| {
+            exchange.caller == Caller::Second && matches!(exchange.purpose, Purpose::Event { .. })
+        })
+        .filter(|exchange| exchange.status() == Some(404) && is_same_account(recording));
+    asked.map_or(Ok(()), |exchange| {
+        Err(CheckError::broken(exchange.number, "200, as to the test key", exchange.summary()))
+    })
 }
 
 /// Checks that the second key lists the oldest record that the test key was shown before. Newer ones may still be on their
@@ -120,11 +126,11 @@ fn same_records(recording: &Recording, list: List) -> Result<(), CheckError> {
     let Some((exchange, page)) = page_of_second(recording, list) else { return Ok(()) };
     let Some(theirs) = page.rows().filter(|rows| (rows.len() as u64) < LONG) else { return Ok(()) };
     let views = pages(recording);
-    let before = first_long_pages(&views, list, Mode::Test).rfind(|it| it.number() < exchange.number);
-    let oldest = before.and_then(|it| named_identity(it.rows().last()?));
+    let before = first_long_pages(&views, list, Mode::Test).rfind(|view| view.number() < exchange.number);
+    let oldest = before.and_then(|view| named_identity(view.rows().last()?));
     match oldest.filter(|oldest| !ids(theirs).contains(oldest)) {
         Some(oldest) if is_same_account(recording) => {
-            let expected = format!("the {} that the test key sees, such as {oldest}", list.word());
+            let expected = format!("the {} that the test key sees, such as {oldest}", list.as_str());
             Err(CheckError::broken(exchange.number, expected, format!("{} others", theirs.len())))
         }
         _ => Ok(()),
@@ -134,19 +140,21 @@ fn same_records(recording: &Recording, list: List) -> Result<(), CheckError> {
 /// Returns the page of a list that the second key got.
 fn page_of_second(recording: &Recording, list: List) -> Option<(&Exchange, Page)> {
     let is_asked = |purpose: &Purpose| matches!(purpose, Purpose::Page(request) if request.list == list);
-    let asked = recording.last(|it| it.caller == Caller::Second && is_asked(&it.purpose))?;
+    let asked =
+        recording.last(|exchange| exchange.caller == Caller::Second && is_asked(&exchange.purpose))?;
     Some((asked, Page::of(asked)?))
 }
 
 fn same_events(recording: &Recording) -> CheckResult {
     let asked = page_of_second(recording, List::Events);
-    let Some((exchange, theirs)) = asked.as_ref().and_then(|(it, page)| Some((it, page.rows()?))) else {
-        return Err(unanswered(asked.map(|(it, _)| it), "the events of the second key"));
+    let Some((exchange, theirs)) = asked.as_ref().and_then(|(exchange, page)| Some((exchange, page.rows()?)))
+    else {
+        return Err(unanswered(asked.map(|(exchange, _)| exchange), "the events of the second key"));
     };
     let views = pages(recording);
     let ours: Vec<_> = first_long_pages(&views, List::Events, Mode::Test).collect();
-    let before = ours.iter().rfind(|it| it.number() < exchange.number).map(|it| ids(it.rows()));
-    let after = ours.iter().find(|it| it.number() > exchange.number).map(|it| ids(it.rows()));
+    let before = ours.iter().rfind(|view| view.number() < exchange.number).map(|view| ids(view.rows()));
+    let after = ours.iter().find(|view| view.number() > exchange.number).map(|view| ids(view.rows()));
     let Some(newest) = after.as_ref().or(before.as_ref()) else {
         return Err(CheckError::unjudged("the events of the test key were not listed", "see lists.served"));
     };
@@ -176,14 +184,14 @@ fn same_events(recording: &Recording) -> CheckResult {
         _ => {}
     }
     let expected = format!("the {} events that the test key sees", newest.len());
-    let count = theirs.map_or(0, |it| it.len());
+    let count = theirs.map_or(0, |rows| rows.len());
     Err(CheckError::broken(exchange.number, expected, format!("{count} events, others or in another order")))
 }
 
 /// Returns `true` if a list equals an older one with new records at its head.
 fn grown(new: &[String], old: &[String]) -> bool {
     old.first().is_none_or(|head| {
-        new.iter().position(|it| it == head).is_some_and(|at| {
+        new.iter().position(|id| id == head).is_some_and(|at| {
             let shared = (new.len() - at).min(old.len());
             let is_cut_off = new.len() as u64 >= LONG;
             new[at..at + shared] == old[..shared] && (shared == old.len() || is_cut_off)

@@ -4,7 +4,7 @@
 //! of decimals of an amount and the precision of `paid_at` are specified for deliveries alone.
 
 use conformance_model::part::Part;
-use conformance_model::reading::{own_event_asked, single_event, text_at};
+use conformance_model::reading::{requested_own_event, single_event, text_at};
 use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use serde_json::Value;
@@ -53,20 +53,26 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
             let object = seen.body.as_ref().and_then(|body| body.get("data")?.get(member)).cloned();
             let Some(object) = object.filter(Value::is_object) else { continue };
             let kind = seen.kind().unwrap_or_default().to_owned();
-            if kind.split('.').next().is_some_and(|it| it != member && matches!(it, "charge" | "invoice")) {
+            if kind
+                .split('.')
+                .next()
+                .is_some_and(|prefix| prefix != member && matches!(prefix, "charge" | "invoice"))
+            {
                 continue;
             }
             found.push(Subject { object, kind, is_delivered: true, exchange: None, source: seen.name() });
         }
     }
     let views = pages(recording);
-    let listed = views.iter().filter(|it| it.request.list == List::Events);
-    let listed = listed.flat_map(|it| it.rows().iter().map(|row| (it.number(), row.clone())));
-    let own =
-        recording.exchanges.iter().filter(|it| it.status() == Some(200) && own_event_asked(it).is_some());
-    let alone = own.filter_map(|it| Some((it.number, single_event(it)?)));
+    let listed = views.iter().filter(|view| view.request.list == List::Events);
+    let listed = listed.flat_map(|view| view.rows().iter().map(|row| (view.number(), row.clone())));
+    let own = recording
+        .exchanges
+        .iter()
+        .filter(|exchange| exchange.status() == Some(200) && requested_own_event(exchange).is_some());
+    let alone = own.filter_map(|exchange| Some((exchange.number, single_event(exchange)?)));
     for (number, event) in listed.chain(alone) {
-        let Some(object) = event.get(member).filter(|it| it.is_object()).cloned() else { continue };
+        let Some(object) = event.get(member).filter(|object| object.is_object()).cloned() else { continue };
         let source = format!("event {}", text_at(&event, &["id"]).unwrap_or("without an id"));
         let kind = text_at(&event, &["type"]).unwrap_or_default().to_owned();
         // events.subject judges a member that does not belong to the type.

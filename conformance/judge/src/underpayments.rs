@@ -46,8 +46,11 @@ struct Shortfall<'a> {
 fn underpaid(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     let histories = recent_histories(&views);
-    let charges =
-        || histories.iter().filter(|it| it.is_of("charge") && it.is_complete() && it.has_one_transfer());
+    let charges = || {
+        histories
+            .iter()
+            .filter(|history| history.is_of("charge") && history.is_complete() && history.has_one_transfer())
+    };
     let mut judged = false;
     for history in charges() {
         let shown = history.of_type("charge.underpaid").filter(|event| history.shows_own_state(event));
@@ -71,7 +74,7 @@ fn underpaid(recording: &Recording) -> CheckResult {
     }
     match judged {
         true => Ok(CheckOutcome::Holds),
-        false if views.iter().any(|it| it.request.list == List::Events && !it.rows().is_empty()) => {
+        false if views.iter().any(|view| view.request.list == List::Events && !view.rows().is_empty()) => {
             let why = "no listed event shows an underpaid charge of one transfer with its amounts";
             Err(CheckError::Inapplicable(why.into()))
         }
@@ -90,7 +93,9 @@ fn amounts(charge: &Value) -> Option<[&str; 2]> {
 /// Returns `true` if the whole amount was received. Redaction keeps the equality of numbers with equally many decimals.
 fn is_equal(charge: &Value) -> bool {
     let [received, due] = ["received_amount", "asset_amount"].map(|name| &charge[name]);
-    let decimals = |it: &Value| it.as_str().and_then(|it| it.split_once('.')).map_or(0, |(_, it)| it.len());
+    let decimals = |amount: &Value| {
+        amount.as_str().and_then(|text| text.split_once('.')).map_or(0, |(_, fraction)| fraction.len())
+    };
     decimals(received) == decimals(due) && !contradict_as_written("", received, due)
 }
 
@@ -105,8 +110,8 @@ fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
     };
     let underpaid = shortfalls("charge.underpaid");
     let is_one_payment = |paid: &Shortfall<'_>| {
-        let history = charges.iter().find(|it| it.name() == paid.name && it.mode == paid.mode);
-        history.is_some_and(|it| it.has_only(&OF_ONE_PAYMENT, paid.event))
+        let history = charges.iter().find(|history| history.name() == paid.name && history.mode == paid.mode);
+        history.is_some_and(|history| history.has_only(&OF_ONE_PAYMENT, paid.event))
     };
     let lacks_more = |paid: &Shortfall<'_>, than: &Shortfall<'_>| {
         (than.mode, than.currency) == (paid.mode, paid.currency)
@@ -115,11 +120,11 @@ fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
     };
     let found: Vec<_> = shortfalls("charge.paid")
         .into_iter()
-        .filter(|it| is_one_payment(it) && underpaid.iter().any(|than| lacks_more(it, than)))
+        .filter(|paid| is_one_payment(paid) && underpaid.iter().any(|than| lacks_more(paid, than)))
         .collect();
     let is_found_on = |side: Ordering| {
-        let on_side = |it: &Shortfall<'_>| {
-            underpaid.iter().any(|than| lacks_more(it, than) && than.at.cmp(&it.at) == side)
+        let on_side = |paid: &Shortfall<'_>| {
+            underpaid.iter().any(|than| lacks_more(paid, than) && than.at.cmp(&paid.at) == side)
         };
         found.iter().any(on_side)
     };
@@ -162,7 +167,7 @@ impl<'a> Shortfall<'a> {
 fn scaled(text: &str) -> Option<u128> {
     const DECIMALS: usize = 18;
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
-    let is_number = (whole.bytes().chain(fraction.bytes())).all(|it| it.is_ascii_digit());
+    let is_number = (whole.bytes().chain(fraction.bytes())).all(|byte| byte.is_ascii_digit());
     let padded = format!("{whole}{fraction:0<DECIMALS$}");
     (is_number && fraction.len() <= DECIMALS).then(|| padded.parse().ok())?
 }

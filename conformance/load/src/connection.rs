@@ -81,7 +81,7 @@ impl Connection {
     }
 
     /// Sends a request and reads the response. `now`: the current time.
-    pub(crate) async fn ask(&mut self, now: Instant, request: &[u8]) -> Result<Answer, Fault> {
+    pub(crate) async fn send(&mut self, now: Instant, request: &[u8]) -> Result<Answer, Fault> {
         self.receive(now, request, |_| {}).await
     }
 
@@ -94,7 +94,7 @@ impl Connection {
     ) -> Result<Answer, Fault> {
         self.timeout.until = now + REQUEST_TIMEOUT;
         self.has_read = false;
-        self.send(request).await?;
+        self.write_all(request).await?;
         // Interim responses stay in the buffer with the head, so its size bounds them all.
         let (mut start, mut filled) = (0, 0);
         let (head, head_len) = loop {
@@ -185,7 +185,7 @@ impl Connection {
         }
     }
 
-    async fn send(&mut self, request: &[u8]) -> Result<(), Fault> {
+    async fn write_all(&mut self, request: &[u8]) -> Result<(), Fault> {
         let Connection { stream, timeout, .. } = self;
         let mut sent = 0;
         while sent < request.len() {
@@ -213,13 +213,13 @@ impl Connection {
         }
         self.has_read = true;
         let Connection { stream, buffer, timeout, .. } = self;
-        let mut room = ReadBuf::new(&mut buffer[from..]);
+        let mut buffer = ReadBuf::new(&mut buffer[from..]);
         let done = poll_fn(|cx| {
-            let done = Pin::new(&mut *stream).poll_read(cx, &mut room);
+            let done = Pin::new(&mut *stream).poll_read(cx, &mut buffer);
             if done.is_pending() { timeout.poll(cx).map(Err) } else { done }
         });
         done.await.map_err(|error| Fault::of(&error))?;
-        Ok(room.filled().len())
+        Ok(buffer.filled().len())
     }
 }
 

@@ -32,7 +32,7 @@ impl Deliveries {
     }
 
     /// Writes the `nth` delivery, signed now.
-    pub(crate) fn write(&self, nth: u64, room: &mut Vec<u8>) {
+    pub(crate) fn write(&self, nth: u64, buffer: &mut Vec<u8>) {
         let (secs, micros) = now();
         let (delivery, event) = (self.id(nth.wrapping_mul(2)), self.id(nth.wrapping_mul(2).wrapping_add(1)));
         let created_at = moment(secs, micros);
@@ -45,14 +45,14 @@ impl Deliveries {
         mac.update(body.as_bytes());
         let signature = hex::encode(mac.finalize().into_bytes());
         let Deliveries { head, header_prefix: prefix, .. } = self;
-        room.clear();
+        buffer.clear();
         for part in [
             head.as_str(),
             &format!("Content-Length: {}\r\n{prefix}-Event: charge.paid\r\n", body.len()),
             &format!("{prefix}-Delivery: {delivery}\r\n{prefix}-Signature: t={secs},v1={signature}\r\n\r\n"),
             &body,
         ] {
-            room.extend_from_slice(part.as_bytes());
+            buffer.extend_from_slice(part.as_bytes());
         }
     }
 
@@ -104,9 +104,9 @@ mod tests {
 
     #[test]
     fn a_delivery_is_signed_over_its_time_and_its_bytes() {
-        let mut room = Vec::new();
-        deliveries().write(7, &mut room);
-        let text = String::from_utf8(room).unwrap();
+        let mut buffer = Vec::new();
+        deliveries().write(7, &mut buffer);
+        let text = String::from_utf8(buffer).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         let header = |name: &str| {
             let line = head.lines().find(|line| line.to_lowercase().starts_with(&format!("{name}: ")));

@@ -11,7 +11,7 @@ use crate::{
 /// The requests of a run.
 pub(crate) enum Mix {
     /// A fixed list, sent in rotation.
-    Turns(Vec<Vec<u8>>),
+    Rotation(Vec<Vec<u8>>),
     /// Deliveries, each with its own ids.
     Deliveries(Deliveries),
 }
@@ -26,28 +26,28 @@ impl Mix {
             Work::Webhook { .. } => None,
         };
         if key.is_some_and(|key| key.is_empty() || !key.bytes().all(|b| b.is_ascii_graphic())) {
-            return Err(Stop::Usage("the key is empty or contains a character that no key has".into()));
+            return Err(Stop::Usage("the key is empty or contains a character that keys cannot have".into()));
         }
         let mix = match work {
             Work::Paths { key, paths } => {
                 let requests: Vec<_> = paths.iter().map(|path| target.get(path, key.as_deref())).collect();
                 let Some(first) = requests.first() else {
-                    return Err(Stop::Usage("no path is given; it takes one such as /v1/account".into()));
+                    return Err(Stop::Usage("no path is given; give one such as /v1/account".into()));
                 };
                 if let Some(path) = paths.iter().find(|path| !is_plain(path)) {
                     return Err(Stop::Usage(format!(
-                        "`{path}` is not a path; it takes one such as /v1/events?per_page=25"
+                        "`{path}` is not a path; give one such as /v1/events?per_page=25"
                     )));
                 }
-                let (answer, _) = target.ask(first).await?;
+                let (answer, _) = target.send(first).await?;
                 if answer.status >= 400 && answer.status != 429 {
-                    notes.push(format!("{} answers {}", paths[0], answer.status));
+                    notes.push(format!("{} responds with {}", paths[0], answer.status));
                 }
-                Mix::Turns(requests)
+                Mix::Rotation(requests)
             }
-            Work::Read { key } => Mix::Turns(reads(target, key, &mut notes).await?),
+            Work::Read { key } => Mix::Rotation(reads(target, key, &mut notes).await?),
             Work::Write { key, asset } => {
-                let account = granted(target, "/v1/account", key).await?;
+                let account = get_json(target, "/v1/account", key).await?;
                 let mode = account["meta"]["mode"].as_str().unwrap_or("unknown");
                 if mode != "test" {
                     return Err(Stop::Usage(format!(
@@ -63,7 +63,7 @@ impl Mix {
                 };
                 let body = json!({ "asset": asset, "amount": "49.90", "description": "load" }).to_string();
                 let request = target.post("/v1/charges", Some(key), &body);
-                let (answer, text) = target.ask(&request).await?;
+                let (answer, text) = target.send(&request).await?;
                 if answer.status >= 400 {
                     return Err(Stop::Usage(format!(
                         "creating a charge in {asset} fails with {}: {}",
@@ -72,15 +72,15 @@ impl Mix {
                     )));
                 }
                 notes.push(format!("creates charges in {asset}, in test mode"));
-                Mix::Turns(vec![request])
+                Mix::Rotation(vec![request])
             }
             Work::Webhook { secret, header_prefix, user_agent } => {
                 let deliveries = Deliveries::new(target, secret, header_prefix, user_agent);
                 let mut request = Vec::new();
                 deliveries.write(u64::MAX, &mut request);
-                let (answer, _) = target.ask(&request).await?;
+                let (answer, _) = target.send(&request).await?;
                 if answer.status >= 300 {
-                    notes.push(format!("the handler answers {} to a signed delivery", answer.status));
+                    notes.push(format!("the handler responds with {} to a signed delivery", answer.status));
                 }
                 Mix::Deliveries(deliveries)
             }
@@ -88,13 +88,13 @@ impl Mix {
         Ok((mix, notes))
     }
 
-    /// Returns the `nth` request; `room` is a buffer for requests that are written on demand.
-    pub(crate) fn request<'a>(&'a self, nth: u64, room: &'a mut Vec<u8>) -> &'a [u8] {
+    /// Returns the `nth` request; `buffer`: used for requests that are written on demand.
+    pub(crate) fn request<'a>(&'a self, nth: u64, buffer: &'a mut Vec<u8>) -> &'a [u8] {
         match self {
-            Mix::Turns(requests) => &requests[(nth % requests.len() as u64) as usize],
+            Mix::Rotation(requests) => &requests[(nth % requests.len() as u64) as usize],
             Mix::Deliveries(deliveries) => {
-                deliveries.write(nth, room);
-                room
+                deliveries.write(nth, buffer);
+                buffer
             }
         }
     }
@@ -111,8 +111,8 @@ async fn reads(target: &Target, key: &str, notes: &mut Vec<String>) -> Result<Ve
         let all = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
         all.iter().filter_map(|row| row["id"].as_str()).map(str::to_owned).collect()
     };
-    let events = ids(&granted(target, "/v1/events?per_page=25", key).await?);
-    let charges = ids(&granted(target, "/v1/charges?per_page=25", key).await?);
+    let events = ids(&get_json(target, "/v1/events?per_page=25", key).await?);
+    let charges = ids(&get_json(target, "/v1/charges?per_page=25", key).await?);
     for (what, none) in [("event", events.is_empty()), ("charge", charges.is_empty())] {
         if none {
             notes.push(format!("there is no {what}: pages are empty and single objects are left out"));
@@ -136,16 +136,16 @@ async fn reads(target: &Target, key: &str, notes: &mut Vec<String>) -> Result<Ve
     Ok(paths.iter().map(|path| target.get(path, Some(key))).collect())
 }
 
-async fn granted(target: &Target, path: &str, key: &str) -> Result<Value, Stop> {
-    let (answer, body) = target.ask(&target.get(path, Some(key))).await?;
+async fn get_json(target: &Target, path: &str, key: &str) -> Result<Value, Stop> {
+    let (answer, body) = target.send(&target.get(path, Some(key))).await?;
     match answer.status {
         200 => serde_json::from_slice(&body)
-            .map_err(|_| Stop::Usage(format!("GET {path} answers something that is not JSON"))),
+            .map_err(|_| Stop::Usage(format!("GET {path} returns a body that is not JSON"))),
         429 => Err(Stop::Usage(format!(
-            "GET {path} answers 429; wait {} s, or measure a server without a rate limit",
+            "GET {path} returns 429; wait {} s, or measure a server without a rate limit",
             answer.retry_after.unwrap_or(60)
         ))),
-        status => Err(Stop::Usage(format!("GET {path} answers {status}: {}", excerpt(&body)))),
+        status => Err(Stop::Usage(format!("GET {path} returns {status}: {}", excerpt(&body)))),
     }
 }
 

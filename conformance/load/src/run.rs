@@ -28,12 +28,12 @@ use crate::{
     target::Target,
 };
 
-/// The default number of threads. More are useful only against a server on another machine.
-const THREADS_MAX: usize = 2;
-const THREADS_CAP: usize = 64;
+/// The largest default number of threads. More are useful only against a server on another machine.
+const THREADS_DEFAULT: usize = 2;
+const THREADS_MAX: usize = 64;
 /// The interval of progress reports.
-const NEWS: Duration = Duration::from_millis(100);
-/// The backoff after a failed connection: the first delay, which doubles up to the second value.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
+/// The first delay after a failed connection. It doubles up to `RETRY_MAX`.
 const RETRY: Duration = Duration::from_millis(10);
 const RETRY_MAX: Duration = Duration::from_secs(1);
 /// The pause after a 429 without a `Retry-After`.
@@ -49,7 +49,7 @@ pub struct RunProgress {
     pub answers: u64,
     /// Requests without a response.
     pub errors: u64,
-    /// The rest of the pause after a 429.
+    /// The remaining pause after a 429.
     pub paused: Option<Duration>,
 }
 
@@ -58,7 +58,7 @@ struct Shared {
     target: Target,
     mix: Mix,
     /// The schedule; `None` if every connection sends as fast as it gets responses.
-    tickets: Option<RequestSchedule>,
+    schedule: Option<RequestSchedule>,
     gate: RetryAfterGate,
     start: Instant,
     end: Instant,
@@ -68,13 +68,13 @@ struct Shared {
     stopped: watch::Sender<bool>,
 }
 
-/// Runs a plan to its end. Blocks; `news` receives the progress ten times a second and may end the run, in which case
-/// requests without a response are not counted.
+/// Runs a plan to its end. Blocks. `on_progress` receives the progress ten times a second and may end the run; requests
+/// without a response are then not counted.
 ///
 /// # Errors
 ///
 /// The plan is invalid, or no server responds at its address.
-pub fn run(plan: &Plan, mut news: impl FnMut(RunProgress) -> ControlFlow<()>) -> Result<Report, Stop> {
+pub fn run(plan: &Plan, mut on_progress: impl FnMut(RunProgress) -> ControlFlow<()>) -> Result<Report, Stop> {
     let target = Target::resolve(plan)?;
     let runtime = || {
         Builder::new_current_thread()
@@ -85,14 +85,14 @@ pub fn run(plan: &Plan, mut news: impl FnMut(RunProgress) -> ControlFlow<()>) ->
     let (mix, notes) = runtime()?.block_on(Mix::prepare(&target, &plan.work))?;
     let cores = thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let connections = plan.connections.max(1);
-    let threads = plan.threads.unwrap_or(cores.min(THREADS_MAX)).clamp(1, connections.min(THREADS_CAP));
+    let threads = plan.threads.unwrap_or(cores.min(THREADS_DEFAULT)).clamp(1, connections.min(THREADS_MAX));
     let runtimes = (0..threads).map(|_| runtime()).collect::<Result<Vec<_>, _>>()?;
 
     let start = Instant::now();
     let shared = Arc::new(Shared {
         target,
         mix,
-        tickets: match plan.pace {
+        schedule: match plan.pace {
             Pace::Max => None,
             Pace::PerSecond(rate) => Some(RequestSchedule::new(rate, plan.span)),
         },
@@ -103,11 +103,11 @@ pub fn run(plan: &Plan, mut news: impl FnMut(RunProgress) -> ControlFlow<()>) ->
         errors: AtomicU64::new(0),
         stopped: watch::Sender::new(false),
     });
-    let mut tally = ask_on_all(&shared, &runtimes, connections, &mut news);
+    let mut tally = run_threads(&shared, &runtimes, connections, &mut on_progress);
     let took = tally.last.unwrap_or_else(|| Instant::now().min(shared.end)).saturating_duration_since(start);
     let mut never_sent = 0;
-    for nth in shared.tickets.iter().flat_map(RequestSchedule::never_taken) {
-        let due = shared.tickets.as_ref().map_or(Duration::ZERO, |tickets| tickets.at(nth));
+    for nth in shared.schedule.iter().flat_map(RequestSchedule::never_taken) {
+        let due = shared.schedule.as_ref().map_or(Duration::ZERO, |schedule| schedule.at(nth));
         never_sent += 1;
         tally.latency(took.saturating_sub(due));
     }
@@ -116,33 +116,33 @@ pub fn run(plan: &Plan, mut news: impl FnMut(RunProgress) -> ControlFlow<()>) ->
 }
 
 /// Sends requests on a thread for each runtime, and reports the progress to the caller.
-fn ask_on_all(
+fn run_threads(
     shared: &Arc<Shared>,
     runtimes: &[Runtime],
     connections: usize,
-    news: &mut impl FnMut(RunProgress) -> ControlFlow<()>,
+    on_progress: &mut impl FnMut(RunProgress) -> ControlFlow<()>,
 ) -> Tally {
     thread::scope(|scope| {
-        if let Some(tickets) = &shared.tickets {
-            scope.spawn(|| tickets.release(shared.start, shared.end));
+        if let Some(schedule) = &shared.schedule {
+            scope.spawn(|| schedule.release(shared.start, shared.end));
         }
         let workers: Vec<_> = runtimes
             .iter()
             .enumerate()
             .map(|(place, runtime)| {
-                let mine = (place..connections).step_by(runtimes.len()).count();
+                let count = (place..connections).step_by(runtimes.len()).count();
                 let caller = thread::current();
                 scope.spawn(move || {
-                    let tally = runtime.block_on(work(shared, place, mine));
+                    let tally = runtime.block_on(work(shared, place, count));
                     caller.unpark();
                     tally
                 })
             })
             .collect();
         while !workers.iter().all(thread::ScopedJoinHandle::is_finished) {
-            thread::park_timeout(NEWS);
+            thread::park_timeout(PROGRESS_INTERVAL);
             let now = Instant::now();
-            let verdict = news(RunProgress {
+            let verdict = on_progress(RunProgress {
                 elapsed: now.saturating_duration_since(shared.start),
                 answers: shared.answers.load(Relaxed),
                 errors: shared.errors.load(Relaxed),
@@ -150,29 +150,29 @@ fn ask_on_all(
             });
             if verdict.is_break() {
                 shared.stopped.send_replace(true);
-                shared.tickets.iter().for_each(RequestSchedule::stop);
+                shared.schedule.iter().for_each(RequestSchedule::stop);
             }
         }
         let mut sum = Tally::new();
         for worker in workers {
-            sum.add(&worker.join().expect("a thread that asks does not panic"));
+            sum.add(&worker.join().expect("a load thread does not panic"));
         }
         sum
     })
 }
 
-/// The connections of one thread.
+/// Runs the connections of one thread.
 async fn work(shared: &Arc<Shared>, place: usize, connections: usize) -> Tally {
     let tally = Arc::new(Mutex::new(Tally::new()));
-    let mut lines = JoinSet::new();
+    let mut tasks = JoinSet::new();
     for nth in 0..connections {
-        let id = (place + nth * THREADS_CAP) as u64;
-        lines.spawn(ConnectionLoop::new(Arc::clone(shared), Arc::clone(&tally), id).run());
+        let id = (place + nth * THREADS_MAX) as u64;
+        tasks.spawn(ConnectionLoop::new(Arc::clone(shared), Arc::clone(&tally), id).run());
     }
     let mut stopped = shared.stopped.subscribe();
     let all = async {
-        while let Some(line) = lines.join_next().await {
-            line.expect("a connection does not panic");
+        while let Some(task) = tasks.join_next().await {
+            task.expect("a connection does not panic");
         }
     };
     tokio::select! {
@@ -180,7 +180,7 @@ async fn work(shared: &Arc<Shared>, place: usize, connections: usize) -> Tally {
         _ = stopped.wait_for(|stopped| *stopped) => {}
     }
     // Pending requests are aborted.
-    lines.shutdown().await;
+    tasks.shutdown().await;
     let mut tally = tally.lock().expect("counting does not panic");
     std::mem::replace(&mut tally, Tally::new())
 }
@@ -191,21 +191,21 @@ struct ConnectionLoop {
     tally: Arc<Mutex<Tally>>,
     /// The number of the next request without a schedule; unique to this connection.
     turn: u64,
-    talk: Option<Connection>,
-    room: Vec<u8>,
+    connection: Option<Connection>,
+    buffer: Vec<u8>,
     retry: Duration,
 }
 
 impl ConnectionLoop {
     fn new(shared: Arc<Shared>, tally: Arc<Mutex<Tally>>, id: u64) -> ConnectionLoop {
-        ConnectionLoop { shared, tally, turn: id << 40, talk: None, room: Vec::new(), retry: RETRY }
+        ConnectionLoop { shared, tally, turn: id << 40, connection: None, buffer: Vec::new(), retry: RETRY }
     }
 
     async fn run(mut self) {
         let mut now = Instant::now();
         while let Some((nth, due)) = self.next(now).await {
-            now = self.one(nth, due).await;
-            if self.shared.tickets.is_none() {
+            now = self.send_and_count(nth, due).await;
+            if self.shared.schedule.is_none() {
                 // All responses that have arrived are read before the next request is sent. Requests thus arrive in
                 // batches, and a server on the same machine is woken less often.
                 tokio::task::yield_now().await;
@@ -215,9 +215,9 @@ impl ConnectionLoop {
 
     /// Returns the next request's number and its due time; `None` once the run is over.
     async fn next(&mut self, mut now: Instant) -> Option<(u64, Instant)> {
-        let Shared { tickets, gate, start, end, .. } = &*self.shared;
+        let Shared { schedule, gate, start, end, .. } = &*self.shared;
         loop {
-            let Some(tickets) = tickets else {
+            let Some(schedule) = schedule else {
                 match gate.opens(now) {
                     // No further request is due.
                     Some(opens) if opens >= *end => return None,
@@ -231,8 +231,8 @@ impl ConnectionLoop {
                 now = Instant::now();
                 continue;
             };
-            let nth = tickets.take().await?;
-            let due = *start + tickets.at(nth);
+            let nth = schedule.take().await?;
+            let due = *start + schedule.at(nth);
             if gate.opens(due).is_none() {
                 return Some((nth, due));
             }
@@ -241,24 +241,24 @@ impl ConnectionLoop {
     }
 
     /// Sends one request. Returns the time of its end.
-    async fn one(&mut self, nth: u64, due: Instant) -> Instant {
-        let asked = self.ask(nth, due).await;
+    async fn send_and_count(&mut self, nth: u64, due: Instant) -> Instant {
+        let result = self.send(nth, due).await;
         let now = Instant::now();
         let latency = now.saturating_duration_since(due);
         {
             let mut tally = self.tally.lock().expect("counting does not panic");
-            match &asked {
+            match &result {
                 Ok(answer) => tally.answer(now, answer, latency),
                 Err(fault) => tally.fault(now, *fault, latency),
             }
-            if let Ok(answer) = &asked
+            if let Ok(answer) = &result
                 && answer.status == 429
             {
                 let span = answer.retry_after.map_or(PAUSE, Duration::from_secs).min(PAUSE_MAX);
                 tally.paused += self.shared.gate.close(now, span);
             }
         }
-        match asked {
+        match result {
             Ok(_) => {
                 self.shared.answers.fetch_add(1, Relaxed);
                 self.retry = RETRY;
@@ -274,16 +274,16 @@ impl ConnectionLoop {
         }
     }
 
-    async fn ask(&mut self, nth: u64, due: Instant) -> Result<Answer, Fault> {
-        let mut talk = match self.talk.take() {
-            Some(talk) => talk,
+    async fn send(&mut self, nth: u64, due: Instant) -> Result<Answer, Fault> {
+        let mut connection = match self.connection.take() {
+            Some(connection) => connection,
             None => self.shared.target.connect().await?,
         };
         // At a rate a request may be sent long after it was due; its timeout begins when it is sent.
-        let now = if self.shared.tickets.is_some() { Instant::now() } else { due };
-        let answer = talk.ask(now, self.shared.mix.request(nth, &mut self.room)).await?;
+        let now = if self.shared.schedule.is_some() { Instant::now() } else { due };
+        let answer = connection.send(now, self.shared.mix.request(nth, &mut self.buffer)).await?;
         if answer.keeps {
-            self.talk = Some(talk);
+            self.connection = Some(connection);
         }
         Ok(answer)
     }

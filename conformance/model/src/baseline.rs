@@ -65,7 +65,7 @@ fn lasting(text: &str) -> String {
     let words = rest.split_inclusive(|character: char| !character.is_alphanumeric());
     let mark = |word: &str| {
         let end = word.find(|character: char| !character.is_alphanumeric()).unwrap_or(word.len());
-        let changes = word[..end].contains(|it: char| it.is_ascii_digit());
+        let changes = word[..end].contains(|character: char| character.is_ascii_digit());
         if changes { format!("#{}", &word[end..]) } else { word.to_owned() }
     };
     first.to_owned() + &words.map(mark).collect::<String>()
@@ -122,7 +122,7 @@ mod tests {
         let baseline = Baseline { today: today.into(), known: [(id.to_owned(), known)].into() };
         let faults = baseline.apply(&mut rows).join("; ");
         let row = rows.iter().find(|row| row.id == id).expect("a row");
-        assert_eq!(row.verdict.word(), word);
+        assert_eq!(row.verdict.as_str(), word);
         assert!(faults.contains(fault) && (faults.is_empty() == fault.is_empty()), "{faults}");
     }
 

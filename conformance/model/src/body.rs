@@ -31,12 +31,12 @@ enum StoredBody {
 }
 
 impl Body {
-    /// The text of these bytes, with a replacement character for each sequence that is not UTF-8.
+    /// Creates a body from bytes, with a replacement character for each sequence that is not UTF-8.
     pub fn from_bytes(bytes: &[u8]) -> Body {
         Body::of(String::from_utf8_lossy(bytes).into_owned(), std::str::from_utf8(bytes).is_ok())
     }
 
-    /// A text in which each replacement character stands for bytes that were not UTF-8.
+    /// Creates a body from a text in which each replacement character stands for bytes that were not UTF-8.
     pub fn not_utf8(text: String) -> Body {
         Body::of(text, false)
     }
@@ -50,7 +50,7 @@ impl Body {
         self.0.is_utf8
     }
 
-    /// The body with another text in place of its own.
+    /// Returns the body with another text.
     #[must_use]
     pub fn with_text(&self, text: String) -> Body {
         Body::of(text, self.0.is_utf8)

@@ -36,7 +36,7 @@ pub enum Level {
 
 impl Level {
     /// Returns the name of the level in the catalogue.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Level::Must => "must",
             Level::Should => "should",
@@ -115,7 +115,7 @@ pub fn extended() -> BTreeMap<String, Requirement> {
 
 /// Returns the statements that have a check, by name. A full run reports on these.
 pub fn judged() -> BTreeMap<String, Requirement> {
-    catalogue().into_iter().filter(|(_, it)| it.unjudged.is_none()).collect()
+    catalogue().into_iter().filter(|(_, requirement)| requirement.unjudged.is_none()).collect()
 }
 
 /// Parses a file with one chapter, which has the name of the file.
@@ -193,8 +193,8 @@ mod tests {
 
     #[test]
     fn every_statement_is_a_sentence() {
-        for (id, it) in catalogue() {
-            assert!(it.text.ends_with('.'), "{id}: a statement ends with a full stop");
+        for (id, requirement) in catalogue() {
+            assert!(requirement.text.ends_with('.'), "{id}: a statement ends with a full stop");
         }
     }
 
@@ -202,28 +202,45 @@ mod tests {
     fn every_statement_cites_the_specification_or_names_another_document() {
         let is_hash =
             |text: &String| text.len() == 16 && text.bytes().all(|byte| b"0123456789abcdef".contains(&byte));
-        for (id, it) in catalogue() {
-            let is_ours = it.spec.starts_with(|it: char| it.is_ascii_digit());
-            assert_eq!(is_ours, !it.source.is_empty(), "{id}: {} and {:?}", it.spec, it.source);
-            assert!(is_ours || it.level == Level::Should, "{id}: only the specification makes a `must`");
-            assert!(it.source.iter().all(is_hash), "{id}: {:?}", it.source);
+        for (id, requirement) in catalogue() {
+            let is_ours = requirement.spec.starts_with(|character: char| character.is_ascii_digit());
+            assert_eq!(
+                is_ours,
+                !requirement.source.is_empty(),
+                "{id}: {} and {:?}",
+                requirement.spec,
+                requirement.source
+            );
+            assert!(
+                is_ours || requirement.level == Level::Should,
+                "{id}: only the specification makes a `must`"
+            );
+            assert!(requirement.source.iter().all(is_hash), "{id}: {:?}", requirement.source);
         }
     }
 
     #[test]
     fn our_own_choices_cite_nothing_and_never_mix_with_the_specification() {
         let all = catalogue();
-        for (id, it) in extended() {
-            assert!(it.spec.starts_with("reference: ") && it.source.is_empty(), "{id}: {}", it.spec);
-            assert!(it.text.ends_with('.') && it.unjudged.is_none(), "{id}: {}", it.text);
+        for (id, requirement) in extended() {
+            assert!(
+                requirement.spec.starts_with("reference: ") && requirement.source.is_empty(),
+                "{id}: {}",
+                requirement.spec
+            );
+            assert!(
+                requirement.text.ends_with('.') && requirement.unjudged.is_none(),
+                "{id}: {}",
+                requirement.text
+            );
             assert!(!all.contains_key(&id), "{id}");
         }
     }
 
     #[test]
     fn the_reason_for_no_check_is_a_clause() {
-        for (id, it) in catalogue() {
-            if let Some(why) = it.unjudged {
+        for (id, requirement) in catalogue() {
+            if let Some(why) = requirement.unjudged {
                 assert!(why.starts_with(char::is_lowercase) && !why.ends_with('.'), "{id}: {why}");
             }
         }

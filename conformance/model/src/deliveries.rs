@@ -38,7 +38,8 @@ pub struct Deliveries {
     /// The endpoints that were declared.
     pub endpoints: Vec<DeclaredEndpoint>,
     /// The deliveries in order of arrival.
-    pub caught: Vec<Delivery>,
+    #[serde(rename = "caught")]
+    pub received: Vec<Delivery>,
     /// The number of requests that are no deliveries. A public address receives some.
     pub strays: u32,
     /// The number of deliveries that were dropped because the recording was full.
@@ -130,7 +131,7 @@ pub struct Registration {
 impl Delivery {
     /// Returns all values of a header field as text, in order.
     pub fn values(&self, name: &str) -> Vec<String> {
-        let fits = |it: &&(String, RawBytes)| it.0.eq_ignore_ascii_case(name);
+        let fits = |header: &&(String, RawBytes)| header.0.eq_ignore_ascii_case(name);
         self.headers.iter().filter(fits).map(|(_, value)| value.lossy().into_owned()).collect()
     }
 
@@ -140,7 +141,7 @@ impl Delivery {
     }
 
     /// Returns `true` if the response was 2xx or is unknown, so that the sender need not retry.
-    pub fn was_taken(&self) -> bool {
+    pub fn was_accepted(&self) -> bool {
         self.answered.is_none_or(|status| (200..300).contains(&status))
     }
 }

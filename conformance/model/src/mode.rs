@@ -20,7 +20,7 @@ impl Mode {
     pub const BOTH: [Mode; 2] = [Mode::Live, Mode::Test];
 
     /// Returns the name of the mode in keys and in `meta.mode`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Mode::Live => "live",
             Mode::Test => "test",
@@ -29,7 +29,7 @@ impl Mode {
 
     /// Returns the prefix of keys of this mode, such as `svc_live_`.
     pub fn key_start(self, key_prefix: &str) -> String {
-        format!("{key_prefix}_{}_", self.word())
+        format!("{key_prefix}_{}_", self.as_str())
     }
 
     /// Splits a key into the mode of its prefix and the rest; `None` for a key of another form.

@@ -44,7 +44,7 @@ impl Part {
     ];
 
     /// Returns the value of `--without`.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Part::Revoked => "revoked",
             Part::Second => "second",
@@ -61,6 +61,6 @@ impl Part {
 
     /// Returns the part of a `--without` value.
     pub fn named(word: &str) -> Option<Part> {
-        Part::ALL.into_iter().find(|part| part.word() == word)
+        Part::ALL.into_iter().find(|part| part.as_str() == word)
     }
 }

@@ -97,7 +97,7 @@ pub struct Answer {
 impl Answer {
     /// Returns the first value of a header field, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(it, _)| it == name).map(|(_, value)| value.as_str())
+        self.headers.iter().find(|(header, _)| header == name).map(|(_, value)| value.as_str())
     }
 }
 
@@ -177,7 +177,7 @@ impl List {
     pub const ALL: [List; 3] = [List::Charges, List::Invoices, List::Events];
 
     /// Returns the last segment of its path.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             List::Charges => "charges",
             List::Invoices => "invoices",
@@ -355,7 +355,7 @@ pub enum ObjectKind {
 
 impl ObjectKind {
     /// Returns the name of the kind in reports.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             ObjectKind::Charge => "charge",
             ObjectKind::Invoice => "invoice",
@@ -448,7 +448,7 @@ impl Exchange {
     }
 
     /// Returns `false` if the request was not sent, because the run was interrupted or the server did not respond.
-    pub fn is_asked(&self) -> bool {
+    pub fn is_sent(&self) -> bool {
         !matches!(&self.ending, Ending::Lost(why) if why.starts_with(NOT_ASKED))
     }
 
@@ -487,13 +487,13 @@ impl Recording {
     pub fn left_out_by(&self, part: Part) -> String {
         match self.no_burst.as_deref() {
             Some(NO_BURST_QUICK) if part == Part::Burst => "--quick".to_owned(),
-            _ => format!("--without {}", part.word()),
+            _ => format!("--without {}", part.as_str()),
         }
     }
 
     /// Returns the last exchange that matches. The last, because a refused request may have been retried.
     pub fn last(&self, fits: impl Fn(&Exchange) -> bool) -> Option<&Exchange> {
-        self.exchanges.iter().rev().find(|it| fits(it))
+        self.exchanges.iter().rev().find(|exchange| fits(exchange))
     }
 
     /// Returns the exchange with this number.

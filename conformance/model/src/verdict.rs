@@ -75,7 +75,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// Returns the name of the verdict in reports.
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             Verdict::Pass { .. } => "pass",
             Verdict::Fail(_) => "fail",
@@ -104,7 +104,7 @@ pub struct Row {
 
 impl Row {
     /// Returns `true` if this row makes the run incomplete.
-    pub fn leaves_a_gap(&self) -> bool {
+    pub fn is_gap(&self) -> bool {
         self.requirement.level == Level::Must && matches!(self.verdict, Verdict::NotJudged { .. })
     }
 }
@@ -190,7 +190,7 @@ mod tests {
 
     #[track_caller]
     fn check(level: Level, expected: &str) {
-        assert_eq!(verdict(level, Err(CheckError::broken(None, "a", "b"))).word(), expected);
+        assert_eq!(verdict(level, Err(CheckError::broken(None, "a", "b"))).as_str(), expected);
     }
 
     #[test]

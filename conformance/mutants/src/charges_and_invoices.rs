@@ -23,7 +23,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     rule("an invoice also has the charge of the one before it", &["invoices.fields"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            let of_older: Vec<_> = book.invoices.iter().skip(1).map(|it| it["charges"].clone()).collect();
+            let of_older: Vec<_> =
+                book.invoices.iter().skip(1).map(|invoice| invoice["charges"].clone()).collect();
             for (invoice, older) in book.invoices.iter_mut().zip(of_older) {
                 let charges = invoice["charges"].as_array_mut().expect("charges");
                 charges.extend(older.as_array().expect("charges").clone());

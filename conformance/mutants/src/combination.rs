@@ -116,8 +116,8 @@ impl Combination {
             server.traffic =
                 Some(Traffic::new(draw.below(u64::MAX), self.traffic.period, self.traffic.burst));
         }
-        for it in &self.infrastructure {
-            (it.place)(server, &mut draw);
+        for infrastructure in &self.infrastructure {
+            (infrastructure.place)(server, &mut draw);
         }
     }
 }
@@ -127,7 +127,7 @@ impl fmt::Display for Combination {
         let quick = if self.is_quick { "quick, " } else { "" };
         let many = if self.has_many_records { "many records, " } else { "" };
         write!(f, "{}: {quick}{many}{}, {}", self.number, self.variant.name, self.traffic.words)?;
-        self.infrastructure.iter().try_for_each(|it| write!(f, ", {}", it.words))
+        self.infrastructure.iter().try_for_each(|infrastructure| write!(f, ", {}", infrastructure.words))
     }
 }
 

@@ -283,8 +283,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ];
 
 /// Returns an id that several types share.
-fn repeated_id(it: &Delivery) -> String {
-    format!("0190a5c7-7f3e-7ddd-8def-{:012x}", it.kind.len())
+fn repeated_id(delivery: &Delivery) -> String {
+    format!("0190a5c7-7f3e-7ddd-8def-{:012x}", delivery.kind.len())
 }
 
 /// Returns the body with a duplicate `mode`.

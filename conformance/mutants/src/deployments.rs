@@ -17,11 +17,11 @@ const CACHED_MICROS: u64 = 5_000_000;
 pub(crate) const MUTANTS: &[Mutant] = &[
     // Caches.
     rule("a cache ignores the query of the events", &["paging.per_page"], |server| {
-        cache(server, |it| (it.path == "/v1/events").then(|| it.authorization.clone().unwrap_or_default()), 200);
+        cache(server, |request| (request.path == "/v1/events").then(|| request.authorization.clone().unwrap_or_default()), 200);
     })
     .may(&["filters.charge", "filters.combined", "filters.invoice", "filters.total", "filters.type", "limits.every_path", "paging.current_page", "paging.default_size", "paging.joined", "paging.links_lead"]),
     rule("a cache keeps a 404 for every key", &["auth.every_path"], |server| {
-        cache(server, |it| it.is_event().then(|| it.path.clone()), 404);
+        cache(server, |request| request.is_event().then(|| request.path.clone()), 404);
     })
     .may(&["auth.appended", "auth.other_scheme", "auth.revoked_key", "events.single"]),
     rule("the same URL is answered 304 within five seconds", &["lists.served"], |server| {
@@ -119,7 +119,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             if turn % 2 == 0 && request.path == "/v1/charges" && reply.status == 200 {
                 let total = reply.body["meta"]["total"].as_u64().unwrap_or_default();
                 reply.body["meta"]["total"] = json!(total.saturating_sub(1));
-                if let Some(rows) = reply.body["data"].as_array_mut().filter(|it| is_first && !it.is_empty()) {
+                if let Some(rows) = reply.body["data"].as_array_mut().filter(|rows| is_first && !rows.is_empty()) {
                     rows.remove(0);
                 }
             }
@@ -281,7 +281,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("lists by type have at most 25 records", &["paging.per_page"], |server| {
         (server.live, server.test) = (Book::full(1), Book::full(2));
         server.rewrite_requests(|request| {
-            if request.query.contains_key("type") && request.number("per_page").is_some_and(|it| it > 25) {
+            if request.query.contains_key("type") && request.number("per_page").is_some_and(|size| size > 25) {
                 request.query.insert("per_page".into(), "25".into());
             }
         });
@@ -374,10 +374,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("a subscription to a payment includes its detection", &["webhooks.subscribed"], |server| {
-        sends(server, |it| {
-            it.delivers = |endpoint, mode, kind| {
-                let chosen = |it: &BTreeSet<String>| {
-                    it.contains(kind) || it.iter().any(|it| kind.starts_with(&it[..it.len() - 2]))
+        sends(server, |sender| {
+            sender.delivers = |endpoint, mode, kind| {
+                let chosen = |kinds: &BTreeSet<String>| {
+                    kinds.contains(kind) || kinds.iter().any(|kinds| kind.starts_with(&kinds[..kinds.len() - 2]))
                 };
                 endpoint.mode == Some(mode) && endpoint.events.as_ref().is_some_and(chosen)
             };

@@ -47,22 +47,23 @@ pub fn grid() -> Vec<FaultTrial> {
 pub fn grid_table(all: &[FaultTrial]) -> String {
     let mut chapters: BTreeMap<&str, [usize; 4]> = BTreeMap::new();
     let (mut missed, mut absent) = (String::new(), String::new());
-    for it in all {
-        let [noticed, not_noticed, not_shown, undecided] = chapters.entry(it.fault.chapter()).or_default();
-        let ids = it.fault.breaks.join(" ");
-        match &it.effect {
+    for checked in all {
+        let [noticed, not_noticed, not_shown, undecided] =
+            chapters.entry(checked.fault.chapter()).or_default();
+        let ids = checked.fault.breaks.join(" ");
+        match &checked.effect {
             FaultEffect::Noticed(_) | FaultEffect::Warned(_) => *noticed += 1,
             FaultEffect::Missed => {
                 *not_noticed += 1;
-                _ = writeln!(missed, "{}  ({ids})", it.fault);
+                _ = writeln!(missed, "{}  ({ids})", checked.fault);
             }
             FaultEffect::Absent => {
                 *not_shown += 1;
-                _ = writeln!(absent, "{}", it.fault);
+                _ = writeln!(absent, "{}", checked.fault);
             }
             FaultEffect::Undecided => {
                 *undecided += 1;
-                _ = writeln!(absent, "{}  (not judged: {ids})", it.fault);
+                _ = writeln!(absent, "{}  (not judged: {ids})", checked.fault);
             }
         }
     }

@@ -61,7 +61,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
         server.rewrite(move |request, reply| {
             let code = request.query.get("charge").filter(|_| reply.status == 404);
-            if code.is_some_and(|code| codes.iter().flatten().any(|it| it == code)) {
+            if code.is_some_and(|code| codes.iter().flatten().any(|known| known == code)) {
                 reply.body["message"] = json!("This charge has another mode.");
             }
         });

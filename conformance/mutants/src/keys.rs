@@ -266,7 +266,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             if let (true, true, Some(mode)) = (requests > 4, request.path == "/v1/account", before)
                 && reply.status == 200
             {
-                reply.body["meta"]["mode"] = json!(mode.word());
+                reply.body["meta"]["mode"] = json!(mode.as_str());
             }
         });
     }),

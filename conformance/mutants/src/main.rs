@@ -91,10 +91,10 @@ fn number<N: FromStr>(value: Option<&str>, option: &str) -> Result<N, String> {
 fn run_combinations(count: usize, options: &Options) -> Result<bool, String> {
     let started = Instant::now();
     let mut all = combinations(options.seed.unwrap_or(1), count);
-    all.retain(|it| options.only.as_deref().is_none_or(|only| fits(only, &it.name)));
+    all.retain(|combination| options.only.as_deref().is_none_or(|only| fits(only, &combination.name)));
     let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(2, usize::from));
     let trials = trials(&all, jobs, |_| {});
-    let wrong: Vec<_> = trials.iter().filter(|it| it.wrong.is_some()).collect();
+    let wrong: Vec<_> = trials.iter().filter(|trial| trial.wrong.is_some()).collect();
     for trial in &wrong {
         println!("WRONG  {}: {}", trial.name, trial.wrong.as_deref().unwrap_or_default());
     }
@@ -118,11 +118,11 @@ fn run(options: &Options) -> Result<bool, String> {
     if let Some(count) = options.combinations {
         return run_combinations(count, options);
     }
-    let chosen = |it: &Subject| {
+    let chosen = |subject: &Subject| {
         options
             .only
             .as_deref()
-            .is_none_or(|only| fits(only, &it.name) || it.breaks.iter().any(|id| fits(only, id)))
+            .is_none_or(|only| fits(only, &subject.name) || subject.breaks.iter().any(|id| fits(only, id)))
     };
     let [liars, honest] =
         [mutants(), variants()].map(|all| all.into_iter().filter(chosen).collect::<Vec<_>>());
@@ -148,11 +148,11 @@ fn run(options: &Options) -> Result<bool, String> {
     }
     print!("{}", matrix(&liars, &killed));
     print!("\ncorrect variants\n{}", table(&left_alone));
-    let wrong: Vec<_> = killed.iter().chain(&left_alone).filter(|it| it.wrong.is_some()).collect();
+    let wrong: Vec<_> = killed.iter().chain(&left_alone).filter(|trial| trial.wrong.is_some()).collect();
     for trial in &wrong {
         println!("WRONG  {}: {}", trial.name, trial.wrong.as_deref().unwrap_or_default());
     }
-    let sound = |trials: &[Trial]| trials.iter().filter(|it| it.wrong.is_none()).count();
+    let sound = |trials: &[Trial]| trials.iter().filter(|trial| trial.wrong.is_none()).count();
     println!(
         "\n{} of {} mutants killed by the expected statements, {} false alarms at {} correct variants, {} s",
         sound(&killed),

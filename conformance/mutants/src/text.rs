@@ -85,7 +85,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 fn leave_out(value: &mut Value) {
     match value {
         Value::Object(members) => {
-            members.retain(|_, it| !it.is_null());
+            members.retain(|_, value| !value.is_null());
             members.values_mut().for_each(leave_out);
         }
         Value::Array(items) => items.iter_mut().for_each(leave_out),

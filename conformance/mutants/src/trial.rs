@@ -63,7 +63,7 @@ impl From<Combination> for Subject {
             let mut server = FakeServer::default();
             combination.prepare(&mut server);
             let outcome = run_with(server, |plan| plan.quick |= combination.is_quick);
-            let gaps = outcome.rows.iter().filter(|row| row.leaves_a_gap());
+            let gaps = outcome.rows.iter().filter(|row| row.is_gap());
             let is_quick = outcome.recording.no_burst.is_some();
             let is_expected =
                 |id: &str| (is_quick && id.starts_with("limits.")) || combination.leaves_open(id);
@@ -84,7 +84,7 @@ fn judged(change: impl Fn(&mut FakeServer), exits: &[u8]) -> Result<Vec<Row>, St
 fn weighed(outcome: Outcome, exits: &[u8]) -> Result<Vec<Row>, String> {
     let exit = outcome.exit_code();
     if !exits.contains(&exit) {
-        let gaps = outcome.rows.iter().filter(|row| row.leaves_a_gap()).map(|row| row.id.as_str());
+        let gaps = outcome.rows.iter().filter(|row| row.is_gap()).map(|row| row.id.as_str());
         let gaps: Vec<_> = gaps.collect();
         return Err(format!("exit {exit}, {:?}, not judged: {}", outcome.stop, gaps.join(", ")));
     }
@@ -126,8 +126,8 @@ impl Subject {
 
     fn objection(&self, rows: &[Row], broken: &BTreeSet<String>) -> Option<String> {
         let evidence = |id: &str| match rows.iter().find(|row| row.id == id).map(|row| &row.verdict) {
-            Some(Verdict::Fail(it) | Verdict::Warn(it)) => {
-                format!("{id} (expected {}, got {})", it.expected, it.actual)
+            Some(Verdict::Fail(finding) | Verdict::Warn(finding)) => {
+                format!("{id} (expected {}, got {})", finding.expected, finding.actual)
             }
             _ => id.to_owned(),
         };

@@ -11,7 +11,7 @@ use mutants::{grid, grid_table, inject, long_server};
 fn one_run_notices_the_same_known_faults_as_before() {
     let now = grid_table(&grid());
     let kept = include_str!("../grid.txt");
-    let changed = now.lines().find(|line| !kept.lines().any(|it| it == *line));
+    let changed = now.lines().find(|line| !kept.lines().any(|known| known == *line));
     assert!(
         now == kept,
         "{changed:?}; `cargo xtask mutants --grid` shows the differences, --bless accepts them"
@@ -44,7 +44,7 @@ fn a_server_with_a_known_fault_is_caught() {
         let mut server = long_server();
         inject(one.fault, &mut server);
         let broken = named(&run(server), &["fail", "warn"]);
-        assert!(breaks.iter().any(|id| broken.iter().any(|it| it == id)), "{name}: {broken:?}");
+        assert!(breaks.iter().any(|id| broken.iter().any(|reported| reported == id)), "{name}: {broken:?}");
         trials += 1;
     }
     assert!(trials >= 8, "only {trials} were tried");

@@ -17,14 +17,14 @@ impl Interrupt {
 
     /// Returns `true` if it was raised.
     pub fn is_raised(&self) -> bool {
-        self.0.as_ref().is_some_and(|it| *it.borrow())
+        self.0.as_ref().is_some_and(|receiver| *receiver.borrow())
     }
 
     /// Returns once it is raised.
     pub async fn raised(&self) {
         let Some(mut receiver) = self.0.clone() else { return pending().await };
         // The sender was dropped, so it is never raised.
-        if receiver.wait_for(|it| *it).await.is_err() {
+        if receiver.wait_for(|raised| *raised).await.is_err() {
             pending().await
         }
     }

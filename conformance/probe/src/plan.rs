@@ -285,13 +285,13 @@ impl Plan {
     }
 
     fn validate_slot(&self, mode: Mode) -> Result<(), String> {
-        let (word, other) = (mode.word(), mode.other());
+        let (word, other) = (mode.as_str(), mode.other());
         let text = self.key(mode).expose();
         if text.starts_with(&self.prefix(other)) {
             return Err(format!(
                 "the {word} key begins with `{}`: it is a {} key in the wrong slot",
                 self.prefix(other),
-                other.word()
+                other.as_str()
             ));
         }
         if !text.starts_with(&self.prefix(mode)) {

@@ -12,7 +12,7 @@ pub trait Progress {
     }
 
     /// Called after each request.
-    fn asked(&mut self, ledger: &Ledger) {
+    fn requested(&mut self, ledger: &Ledger) {
         let _ = ledger;
     }
 

@@ -81,7 +81,7 @@ pub async fn record(
         Err(why) => Some(Stop::Configuration(why)),
         Ok(()) => {
             session.progress.budget(&budget);
-            talk(&mut session, groups, &mut ended).await.err()
+            run_groups(&mut session, groups, &mut ended).await.err()
         }
     };
     let Session { recording, ledger, .. } = session;
@@ -172,7 +172,7 @@ fn needed(group: Group) -> u32 {
     }
 }
 
-async fn talk(
+async fn run_groups(
     session: &mut Session<'_>,
     groups: &BTreeSet<Group>,
     ended: &mut BTreeSet<Group>,
@@ -192,7 +192,7 @@ async fn talk(
         if session.plan.interrupt.is_raised() {
             match group {
                 Group::Inserts | Group::Webhooks => session.go_back(before),
-                _ => session.forget_unasked(),
+                _ => session.remove_unsent(),
             }
             break;
         }

@@ -158,7 +158,7 @@ impl<'a> Session<'a> {
     }
 
     /// Removes the exchanges that were not sent because of an interrupt.
-    pub(crate) fn forget_unasked(&mut self) {
+    pub(crate) fn remove_unsent(&mut self) {
         self.recording
             .exchanges
             .retain(|exchange| !matches!(&exchange.ending, Ending::Lost(why) if why == INTERRUPTED));
@@ -179,12 +179,12 @@ impl<'a> Session<'a> {
     }
 
     /// Sends a GET or HEAD request without retries. `path`: below the base address.
-    pub(crate) async fn ask_once(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
+    pub(crate) async fn send_once(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
         self.rest(caller).await;
         let target = self.target_of(path);
         let sent = self.waiter.now();
         if self.is_silent() {
-            self.ask_whether_silent().await;
+            self.check_silence().await;
         }
         if let Err(why) = self.admit(caller, &purpose) {
             return self.write_down(caller, purpose, &target, sent, Ending::Lost(why.into()));
@@ -195,7 +195,7 @@ impl<'a> Session<'a> {
             ending = client.send(purpose.method(), &address, &headers, Vec::new()) => ending,
             () = self.plan.interrupt.raised() => Ending::Lost(INTERRUPTED.into()),
         };
-        self.progress.asked(&self.ledger);
+        self.progress.requested(&self.ledger);
         self.write_down(caller, purpose, &target, sent, ending)
     }
 
@@ -209,7 +209,7 @@ impl<'a> Session<'a> {
 
     /// Requests the account with the live key after several consecutive requests without a response. If there is a
     /// response, the server is not down, and the run continues.
-    async fn ask_whether_silent(&mut self) {
+    async fn check_silence(&mut self) {
         let (caller, purpose) = (Caller::Own(Mode::Live), Purpose::Account);
         let is_over = self.plan.interrupt.is_raised() || self.has_died;
         if is_over
@@ -223,7 +223,7 @@ impl<'a> Session<'a> {
         let (target, sent) = (self.target_of(ACCOUNT_PATH), self.waiter.now());
         let (address, headers) = (self.address_of(&target), self.headers(caller));
         let ending = self.client.send(purpose.method(), &address, &headers, Vec::new()).await;
-        self.progress.asked(&self.ledger);
+        self.progress.requested(&self.ledger);
         self.has_died = self.write_down(caller, purpose, &target, sent, ending).answer().is_none();
     }
 
@@ -238,12 +238,12 @@ impl<'a> Session<'a> {
         let mut headers = self.headers(caller);
         headers.push(("content-type".to_owned(), "application/json".to_owned()));
         let ending = self.client.send("POST", &self.address_of(&target), &headers, body.into()).await;
-        self.progress.asked(&self.ledger);
+        self.progress.requested(&self.ledger);
         self.write_down(caller, Purpose::Create, &target, sent, ending)
     }
 
     /// Sends several requests concurrently, and records them in the given order.
-    pub(crate) async fn ask_together(&mut self, requests: &[(Caller, Purpose, String)]) -> Vec<Exchange> {
+    pub(crate) async fn send_together(&mut self, requests: &[(Caller, Purpose, String)]) -> Vec<Exchange> {
         let sent = self.waiter.now();
         let mut tasks = Vec::new();
         for (caller, purpose, path) in requests {
@@ -260,7 +260,7 @@ impl<'a> Session<'a> {
                 Ok(task) => task.await.unwrap_or_else(|err| Ending::Lost(err.to_string())),
                 Err(why) => Ending::Lost(why.into()),
             };
-            self.progress.asked(&self.ledger);
+            self.progress.requested(&self.ledger);
             exchanges.push(self.write_down(caller, purpose.clone(), &target, sent, ending));
         }
         exchanges
@@ -353,8 +353,8 @@ impl<'a> Session<'a> {
     }
 
     /// Sends a request, and retries once after a 429 or 502 to 504.
-    pub(crate) async fn ask(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
-        let first = self.ask_once(caller, purpose.clone(), path).await;
+    pub(crate) async fn send(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
+        let first = self.send_once(caller, purpose.clone(), path).await;
         self.repeat(first, |answer| pause_after_refusal(answer).or_else(|| pause_after_weakness(answer)))
             .await
     }
@@ -366,7 +366,7 @@ impl<'a> Session<'a> {
         purpose: Purpose,
         path: &str,
     ) -> Exchange {
-        let first = self.ask_once(caller, purpose, path).await;
+        let first = self.send_once(caller, purpose, path).await;
         self.repeat(first, pause_after_weakness).await
     }
 
@@ -376,7 +376,7 @@ impl<'a> Session<'a> {
     }
 
     /// Sends a request again that had a malformed response.
-    pub(crate) async fn ask_again(&mut self, first: Exchange) -> Exchange {
+    pub(crate) async fn send_again(&mut self, first: Exchange) -> Exchange {
         self.repeat_after(first, PAUSE_MIN).await
     }
 
@@ -400,13 +400,13 @@ impl<'a> Session<'a> {
         self.keyed_repeats += u32::from(matches!(first.caller, Caller::Own(_)));
         let below = self.plan.base.path().trim_end_matches('/').len();
         let path = first.target[below..].to_owned();
-        self.ask_once(first.caller, first.purpose, &path).await
+        self.send_once(first.caller, first.purpose, &path).await
     }
 
     /// Requests a page. Returns its exchange and content.
     pub(crate) async fn page(&mut self, mode: Mode, request: PageRequest) -> (Exchange, Option<Page>) {
         let path = path_of(&request);
-        let exchange = self.ask(Caller::Own(mode), Purpose::Page(request), &path).await;
+        let exchange = self.send(Caller::Own(mode), Purpose::Page(request), &path).await;
         let page = Page::of(&exchange);
         (exchange, page)
     }
@@ -422,7 +422,7 @@ impl<'a> Session<'a> {
         let path = self.linked(from, *list, rel)?;
         let link = Some(Link { of: from.number, rel: rel.to_owned() });
         let request = PageRequest { list: *list, filters: filters.clone(), page: None, per_page: None, link };
-        let exchange = self.ask(Caller::Own(mode), Purpose::Page(request), &path).await;
+        let exchange = self.send(Caller::Own(mode), Purpose::Page(request), &path).await;
         Page::of(&exchange).map(|page| (exchange, page))
     }
 

@@ -36,7 +36,7 @@ pub enum Source {
     /// Requests that were captured earlier.
     Captured {
         /// The requests in order.
-        caught: Vec<ReceivedRequest>,
+        received: Vec<ReceivedRequest>,
         /// The endpoints that received them.
         endpoints: Vec<Endpoint>,
     },

@@ -121,7 +121,7 @@ impl BackgroundReceiver {
         let is_done = |_: &usize| {
             let log = lock(&self.log);
             let more = log.kept.iter().skip(seen);
-            let found = more.map(|(caught, _)| caught).any(&mut done);
+            let found = more.map(|(received, _)| received).any(&mut done);
             seen = log.kept.len();
             found
         };
@@ -132,7 +132,7 @@ impl BackgroundReceiver {
     }
 
     /// Returns all requests that got a response so far.
-    pub async fn caught(&self) -> ReceivedRequests {
+    pub async fn received(&self) -> ReceivedRequests {
         let come = self.come.load(Relaxed);
         // Fails only if the background task has ended, and then nothing more is added.
         let _ = self.gathered.clone().wait_for(|gathered| *gathered >= come).await;
@@ -145,8 +145,8 @@ impl RequestLog {
     fn take(&mut self, arrival: Arrival) {
         match arrival {
             Arrival::Rejected(_) => self.strays = self.strays.saturating_add(1),
-            Arrival::ReceivedRequest(caught, given) => {
-                let bytes = self.bytes.saturating_add(caught.body.0.len());
+            Arrival::ReceivedRequest(received, given) => {
+                let bytes = self.bytes.saturating_add(received.body.0.len());
                 if self.kept.len() >= KEPT_MAX || bytes > KEPT_BYTES_MAX {
                     self.lost = self.lost.saturating_add(1);
                     return;
@@ -159,7 +159,7 @@ impl RequestLog {
                     ReceiverAnswer::Scripted(Reply::Timeout | Reply::Close) => Some(0),
                     ReceiverAnswer::NotForwarded(_) => Some(502),
                 };
-                self.kept.push((caught, status));
+                self.kept.push((received, status));
             }
         }
     }

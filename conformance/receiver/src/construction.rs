@@ -12,19 +12,20 @@ use super::received_request::ReceivedRequest;
 
 /// Returns the construction of a request's signature. In the keyring, `secrets` are those of the endpoint that received
 /// it, `other_mode` all others.
-pub fn construction(caught: &ReceivedRequest, keyring: &Keyring) -> SignatureStatus {
-    let Ok((header, fit)) = examined(caught, keyring) else { return SignatureStatus::Nothing };
+pub fn construction(received: &ReceivedRequest, keyring: &Keyring) -> SignatureStatus {
+    let Ok((header, fit)) = examined(received, keyring) else { return SignatureStatus::Nothing };
     if header.claims.is_empty() {
         return if header.has_signature { SignatureStatus::Unknown } else { SignatureStatus::Nothing };
     }
-    if header.claims.iter().any(|claim| open_hashes(header.time, &caught.body.0).contains(&claim.mac)) {
+    if header.claims.iter().any(|claim| open_hashes(header.time, &received.body.0).contains(&claim.mac)) {
         return SignatureStatus::WithoutSecret;
     }
     match fit {
         Some(fit) => {
             let (others, own): (Vec<_>, Vec<_>) =
                 fit.faults.into_iter().partition(|fault| matches!(fault, Reason::OtherMode { .. }));
-            let difference = |it: &Reason| Difference { name: it.name().to_owned(), words: it.to_string() };
+            let difference =
+                |reason: &Reason| Difference { name: reason.name().to_owned(), words: reason.to_string() };
             SignatureStatus::By {
                 own: others.is_empty(),
                 differs: header.faults.iter().chain(&own).map(difference).collect(),

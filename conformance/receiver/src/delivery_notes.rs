@@ -132,34 +132,34 @@ impl fmt::Display for Note {
 }
 
 /// Returns the notes about a single request.
-pub fn notes(caught: &ReceivedRequest, names: &Names) -> Vec<Note> {
+pub fn notes(received: &ReceivedRequest, names: &Names) -> Vec<Note> {
     let mut notes = Vec::new();
-    if caught.path == REDIRECTED {
+    if received.path == REDIRECTED {
         notes.push(Note::RedirectFollowed);
     }
-    if header_text(caught, names).is_ok_and(|text| Header::read(text).spaced) {
+    if header_text(received, names).is_ok_and(|text| Header::read(text).spaced) {
         notes.push(Note::SignatureSpaced);
     }
-    let content_type = lossy(caught, "Content-Type").unwrap_or_default();
+    let content_type = lossy(received, "Content-Type").unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("application/json") {
         notes.push(Note::ContentType { got: quote(&content_type) });
     }
-    let agent = lossy(caught, "User-Agent").unwrap_or_default();
+    let agent = lossy(received, "User-Agent").unwrap_or_default();
     if agent != names.user_agent {
         notes.push(Note::UserAgent { got: quote(&agent) });
     }
-    match serde_json::from_slice(&caught.body.0) {
-        Ok(body @ Value::Object(_)) => of_body(caught, names, &body, &mut notes),
+    match serde_json::from_slice(&received.body.0) {
+        Ok(body @ Value::Object(_)) => of_body(received, names, &body, &mut notes),
         _ => notes.push(Note::BodyForm),
     }
     notes
 }
 
-fn of_body(caught: &ReceivedRequest, names: &Names, body: &Value, notes: &mut Vec<Note>) {
+fn of_body(received: &ReceivedRequest, names: &Names, body: &Value, notes: &mut Vec<Note>) {
     for (ending, member) in [("Delivery", "id"), ("Event", "event")] {
         let name = names.header(ending);
-        match (lossy(caught, &name), body[member].as_str()) {
+        match (lossy(received, &name), body[member].as_str()) {
             (None, _) => notes.push(Note::HeaderMissing { name }),
             (Some(header), Some(value)) if header != value => {
                 let (header, body) = (quote(&header), quote(value));
@@ -193,8 +193,8 @@ fn of_body(caught: &ReceivedRequest, names: &Names, body: &Value, notes: &mut Ve
     }
 }
 
-fn lossy(caught: &ReceivedRequest, name: &str) -> Option<String> {
-    caught.values(name).first().map(|value| String::from_utf8_lossy(value).into_owned())
+fn lossy(received: &ReceivedRequest, name: &str) -> Option<String> {
+    received.values(name).first().map(|value| String::from_utf8_lossy(value).into_owned())
 }
 
 /// A counter of the arrivals of each delivery id, with bounded memory.

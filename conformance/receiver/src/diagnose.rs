@@ -37,21 +37,21 @@ impl Diagnosis {
 
 /// Parses the header and searches for the secret and body that its signature matches. Receivers and checks both use it.
 pub(super) fn examined<'a>(
-    caught: &'a ReceivedRequest,
+    received: &'a ReceivedRequest,
     keyring: &'a Keyring,
 ) -> Result<(Header<'a>, Option<SignatureMatch<'a>>), Reason> {
-    let header = Header::read(header_text(caught, &keyring.names)?);
-    let delivery = caught.text(&keyring.names.header("Delivery")).map(str::to_owned);
+    let header = Header::read(header_text(received, &keyring.names)?);
+    let delivery = received.text(&keyring.names.header("Delivery")).map(str::to_owned);
     let fit = match keyring.is_empty() {
         true => None,
-        false => signature_search::find(&header, delivery.as_deref(), &caught.body.0, keyring),
+        false => signature_search::find(&header, delivery.as_deref(), &received.body.0, keyring),
     };
     Ok((header, fit))
 }
 
 /// Judges the signature of a request, at a receiver whose clock shows `now_unix` seconds.
-pub fn diagnose(caught: &ReceivedRequest, keyring: &Keyring, now_unix: i64) -> Diagnosis {
-    let (header, fit) = match examined(caught, keyring) {
+pub fn diagnose(received: &ReceivedRequest, keyring: &Keyring, now_unix: i64) -> Diagnosis {
+    let (header, fit) = match examined(received, keyring) {
         Ok(examined) => examined,
         Err(reason) => return Diagnosis::NotVerified { reasons: vec![reason] },
     };
@@ -84,11 +84,11 @@ pub fn diagnose(caught: &ReceivedRequest, keyring: &Keyring, now_unix: i64) -> D
 }
 
 /// Returns the single value of the signature header.
-pub(super) fn header_text<'a>(caught: &'a ReceivedRequest, names: &Names) -> Result<&'a str, Reason> {
+pub(super) fn header_text<'a>(received: &'a ReceivedRequest, names: &Names) -> Result<&'a str, Reason> {
     let name = names.header("Signature");
-    match caught.values(&name).as_slice() {
+    match received.values(&name).as_slice() {
         [] => {
-            let similar = caught
+            let similar = received
                 .headers
                 .iter()
                 .map(|(own, _)| own)

@@ -83,14 +83,14 @@ impl ForwardTo {
     }
 
     /// Posts the request with its headers and raw body. The error is the reason why there is no response.
-    pub(super) async fn post(&self, caught: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
-        match timeout(ANSWER_TIME, self.exchange(caught)).await {
+    pub(super) async fn post(&self, received: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
+        match timeout(ANSWER_TIME, self.exchange(received)).await {
             Ok(answer) => answer,
             Err(_) => Err(format!("no complete answer within {} s", ANSWER_TIME.as_secs())),
         }
     }
 
-    async fn exchange(&self, caught: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
+    async fn exchange(&self, received: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
         let says = |error: hyper::Error| error.to_string();
         let stream = match timeout(CONNECT_TIME, TcpStream::connect((self.host.as_str(), self.port))).await {
             Ok(Ok(stream)) => stream,
@@ -102,9 +102,9 @@ impl ForwardTo {
         // Ends by itself when the sender is dropped.
         tokio::spawn(connection);
         let mut request = Request::post(&self.path_and_query)
-            .body(Full::new(Bytes::copy_from_slice(&caught.body.0)))
+            .body(Full::new(Bytes::copy_from_slice(&received.body.0)))
             .map_err(|error| error.to_string())?;
-        for (name, value) in &caught.headers {
+        for (name, value) in &received.headers {
             let name = HeaderName::from_bytes(name.as_bytes());
             let value = HeaderValue::from_bytes(&value.0);
             // Names and values that were parsed are valid.

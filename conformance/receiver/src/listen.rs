@@ -295,7 +295,7 @@ impl Connections {
     async fn make_room(&mut self, max: usize) {
         while self.tasks.try_join_next().is_some() {}
         while self.tasks.len() >= max {
-            self.open.retain(|it| !it.task.is_finished());
+            self.open.retain(|connection| !connection.task.is_finished());
             let incomplete = self.open.iter().find(|connection| !connection.is_received.load(Relaxed));
             let evicted =
                 incomplete.map(|connection| (connection.since + REQUEST_TIME_MIN, connection.task.clone()));
@@ -392,29 +392,29 @@ impl RequestHandler {
                 return Ok(answer(status));
             }
         };
-        let caught = ReceivedRequest { at: OffsetDateTime::now_utc(), method, path, headers, body };
+        let received = ReceivedRequest { at: OffsetDateTime::now_utc(), method, path, headers, body };
         // A separate task: the request is recorded even if the sender disconnects meanwhile.
         let handler = Arc::clone(&self);
-        let answering = tokio::spawn(async move { handler.on_caught(caught).await });
+        let answering = tokio::spawn(async move { handler.on_received(received).await });
         match answering.await.expect("answering does not panic") {
             Some(answer) => Ok(answer),
             None => Err("closed without a response, as the script requires"),
         }
     }
 
-    async fn on_caught(&self, caught: ReceivedRequest) -> Option<Response<Full<Bytes>>> {
+    async fn on_received(&self, received: ReceivedRequest) -> Option<Response<Full<Bytes>>> {
         if let Some(handler) = &self.forward_to {
-            let (given, response) = match handler.post(&caught).await {
+            let (given, response) = match handler.post(&received).await {
                 Ok(response) => (ReceiverAnswer::Forwarded(response.status().as_u16()), response),
                 Err(why) => (ReceiverAnswer::NotForwarded(why), answer(StatusCode::BAD_GATEWAY)),
             };
-            self.report(Arrival::ReceivedRequest(caught, given)).await;
+            self.report(Arrival::ReceivedRequest(received, given)).await;
             return Some(response);
         }
-        let routed = self.routes.take(&caught.path);
+        let routed = self.routes.take(&received.path);
         let reply =
             routed.unwrap_or_else(|| self.answers.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.report(Arrival::ReceivedRequest(caught, ReceiverAnswer::Scripted(reply))).await;
+        self.report(Arrival::ReceivedRequest(received, ReceiverAnswer::Scripted(reply))).await;
         match reply {
             Reply::Status(status) => Some(scripted(status)),
             Reply::Close => None,

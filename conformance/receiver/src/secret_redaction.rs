@@ -29,17 +29,17 @@ impl SecretRedaction {
     }
 
     /// Returns the request without secrets. A request that contained one cannot be judged again: its bytes changed.
-    pub fn redact_request(&self, caught: &ReceivedRequest) -> ReceivedRequest {
+    pub fn redact_request(&self, received: &ReceivedRequest) -> ReceivedRequest {
         ReceivedRequest {
-            at: caught.at,
-            method: self.redact(&caught.method),
-            path: self.redact(&caught.path),
-            headers: caught
+            at: received.at,
+            method: self.redact(&received.method),
+            path: self.redact(&received.path),
+            headers: received
                 .headers
                 .iter()
                 .map(|(name, value)| (self.redact(name), self.redact_body(value)))
                 .collect(),
-            body: self.redact_body(&caught.body),
+            body: self.redact_body(&received.body),
         }
     }
 

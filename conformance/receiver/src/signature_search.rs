@@ -44,7 +44,8 @@ pub(super) fn find<'a>(
     let search = Search { header };
     let exact = |key: &&Key<'_>| key.fault.is_none();
     let (right, wrong): (Vec<_>, Vec<_>) = keys.iter().partition(exact);
-    let (plain, changed) = messages.split_at(messages.iter().take_while(|it| it.faults.is_empty()).count());
+    let (plain, changed) =
+        messages.split_at(messages.iter().take_while(|message| message.faults.is_empty()).count());
     // Own secrets precede the other mode's in the list.
     search
         .among(&right, plain)

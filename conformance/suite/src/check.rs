@@ -109,9 +109,7 @@ impl Outcome {
 
     /// Returns `true` if every selected check reported a verdict, and every required statement was judged.
     pub fn is_complete(&self) -> bool {
-        !self.rows.is_empty()
-            && self.rows.len() >= self.expected()
-            && !self.rows.iter().any(Row::leaves_a_gap)
+        !self.rows.is_empty() && self.rows.len() >= self.expected() && !self.rows.iter().any(Row::is_gap)
     }
 
     /// Returns the number of selected checks. A report with fewer rows is invalid.
@@ -130,7 +128,7 @@ impl Outcome {
         !self.is_complete()
             && !self.rows.is_empty()
             && self.rows.len() >= self.expected()
-            && self.rows.iter().filter(|row| row.leaves_a_gap()).all(accepts)
+            && self.rows.iter().filter(|row| row.is_gap()).all(accepts)
     }
 
     /// Returns the exit code: 0 all required statements were judged and hold, 1 a violation, 2 configuration, 3

@@ -96,7 +96,7 @@ pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
     let rows =
         both.map(|both| both.rows.iter().map(|row| (row.id.as_str(), row)).collect::<BTreeMap<_, _>>());
     let mut ids: BTreeSet<&str> = rows.iter().flat_map(|rows| rows.keys().copied()).collect();
-    let is_stopped = both.iter().any(|it| it.stop.is_some());
+    let is_stopped = both.iter().any(|run| run.stop.is_some());
     if is_stopped {
         // A stopped run has no verdicts to compare.
         ids.clear();
@@ -135,7 +135,7 @@ fn differs(pair: [Option<&Row>; 2]) -> bool {
         }
         _ => None,
     };
-    let [a, b] = pair.map(|row| row.map(|row| (row.verdict.word(), shown(row))));
+    let [a, b] = pair.map(|row| row.map(|row| (row.verdict.as_str(), shown(row))));
     a != b
 }
 
@@ -152,7 +152,7 @@ fn compared(row: Option<&Row>) -> ComparedVerdict {
         Verdict::Observed { seen } => seen.clone(),
         Verdict::LeftOut { by } => by.clone(),
     };
-    ComparedVerdict { verdict: row.verdict.word().to_owned(), because: one_line(&because) }
+    ComparedVerdict { verdict: row.verdict.as_str().to_owned(), because: one_line(&because) }
 }
 
 fn choices(both: [&Outcome; 2]) -> Vec<ChoiceDifference> {
@@ -176,8 +176,8 @@ impl Comparison {
 
     /// Returns the exit code: 0 no difference, 1 differences; 2, 4 or 130 if a run was stopped, as of `check`.
     pub fn exit_code(&self) -> u8 {
-        let stopped = self.runs.iter().find(|it| it.stop.is_some() || it.exit_code == 130);
-        stopped.map_or(u8::from(!self.is_empty()), |it| it.exit_code)
+        let stopped = self.runs.iter().find(|run| run.stop.is_some() || run.exit_code == 130);
+        stopped.map_or(u8::from(!self.is_empty()), |run| run.exit_code)
     }
 
     /// Returns the comparison as JSON.
@@ -202,32 +202,32 @@ impl Comparison {
             }
         }
         line("");
-        for it in &self.statements {
-            line(&format!("{}   {}", it.id, it.text));
-            for (name, entry) in NAMES.iter().zip(&it.verdicts) {
+        for statement in &self.statements {
+            line(&format!("{}   {}", statement.id, statement.text));
+            for (name, entry) in NAMES.iter().zip(&statement.verdicts) {
                 line(&format!("  {name}  {:<14}  {}", entry.verdict, entry.because));
             }
         }
-        for it in &self.choices {
-            line(&format!("left open: {}", it.topic));
-            for (name, seen) in NAMES.iter().zip(&it.seen) {
+        for choice in &self.choices {
+            line(&format!("left open: {}", choice.topic));
+            for (name, seen) in NAMES.iter().zip(&choice.seen) {
                 line(&format!("  {name}  {}", seen.as_deref().unwrap_or("not seen")));
             }
         }
         for (at, name) in NAMES.iter().enumerate() {
             // The other run did not judge these.
             let statements = self.judged_once.iter().filter(|statement| statement.verdicts[at].is_judged());
-            let ids: Vec<_> = statements.map(|it| it.id.as_str()).collect();
+            let ids: Vec<_> = statements.map(|statement| statement.id.as_str()).collect();
             if !ids.is_empty() {
                 line(&format!("judged in {name} only: {}", ids.join(", ")));
             }
             let choices = self.choices_seen_once.iter().filter(|choice| choice.seen[at].is_some());
-            let topics: Vec<_> = choices.map(|it| it.topic.as_str()).collect();
+            let topics: Vec<_> = choices.map(|choice| choice.topic.as_str()).collect();
             if !topics.is_empty() {
                 line(&format!("choices seen in {name} only: {}", topics.join(", ")));
             }
         }
-        if self.runs.iter().any(|it| it.stop.is_some()) {
+        if self.runs.iter().any(|run| run.stop.is_some()) {
             line(&format!("not compared; exit {}", self.exit_code()));
             return out;
         }

@@ -106,9 +106,9 @@ impl Outcome {
         };
         let mut exchanges: Vec<_> =
             entries.iter().filter_map(|entry| reader.exchange(entry)).take(EXCHANGES_MAX).collect();
-        exchanges.sort_by_key(|it| it.sent);
-        for (number, it) in (1..).zip(&mut exchanges) {
-            it.number = number;
+        exchanges.sort_by_key(|exchange| exchange.sent);
+        for (number, exchange) in (1..).zip(&mut exchanges) {
+            exchange.number = number;
         }
         let judged = format!("{} of {} entries can be judged", exchanges.len(), entries.len());
         if exchanges.is_empty() {
@@ -205,7 +205,7 @@ impl Reader<'_> {
         let path = format!("/v1/{}", url.path().split_once("/v1/")?.1);
         let caller = match bearer(request) {
             None => Caller::NoKey,
-            Some(key) => Caller::Own(*self.keys.iter().find(|(_, it)| *it == key)?.0),
+            Some(key) => Caller::Own(*self.keys.iter().find(|(_, known)| *known == key)?.0),
         };
         let purpose = match (caller, status) {
             (Caller::NoKey, 401) => Purpose::Refusal,

@@ -111,7 +111,7 @@ assets! {
 }
 
 impl Asset {
-    /// The code in requests and answers.
+    /// Returns the code in requests and responses.
     pub const fn code(self) -> &'static str {
         self.facts().code
     }
@@ -147,12 +147,12 @@ macro_rules! currencies {
             /// Every currency, in the order in which they are listed.
             pub const ALL: [Currency; [$($per_hundred_usd),*].len()] = [$(Currency::$variant),*];
 
-            /// The ISO 4217 code.
+            /// Returns the ISO 4217 code.
             pub const fn code(self) -> &'static str {
                 match self { $(Currency::$variant => $code),* }
             }
 
-            /// The number of units that 100 US dollars typically buy, in hundredths of a unit.
+            /// Returns the number of units that 100 US dollars typically buy, in hundredths of a unit.
             pub const fn typical_per_hundred_usd(self) -> u64 {
                 match self { $(Currency::$variant => $per_hundred_usd),* }
             }

@@ -36,7 +36,7 @@ pub enum ApiError {
 }
 
 impl ApiError {
-    /// The status code of the answer.
+    /// Returns the status code of the response.
     pub const fn status(&self) -> u16 {
         match self {
             ApiError::Malformed(_) => 400,

@@ -188,7 +188,7 @@ impl EventLog {
         self.events.len()
     }
 
-    /// The event with this id.
+    /// Returns the event with this id.
     pub fn find(&self, id: Uuid) -> Option<EventNo> {
         // Ids rise with creation, so the log is its own index.
         let place = self.events.binary_search_by_key(&id, |event| event.id).ok()?;

@@ -29,7 +29,7 @@ impl Exchange {
         };
     }
 
-    /// Every pair that has a rate.
+    /// Returns every pair that has a rate.
     pub fn iter(&self) -> impl Iterator<Item = (Asset, Currency, Rate)> {
         self.rates.iter().map(|(&(asset, currency), &rate)| (asset, currency, rate))
     }

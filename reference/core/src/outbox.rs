@@ -235,7 +235,7 @@ pub struct Delivery {
     tries: u32,
 }
 
-/// The state of a delivery whose endpoint was disabled: canceled, unless it had ended before a resend.
+/// Returns the state of a delivery whose endpoint was disabled: canceled, unless it had ended before a resend.
 fn state_without_endpoint(before_resend: Option<DeliveryState>) -> DeliveryState {
     match before_resend {
         Some(over @ (DeliveryState::Delivered | DeliveryState::Failed)) => over,

@@ -245,7 +245,7 @@ impl Service {
     /// # Errors
     ///
     /// As [`on_call`](Service::on_call); [`ApiError::WrongMethod`] for a call that writes.
-    pub fn look(&self, (account, mode): (AccountNo, Mode), call: Call) -> Result<Answer, ApiError> {
+    pub fn owner_read(&self, (account, mode): (AccountNo, Mode), call: Call) -> Result<Answer, ApiError> {
         let book = self.accounts[account.index()].book(mode);
         match call {
             Call::List { list, page, anchor } => cut(book, list, page, anchor, None),
@@ -585,7 +585,7 @@ fn cut(
 ) -> Result<Answer, ApiError> {
     let listing = book.listing(&list);
     let newest = match anchor {
-        Some(anchor) => Some(must_hold(book, &list, &anchor)?),
+        Some(anchor) => Some(anchor_record(book, &list, &anchor)?),
         None => remembered.unwrap_or_else(|| listing.newest()),
     };
     let page = Page::cut(&listing, page, newest);
@@ -594,6 +594,6 @@ fn cut(
 }
 
 /// Returns the record that a client's anchor names.
-fn must_hold(book: &Book, list: &List, anchor: &str) -> Result<u32, ApiError> {
+fn anchor_record(book: &Book, list: &List, anchor: &str) -> Result<u32, ApiError> {
     book.anchored(list, anchor).ok_or_else(|| ApiError::field("anchor", "The selected anchor is invalid."))
 }

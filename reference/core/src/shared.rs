@@ -41,20 +41,20 @@ pub fn reading<T>(read: impl FnOnce() -> T) -> T {
     value
 }
 
-/// Serializer or deserializer for `#[serde(with = "shared")]`.
+/// Serializes a shared value, for `#[serde(with = "shared")]`.
 ///
 /// # Errors
 ///
-/// The serializer's.
+/// Those of the serializer.
 pub fn serialize<T: Serialize, S: Serializer>(value: &Arc<T>, serializer: S) -> Result<S::Ok, S::Error> {
     write(Arc::as_ptr(value).addr(), Arc::strong_count(value), &**value, serializer)
 }
 
-/// Serializer or deserializer for `#[serde(with = "shared")]`.
+/// Deserializes a shared value, for `#[serde(with = "shared")]`.
 ///
 /// # Errors
 ///
-/// The deserializer's, and another type under a number.
+/// Those of the deserializer, and a reference to a value of another type.
 pub fn deserialize<'de, T, D>(deserializer: D) -> Result<Arc<T>, D::Error>
 where
     T: Deserialize<'de> + 'static,
@@ -67,20 +67,20 @@ where
 pub mod text {
     use super::{Arc, Deserializer, Serializer};
 
-    /// For `#[serde(with = "shared::text")]`.
+    /// Serializes a shared text, for `#[serde(with = "shared::text")]`.
     ///
     /// # Errors
     ///
-    /// The serializer's.
+    /// Those of the serializer.
     pub fn serialize<S: Serializer>(value: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
         super::write(value.as_ptr().addr(), Arc::strong_count(value), &**value, serializer)
     }
 
-    /// For `#[serde(with = "shared::text")]`.
+    /// Deserializes a shared text, for `#[serde(with = "shared::text")]`.
     ///
     /// # Errors
     ///
-    /// The deserializer's, and another type under a number.
+    /// Those of the deserializer, and a reference to a value of another type.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
         super::read(deserializer, |text: &str| text.into())
     }

@@ -18,32 +18,32 @@ const DAY: StaticFormatDescription = format_description!("[year]-[month]-[day]")
 pub struct Span(pub u64);
 
 impl Span {
-    /// A length in microseconds.
+    /// Creates a span from microseconds.
     pub const fn micros(n: u64) -> Span {
         Span(n)
     }
 
-    /// A length in milliseconds.
+    /// Creates a span from milliseconds.
     pub const fn millis(n: u64) -> Span {
         Span(n * 1_000)
     }
 
-    /// A length in seconds.
+    /// Creates a span from seconds.
     pub const fn secs(n: u64) -> Span {
         Span(n * 1_000_000)
     }
 
-    /// A length in minutes.
+    /// Creates a span from minutes.
     pub const fn mins(n: u64) -> Span {
         Span::secs(n * 60)
     }
 
-    /// A length in hours.
+    /// Creates a span from hours.
     pub const fn hours(n: u64) -> Span {
         Span::secs(n * 3_600)
     }
 
-    /// A length in days of 24 hours.
+    /// Creates a span from days of 24 hours.
     pub const fn days(n: u64) -> Span {
         Span::hours(n * 24)
     }
@@ -115,13 +115,13 @@ impl Timestamp {
     /// The largest time of a service clock: the end of the year 9999, which has four digits.
     pub const LAST: Timestamp = Timestamp(253_402_300_799_999_999);
 
-    /// The moment `span` later. Stops at [`Timestamp::LAST`].
+    /// Returns the time `span` later, at most [`Timestamp::LAST`].
     pub const fn plus(self, span: Span) -> Timestamp {
         let later = self.0.saturating_add(span.0);
         if later > Timestamp::LAST.0 { Timestamp::LAST } else { Timestamp(later) }
     }
 
-    /// The moment `span` earlier, not before 1970.
+    /// Returns the time `span` earlier, not before 1970.
     pub const fn minus(self, span: Span) -> Timestamp {
         Timestamp(self.0.saturating_sub(span.0))
     }

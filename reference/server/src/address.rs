@@ -93,7 +93,7 @@ pub(crate) struct Addresses {
     access: SandboxAccess,
     /// The start of the world's paths after the public prefix: `/w/abc`; empty for the first world.
     world: String,
-    /// The URL for users.
+    /// Returns the URL for users.
     url: String,
     /// `true` if the server accepts https besides http.
     has_tls: bool,
@@ -145,7 +145,7 @@ impl Addresses {
         &self.listening
     }
 
-    /// The URL for users.
+    /// Returns the URL for users.
     pub(crate) fn url(&self) -> &str {
         &self.url
     }
@@ -208,7 +208,7 @@ mod tests {
 
     #[track_caller]
     fn check_authority(text: &str, host: Option<&str>) {
-        assert_eq!(Authority::parse(text).map(|it| it.host), host, "{text}");
+        assert_eq!(Authority::parse(text).map(|authority| authority.host), host, "{text}");
     }
 
     #[test]

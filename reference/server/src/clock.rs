@@ -169,7 +169,7 @@ mod tests {
         ClockKind::Fast { factor: NonZeroU32::new(factor).expect("factors in tests are not 0") }
     }
 
-    /// `steps`: readings, each with the expected time since the start.
+    /// Checks a clock. `steps`: readings, each with the expected time since the start.
     #[track_caller]
     fn check(kind: ClockKind, steps: &[(u64, u64)]) {
         let mut clock = clock(kind);
@@ -204,7 +204,8 @@ mod tests {
         assert_eq!(clock.at(Reading(u64::MAX)), Timestamp::LAST);
     }
 
-    /// At reading 600 the world's time is `world` after the start; at reading 700 the clock must show `later`.
+    /// Checks a clock that follows a world: at reading 600 the world's time is `world` after the start, and at reading 700
+    /// the clock must show `later`.
     #[track_caller]
     fn check_follow(kind: ClockKind, world: u64, moved: bool, later: u64) {
         let mut clock = clock(kind);

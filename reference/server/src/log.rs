@@ -492,7 +492,7 @@ mod tests {
         note(&log, "/v10", KEY, "", (404, "{}"));
         note(&log, "/sandbox/keys", KEY, "", (200, "{}"));
         let kept = log.newest();
-        let bytes: u64 = kept.iter().map(|it| it.held_bytes()).sum();
+        let bytes: u64 = kept.iter().map(|record| record.held_bytes()).sum();
         assert!(bytes > (REQUESTS_MAX * BODY_BYTES_KEPT) as u64);
         assert_eq!(log.memory.held(), bytes);
         assert_eq!((kept.len(), kept[0].n), (REQUESTS_MAX, 507));

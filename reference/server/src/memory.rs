@@ -1,4 +1,5 @@
-//! [`MemoryBudget`]: the estimated memory of all worlds of a server. At the limit no world is opened or changed.
+//! [`MemoryBudget`]: the memory limit of all worlds of a server, in estimated bytes. At the limit, requests that open or
+//! change a world are refused.
 
 use std::sync::{
     Arc,
@@ -7,7 +8,7 @@ use std::sync::{
 
 const MIB: u64 = 1_024 * 1_024;
 
-/// The memory that all worlds of a server use and may use. Estimated bytes; the atomics order no other access.
+/// The used and the maximum memory of all worlds of a server. The atomics order no other access.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     most: u64,
@@ -33,7 +34,7 @@ impl MemoryBudget {
         MemoryShare { budget: Arc::clone(self), held: AtomicU64::new(0), is_bounded: false }
     }
 
-    /// Reserves a share of a number of bytes.
+    /// Returns a bounded share of a number of bytes.
     ///
     /// # Errors
     ///
@@ -59,7 +60,7 @@ impl MemoryBudget {
     fn message(&self) -> String {
         let mib = |bytes: u64| format!("{}.{}", bytes / MIB, bytes % MIB * 10 / MIB);
         format!(
-            "The worlds of this server hold {} MiB of memory together, of the {} MiB that they may (serve --worlds-memory)",
+            "The worlds of this server use {} MiB of memory, at most {} MiB is allowed (serve --worlds-memory)",
             mib(self.held()),
             mib(self.most)
         )
@@ -109,7 +110,7 @@ mod tests {
         let second = budget.reserve(4 << 20).expect("there is room");
         assert_eq!(
             budget.reserve((6 << 20) + 1).expect_err("there is none"),
-            "The worlds of this server hold 4.0 MiB of memory together, of the 10.0 MiB that they may (serve --worlds-memory)"
+            "The worlds of this server use 4.0 MiB of memory, at most 10.0 MiB is allowed (serve --worlds-memory)"
         );
         first.set(6 << 20);
         assert!(second.exceeded().is_some() && first.exceeded().is_none(), "the first one is not bounded");

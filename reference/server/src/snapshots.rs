@@ -47,7 +47,7 @@ impl WorldMoment {
     /// Reads a moment from the fields `snapshot` and `at`; the present moment if neither is given.
     pub(crate) fn read(f: &mut Fields<'_>, known: &[Snapshot]) -> WorldMoment {
         let snapshot = f.text("snapshot", TEXT_MAX);
-        let at = f.word_like("at", "2026-01-05T09:00:00Z", Timestamp::parse);
+        let at = f.parsed_text("at", "2026-01-05T09:00:00Z", Timestamp::parse);
         match (snapshot, at) {
             (None, None) => WorldMoment::Now,
             (None, Some(at)) => WorldMoment::At(at),
@@ -87,7 +87,7 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Snapshot
         (RESTORE, _) if method == "POST" => {
             let mut fields = Fields::read(request.body)?;
             fields.only(&["snapshot", "at"]);
-            if !fields.gives("at") {
+            if !fields.is_present("at") {
                 let id = fields.required_text("snapshot", TEXT_MAX);
                 fields.finish()?;
                 let found = find(&id.unwrap_or_default(), known).ok_or(ApiError::NotFound)?;
@@ -149,7 +149,7 @@ pub(crate) fn list(journal: &Journal, now: Timestamp) -> Response {
 
 /// Takes a snapshot of the present moment.
 pub(crate) fn take(journal: &Journal, name: String, world: &dyn World) -> Response {
-    let end = WorldPosition { now: world.now().0, happened: world.happened() };
+    let end = WorldPosition { now: world.now().0, happened: world.event_count() };
     match journal.take_snapshot(name, end) {
         Ok(snapshot) => answer(json!({ "snapshot": shown(&snapshot) }), world.now()),
         Err(why) => refused(why),

@@ -52,7 +52,7 @@ pub trait World: Send {
     /// moves the clock may have to wait for attempts to end.
     fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress;
 
-    /// The keys that the world started with.
+    /// Returns the keys that the world started with.
     fn first_keys(&self) -> FirstKeys;
 
     /// Authenticates a request to `/v1` before its body arrives: [`World::respond_as`] answers it then.
@@ -87,7 +87,7 @@ pub trait World: Send {
     }
 
     /// Returns the number of observable events so far. Pages reload when it changes.
-    fn happened(&self) -> u64 {
+    fn event_count(&self) -> u64 {
         0
     }
 
@@ -104,7 +104,7 @@ pub trait World: Send {
     // A world that posts nothing over the network needs none of the following methods.
 
     /// Continues a call that moves the clock, after an attempt ended.
-    fn go_on(&mut self, _now: Timestamp, _pending: PendingAdvance) -> Progress {
+    fn continue_call(&mut self, _now: Timestamp, _pending: PendingAdvance) -> Progress {
         unreachable!("only a world that posts over the network waits for an attempt to end")
     }
 
@@ -120,7 +120,7 @@ pub trait World: Send {
     fn learn_name(&mut self, _host: &str, _addresses: Vec<IpAddr>) {}
 
     /// Reports that the host forwards a name, whatever its addresses are.
-    fn vouch_for(&mut self, _host: &str) {}
+    fn declare_forwarded(&mut self, _host: &str) {}
 
     /// Replaces this world by a replayed one, with the same journal.
     fn replace(&mut self, _with: Sandbox, _succession: RestoreKind) {
@@ -165,8 +165,8 @@ impl World for Sandbox {
         self.call_as(now, admitted, request)
     }
 
-    fn go_on(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
-        Sandbox::go_on(self, now, pending)
+    fn continue_call(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
+        Sandbox::continue_call(self, now, pending)
     }
 
     fn take_outgoing(&mut self) -> Vec<OutgoingAttempt> {
@@ -181,15 +181,15 @@ impl World for Sandbox {
         Sandbox::learn_name(self, host, addresses);
     }
 
-    fn vouch_for(&mut self, host: &str) {
-        Sandbox::vouch_for(self, host);
+    fn declare_forwarded(&mut self, host: &str) {
+        Sandbox::declare_forwarded(self, host);
     }
 
     fn first_keys(&self) -> FirstKeys {
         Sandbox::first_keys(self)
     }
 
-    fn happened(&self) -> u64 {
+    fn event_count(&self) -> u64 {
         self.log().count()
     }
 

@@ -60,7 +60,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
 
 /// The type of a JSON value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Sort {
+enum JsonKind {
     Null,
     Truth,
     Number,
@@ -69,14 +69,14 @@ enum Sort {
     Object,
 }
 
-fn sort(value: &RawValue) -> Sort {
+fn json_kind(value: &RawValue) -> JsonKind {
     match value.get().as_bytes().first() {
-        Some(b'n') => Sort::Null,
-        Some(b't' | b'f') => Sort::Truth,
-        Some(b'"') => Sort::Text,
-        Some(b'[') => Sort::List,
-        Some(b'{') => Sort::Object,
-        _ => Sort::Number,
+        Some(b'n') => JsonKind::Null,
+        Some(b't' | b'f') => JsonKind::Truth,
+        Some(b'"') => JsonKind::Text,
+        Some(b'[') => JsonKind::List,
+        Some(b'{') => JsonKind::Object,
+        _ => JsonKind::Number,
     }
 }
 
@@ -178,11 +178,11 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns `true` if the field has a value. Null and the empty text count as missing.
-    pub fn gives(&self, name: &str) -> bool {
+    pub fn is_present(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| value.get() != r#""""#)
     }
 
-    /// An error of this field was noted.
+    /// Returns `true` if an error about this field was added.
     pub fn is_wrong(&self, name: &str) -> bool {
         let full = format!("{}{name}", self.prefix);
         self.errors.iter().any(|(known, _)| known == full)
@@ -191,7 +191,7 @@ impl<'a> Fields<'a> {
     /// Returns the value of a field, unless it is missing or null.
     fn get(&self, name: &str) -> Option<&'a RawValue> {
         let (_, value) = self.entries.iter().find(|(key, _)| key == name)?;
-        (sort(value) != Sort::Null).then_some(*value)
+        (json_kind(value) != JsonKind::Null).then_some(*value)
     }
 
     /// Adds an error for every key that is not in `known`, up to a bound.
@@ -287,7 +287,7 @@ impl<'a> Fields<'a> {
     /// Reads `true` or `false`.
     pub fn truth(&mut self, name: &str) -> Option<bool> {
         let value = self.get(name)?;
-        if sort(value) != Sort::Truth {
+        if json_kind(value) != JsonKind::Truth {
             self.wrong(name, "The {} field must be true or false.");
             return None;
         }
@@ -314,7 +314,12 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads an enum value; the error lists `allowed`.
-    pub fn word<T>(&mut self, name: &str, allowed: &[&str], parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+    pub fn choice<T>(
+        &mut self,
+        name: &str,
+        allowed: &[&str],
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
         let text = self.words_of(name, TEXT_MAX)?;
         let word = parse(&text);
         if word.is_none() {
@@ -325,16 +330,16 @@ impl<'a> Fields<'a> {
 
     /// Reads a coin.
     pub fn asset(&mut self, name: &str) -> Option<Asset> {
-        self.word(name, &Asset::ALL.map(|asset| asset.code()), Asset::parse)
+        self.choice(name, &Asset::ALL.map(|asset| asset.code()), Asset::parse)
     }
 
     /// Reads a currency.
     pub fn currency(&mut self, name: &str) -> Option<Currency> {
-        self.word(name, &Currency::ALL.map(|currency| currency.code()), Currency::parse)
+        self.choice(name, &Currency::ALL.map(|currency| currency.code()), Currency::parse)
     }
 
     /// Reads a text that `parse` accepts; the error shows `example`.
-    pub fn word_like<T>(
+    pub fn parsed_text<T>(
         &mut self,
         name: &str,
         example: &str,
@@ -351,9 +356,9 @@ impl<'a> Fields<'a> {
     /// Reads a decimal verbatim, written as a string or a number.
     pub fn decimal(&mut self, name: &str) -> Option<Cow<'a, str>> {
         let value = self.get(name)?;
-        match sort(value) {
-            Sort::Number => Some(Cow::Borrowed(value.get())),
-            Sort::Text => self.text_of(name, value, TEXT_MAX),
+        match json_kind(value) {
+            JsonKind::Number => Some(Cow::Borrowed(value.get())),
+            JsonKind::Text => self.text_of(name, value, TEXT_MAX),
             _ => {
                 self.wrong(name, "The {} field must be a decimal number such as 49.90.");
                 None
@@ -381,9 +386,9 @@ impl<'a> Fields<'a> {
     /// Reads a list of fiat amounts.
     pub(crate) fn fiats(&mut self, name: &str, most: usize) -> Vec<Fiat> {
         self.list(name, most, |fields, item, value| {
-            let text = match sort(value) {
-                Sort::Number => Some(Cow::Borrowed(value.get())),
-                Sort::Text => fields.text_of(item, value, TEXT_MAX),
+            let text = match json_kind(value) {
+                JsonKind::Number => Some(Cow::Borrowed(value.get())),
+                JsonKind::Text => fields.text_of(item, value, TEXT_MAX),
                 _ => None,
             };
             match text.as_deref().map(Fiat::parse) {
@@ -398,12 +403,12 @@ impl<'a> Fields<'a> {
 
     /// Reads a list of coins.
     pub fn assets(&mut self, name: &str) -> Vec<Asset> {
-        self.words(name, Asset::ALL.len(), &Asset::ALL.map(|asset| asset.code()), Asset::parse)
+        self.choices(name, Asset::ALL.len(), &Asset::ALL.map(|asset| asset.code()), Asset::parse)
     }
 
     /// Returns `true` if the field is a list.
     pub fn is_list(&self, name: &str) -> bool {
-        self.get(name).is_some_and(|value| sort(value) == Sort::List)
+        self.get(name).is_some_and(|value| json_kind(value) == JsonKind::List)
     }
 
     /// Reads the answers to a payment link's questions.
@@ -423,7 +428,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads a list of enum values; an error lists the allowed ones.
-    pub fn words<T>(
+    pub fn choices<T>(
         &mut self,
         name: &str,
         most: usize,
@@ -464,20 +469,20 @@ impl<'a> Fields<'a> {
     pub fn scalar(&mut self, name: &str, chars_max: usize) -> Option<Scalar> {
         let (_, value) = self.entries.iter().find(|(key, _)| key == name)?;
         let value = *value;
-        match sort(value) {
-            Sort::Null => Some(Scalar::Null),
-            Sort::Truth => Some(Scalar::Truth(value.get() == "true")),
+        match json_kind(value) {
+            JsonKind::Null => Some(Scalar::Null),
+            JsonKind::Truth => Some(Scalar::Truth(value.get() == "true")),
             // Responses and webhooks contain the number, so it must be one that common parsers accept.
-            Sort::Number if serde_json::from_str::<serde_json::Number>(value.get()).is_err() => {
+            JsonKind::Number if serde_json::from_str::<serde_json::Number>(value.get()).is_err() => {
                 self.wrong(name, "The {} field is a number too large to be read back.");
                 None
             }
-            Sort::Number if value.get().len() > chars_max => {
+            JsonKind::Number if value.get().len() > chars_max => {
                 self.wrong(name, &format!("The {{}} field must not be greater than {chars_max} characters."));
                 None
             }
-            Sort::Number => Some(Scalar::Number(value.get().to_owned())),
-            Sort::Text => self.text_of(name, value, chars_max).map(Cow::into_owned).map(Scalar::Text),
+            JsonKind::Number => Some(Scalar::Number(value.get().to_owned())),
+            JsonKind::Text => self.text_of(name, value, chars_max).map(Cow::into_owned).map(Scalar::Text),
             _ => {
                 self.wrong(name, "The {} field must be a string, a number, a boolean or null.");
                 None
@@ -493,7 +498,7 @@ impl<'a> Fields<'a> {
     ) -> Option<T> {
         let entries = match serde_json::from_str::<Entries<'a>>(value.get()) {
             _ if is_empty_list(value.get()) => Vec::new(),
-            Ok(Entries(entries)) if sort(value) == Sort::Object => entries,
+            Ok(Entries(entries)) if json_kind(value) == JsonKind::Object => entries,
             _ => {
                 self.wrong(name, "The {} field must be an object.");
                 return None;
@@ -513,8 +518,8 @@ impl<'a> Fields<'a> {
         mut read: impl FnMut(&mut Fields<'a>, &str, &'a RawValue) -> Option<T>,
     ) -> Vec<T> {
         let Some(value) = self.get(name) else { return Vec::new() };
-        let items: Vec<&'a RawValue> = match sort(value) {
-            Sort::List => serde_json::from_str(value.get()).unwrap_or_default(),
+        let items: Vec<&'a RawValue> = match json_kind(value) {
+            JsonKind::List => serde_json::from_str(value.get()).unwrap_or_default(),
             _ => {
                 self.wrong(name, "The {} field must be a list.");
                 return Vec::new();

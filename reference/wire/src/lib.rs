@@ -27,7 +27,7 @@ mod http;
 mod idempotency;
 mod json;
 mod json_cache;
-mod look;
+mod owner_access;
 mod read;
 mod route;
 mod unique_keys;
@@ -37,6 +37,6 @@ mod webhook;
 
 pub use api::Api;
 pub use http::{BODY_MAX, Request, Response, bearer, quota_headers};
-pub use look::{look, read_call, write_answer};
+pub use owner_access::{owner_read, read_call, write_answer};
 pub use view::DetailsView;
 pub use webhook::{AttemptRequest, delivery_body};

@@ -155,7 +155,7 @@ pub(crate) fn link(body: &[u8]) -> Result<LinkDraft, ApiError> {
             false => None,
         },
         description: nullable(&mut f, "description", |f, n| f.text(n, PROSE_MAX)),
-        pricing_type: f.word("pricing_type", &["fixed", "open"], |word| match word {
+        pricing_type: f.choice("pricing_type", &["fixed", "open"], |word| match word {
             "fixed" => Some(PricingType::Fixed),
             "open" => Some(PricingType::Open),
             _ => None,
@@ -191,7 +191,7 @@ pub(crate) fn link(body: &[u8]) -> Result<LinkDraft, ApiError> {
         }),
         success_message: nullable(&mut f, "success_message", |f, n| f.text(n, PROSE_MAX)),
         expires_at: nullable(&mut f, "expires_at", |f, n| {
-            f.word_like(n, "2026-09-20T10:05:41Z", Timestamp::parse)
+            f.parsed_text(n, "2026-09-20T10:05:41Z", Timestamp::parse)
         }),
         max_payments: nullable(&mut f, "max_payments", |f, n| f.count(n)),
     };
@@ -229,7 +229,7 @@ pub(crate) fn invoice(body: &[u8]) -> Result<InvoiceDraft, ApiError> {
             }
         }),
         memo: f.text("memo", PROSE_MAX),
-        due_at: f.word_like("due_at", "2026-10-15", Day::parse),
+        due_at: f.parsed_text("due_at", "2026-10-15", Day::parse),
         send_email: f.truth("send_email").unwrap_or(false),
     };
     f.finish()?;
@@ -279,11 +279,15 @@ pub(crate) fn list(kind: Kind, query: Option<&str>) -> Result<(List, PageRequest
     let anchor = take("anchor").map(Cow::into_owned);
     let list = match kind {
         Kind::Charges => List::Charges {
-            status: word(("status", take("status")), (ChargeStatus::ALL, ChargeStatus::as_str), &mut errors),
+            status: filter_choice(
+                ("status", take("status")),
+                (ChargeStatus::ALL, ChargeStatus::as_str),
+                &mut errors,
+            ),
             link: take("payment_link").map(Cow::into_owned),
         },
         Kind::Invoices => List::Invoices {
-            status: word(
+            status: filter_choice(
                 ("status", take("status")),
                 (InvoiceStatus::ALL, InvoiceStatus::as_str),
                 &mut errors,
@@ -291,7 +295,7 @@ pub(crate) fn list(kind: Kind, query: Option<&str>) -> Result<(List, PageRequest
         },
         Kind::Links => List::Links,
         Kind::Events => List::Events {
-            kind: word(("type", take("type")), (EventType::ALL, EventType::as_str), &mut errors),
+            kind: filter_choice(("type", take("type")), (EventType::ALL, EventType::as_str), &mut errors),
             charge: take("charge").map(Cow::into_owned),
             invoice: take("invoice").map(Cow::into_owned),
         },
@@ -320,13 +324,13 @@ fn whole(text: &str, most: u64) -> Option<u64> {
 }
 
 /// Parses a filter with an enum value.
-fn word<T: Copy, const N: usize>(
+fn filter_choice<T: Copy, const N: usize>(
     (name, text): (&str, Option<Cow<'_, str>>),
     (all, as_str): ([T; N], fn(T) -> &'static str),
     errors: &mut FieldErrors,
 ) -> Option<T> {
     let text = text?;
-    let found = all.into_iter().find(|it| as_str(*it) == text);
+    let found = all.into_iter().find(|value| as_str(*value) == text);
     if found.is_none() {
         errors.add(name, not_among(name, &all.map(as_str)));
     }

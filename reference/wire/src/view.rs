@@ -86,7 +86,7 @@ impl<T: Display> Serialize for Text<T> {
     }
 }
 
-/// An amount of coins or a rate, with the decimals that its facet shows.
+/// An amount of coins or a rate, with the decimals of its presentation.
 enum Decimals<T> {
     Trimmed(T),
     Padded(DecimalText),
@@ -534,7 +534,7 @@ impl<'a> LinkView<'a> {
     }
 }
 
-/// `details`: an object, empty when there is nothing to say.
+/// `details`: an object, empty for types without details.
 pub struct DetailsView<'a>(pub &'a Details);
 
 impl Serialize for DetailsView<'_> {

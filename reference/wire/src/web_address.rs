@@ -1,7 +1,7 @@
-//! Addresses of pages that a merchant hands over, and that answers hand out as they came.
+//! Page addresses that merchants provide and responses return verbatim.
 
-/// Returns `true` if a text is an address that every reader accepts. Parsing is not enough: browsers' rules repair
-/// what others refuse (spaces, letters beyond ASCII, `https:shop`), and the text is returned as it came.
+/// Returns `true` if a text is a URL for every parser. A successful parse is not enough: the rules of browsers repair
+/// what others refuse (spaces, letters beyond ASCII, `https:shop`), and the text is returned verbatim.
 pub(crate) fn is_web_address(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else { return false };
     let schemes = ["http", "https"];

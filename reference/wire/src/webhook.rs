@@ -1,4 +1,4 @@
-//! Webhooks as they are posted.
+//! The requests of webhook deliveries.
 
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ use crate::{
 /// An attempt to deliver a webhook, to be posted now. Unsigned: the host signs each attempt with its own time.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AttemptRequest {
-    /// The number of the delivery, to report the result under.
+    /// The number of the delivery, for the report of the result.
     pub delivery: DeliveryNo,
-    /// Its id, for the header.
+    /// The id of the delivery, for the header.
     pub id: Uuid,
     /// The endpoint.
     pub endpoint: EndpointNo,
@@ -42,7 +42,7 @@ pub struct AttemptRequest {
     pub attempt: u32,
 }
 
-/// The attempt of a delivery that is in flight now, without its body.
+/// Returns the attempt of a delivery that is in flight, without its body.
 pub(crate) fn label(book: &Book, no: DeliveryNo) -> AttemptRequest {
     let delivery = book.outbox().get(no);
     let endpoint = book.endpoint(delivery.endpoint);
@@ -71,7 +71,7 @@ struct InvoiceData<'a> {
 }
 
 impl<'a> ChargeData<'a> {
-    /// `data` of a charge's event or of a test.
+    /// Returns `data` of a charge's event or of a test.
     fn of(frame: Frame<'a>, charge: &'a Charge, event: Option<&Event>) -> ChargeData<'a> {
         let transaction = event.and_then(|event| {
             let announces =
@@ -101,12 +101,12 @@ struct Envelope<'a> {
     test: Option<bool>,
 }
 
-/// More than most bodies take. What is posted is let go at once, so a little too much costs nothing.
+/// The initial capacity of a body, more than most need. A body is freed after the attempt.
 const BODY_ROOM: usize = 1_800;
 
-/// The whole body of a delivery of a book, byte for byte the same for every attempt.
+/// Returns the body of a delivery, byte for byte the same for every attempt.
 ///
-/// `public_url`: where the hosted pages are reached, without a slash at the end.
+/// `public_url`: the base address of hosted pages, without a slash at the end.
 pub fn delivery_body(book: &Book, delivery: &Delivery, public_url: &str) -> Bytes {
     let payload = &delivery.payload;
     let envelope = Envelope {

@@ -149,17 +149,17 @@ macro_rules! field_values {
 field_values! {
     text Asset: |f, name| f.asset(name), Asset::Btc;
     text Currency: |f, name| f.currency(name), Currency::Eur;
-    text Mode: |f, name| f.word(name, &Mode::ALL.map(Mode::as_str), Mode::parse), Mode::Live;
-    text EndpointStatus: |f, name| f.word(name, &["enabled", "disabled"], ApiText::parse), EndpointStatus::Enabled;
-    text Span: |f, name| f.word_like(name, "30s, 250us or 1h30m", Span::parse), Span(0);
-    text Timestamp: |f, name| f.word_like(name, "2026-01-05T09:00:00Z", Timestamp::parse), Timestamp(0);
+    text Mode: |f, name| f.choice(name, &Mode::ALL.map(Mode::as_str), Mode::parse), Mode::Live;
+    text EndpointStatus: |f, name| f.choice(name, &["enabled", "disabled"], ApiText::parse), EndpointStatus::Enabled;
+    text Span: |f, name| f.parsed_text(name, "30s, 250us or 1h30m", Span::parse), Span(0);
+    text Timestamp: |f, name| f.parsed_text(name, "2026-01-05T09:00:00Z", Timestamp::parse), Timestamp(0);
     plain u32: |f, name| f.count(name), 1;
     plain u64: |f, name| f.whole(name), 0;
     optional bool: |f, name| f.truth(name), false;
     plain String: |f, name| f.text(name, TEXT_MAX), String::new();
     plain Amount: |f, name| f.decimal(name).map(|text| Amount(text.into())), Amount(String::new());
     plain Share: |f, name| f.decimal(name).map(|text| Share(text.into())), Share(String::new());
-    plain FeeLevel: |f, name| f.word(name, &FeeLevel::ALL.map(FeeLevel::as_str), FeeLevel::parse), FeeLevel::Normal;
+    plain FeeLevel: |f, name| f.choice(name, &FeeLevel::ALL.map(FeeLevel::as_str), FeeLevel::parse), FeeLevel::Normal;
     default Vec<String>: |f, name| Some(f.texts(name, LIST_MAX)), Vec::new();
     optional Vec<LinkAnswer>: |f, name| {
         let answers = f.custom_fields(name).into_iter();
@@ -167,7 +167,7 @@ field_values! {
     }, Vec::new();
     list Vec<EventType>: |f, name| {
         let allowed = EventType::ALL.map(EventType::as_str);
-        f.has(name).then(|| f.words(name, EventType::ALL.len(), &allowed, EventType::parse))
+        f.has(name).then(|| f.choices(name, EventType::ALL.len(), &allowed, EventType::parse))
     }, Vec::new();
     inner FiatRate, required "The {} field is required; null means that no rate is available.": |f, name| {
         let rate = f.parsed(name, |text| Rate::parse(text).map(|_| text.to_owned()));
@@ -176,12 +176,12 @@ field_values! {
     plain AssetCode: |f, name| f.asset(name).map(AssetCode), AssetCode(Asset::Btc);
     plain InMode: |f, name| Mode::read_given(f, name).map(InMode), InMode(Mode::Live);
     plain Duration, required "The {} field is required: a length of time such as 2h.":
-        |f, name| f.word_like(name, "30s or 2h", Span::parse).map(Duration), Duration(Span(0));
+        |f, name| f.parsed_text(name, "30s or 2h", Span::parse).map(Duration), Duration(Span(0));
     plain Notices, required "The {} field is required: up, late, reversed, lost or twice.":
-        |f, name| f.word(name, &Notices::ALL.map(Notices::as_str), Notices::parse), Notices::Up;
+        |f, name| f.choice(name, &Notices::ALL.map(Notices::as_str), Notices::parse), Notices::Up;
     default KeepRequest<String>: |f, name| match f.is_list(name) {
         true => Some(KeepRequest::Only(f.texts(name, 1_000))),
-        false => f.word(name, &["all", "none", "a list of txids"], KeepRequest::parse),
+        false => f.choice(name, &["all", "none", "a list of txids"], KeepRequest::parse),
     }, KeepRequest::None;
 }
 

@@ -44,18 +44,18 @@ macro_rules! api_text {
 }
 
 api_text! {
-    Mode, "mode", |it| it.as_str().into(), Mode::parse;
-    Asset, "asset", |it| it.code().into(), Asset::parse;
-    Currency, "currency", |it| it.code().into(), Currency::parse;
-    EndpointStatus, "endpoint status", |it| it.as_str().into(), parse_status;
-    EventType, "event type", |it| it.as_str().into(), EventType::parse;
-    Code, "id", |it| it.as_str().into(), Code::parse;
-    Uuid, "UUID", |it| it.to_string().into(), reference_core::id::parse_uuid;
-    Timestamp, "time", |it| it.to_string().into(), Timestamp::parse;
-    Span, "length of time", |it| it.to_string().into(), Span::parse;
+    Mode, "mode", |mode| mode.as_str().into(), Mode::parse;
+    Asset, "asset", |asset| asset.code().into(), Asset::parse;
+    Currency, "currency", |currency| currency.code().into(), Currency::parse;
+    EndpointStatus, "endpoint status", |currency| currency.as_str().into(), parse_status;
+    EventType, "event type", |status| status.as_str().into(), EventType::parse;
+    Code, "id", |kind| kind.as_str().into(), Code::parse;
+    Uuid, "UUID", |code| code.to_string().into(), reference_core::id::parse_uuid;
+    Timestamp, "time", |uuid| uuid.to_string().into(), Timestamp::parse;
+    Span, "length of time", |time| time.to_string().into(), Span::parse;
 }
 
-/// The status that an owner gives an endpoint.
+/// Parses the status that an owner gives an endpoint.
 fn parse_status(text: &str) -> Option<EndpointStatus> {
     [EndpointStatus::Enabled, EndpointStatus::Disabled].into_iter().find(|status| status.as_str() == text)
 }

@@ -129,7 +129,7 @@ impl Notices {
     pub(super) const ALL: [Notices; 5] =
         [Notices::Up, Notices::Late, Notices::Reversed, Notices::Lost, Notices::Twice];
 
-    /// The word of the API.
+    /// Returns the name in the API.
     pub const fn as_str(self) -> &'static str {
         match self {
             Notices::Up => "up",

@@ -75,8 +75,9 @@ impl Difference {
         let name = self.path.rsplit(['.', ']']).next().unwrap_or_default();
         let both = self.expected.as_ref().zip(self.actual.as_ref());
         let exception = EXCEPTIONS.iter().find(|exception| exception.field == name);
-        let allows = |((expected, actual), it): ((&Value, &Value), &Exception)| {
-            (self.is_counting || it.field != "confirmations") && (it.allows)(expected, actual, blocks)
+        let allows = |((expected, actual), exception): ((&Value, &Value), &Exception)| {
+            (self.is_counting || exception.field != "confirmations")
+                && (exception.allows)(expected, actual, blocks)
         };
         both.zip(exception).is_some_and(allows)
     }
@@ -253,7 +254,7 @@ mod tests {
     #[track_caller]
     fn check(expected: &str, actual: &str, differing: &[&str]) {
         let found = differences(expected, actual, 2);
-        assert_eq!(found.iter().map(|it| it.path.as_str()).collect::<Vec<_>>(), differing);
+        assert_eq!(found.iter().map(|difference| difference.path.as_str()).collect::<Vec<_>>(), differing);
     }
 
     #[test]

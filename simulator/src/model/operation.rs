@@ -207,7 +207,7 @@ impl Operation {
     /// Returns the operation of a request, and the code in its path.
     pub fn find<'p>(method: &str, path: &'p str) -> Option<(Operation, Option<&'p str>)> {
         let parts: Vec<&str> = path.split('/').collect();
-        Operation::ALL.into_iter().filter(|it| it.method == method).find_map(|operation| {
+        Operation::ALL.into_iter().filter(|operation| operation.method == method).find_map(|operation| {
             let own: Vec<&str> = operation.path.split('/').collect();
             let fits = own.len() == parts.len()
                 && own.iter().zip(&parts).all(|(own, part)| own == part || *own == "{id}");

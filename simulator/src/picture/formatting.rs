@@ -26,11 +26,11 @@ pub(super) fn date(at: Timestamp) -> String {
 
 /// Escapes invisible characters and direction marks. Line breaks stay.
 pub(super) fn plain(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut plain, it| {
-        if is_unseen(it) && it != '\n' {
-            plain.extend(it.escape_unicode())
+    text.chars().fold(String::with_capacity(text.len()), |mut plain, character| {
+        if is_unseen(character) && character != '\n' {
+            plain.extend(character.escape_unicode())
         } else {
-            plain.push(it)
+            plain.push(character)
         }
         plain
     })

@@ -209,7 +209,7 @@ fn groups<'a>(marks: &'a [Mark], names: &ObjectNames) -> Vec<(&'static str, Vec<
 /// separate row.
 fn rows<'a>(start: Timestamp, marks: &'a [Mark], broken: &'a [Broken], lanes: usize) -> Vec<Row<'a>> {
     let mut here: Vec<(Timestamp, usize)> =
-        broken.iter().enumerate().filter_map(|(n, it)| Some((it.at?, n))).collect();
+        broken.iter().enumerate().filter_map(|(n, violation)| Some((violation.at?, n))).collect();
     here.sort_unstable();
     let mut here = here.into_iter().peekable();
     let mut rows = Vec::new();

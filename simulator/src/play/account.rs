@@ -216,7 +216,7 @@ impl Player<'_> {
         Ok(())
     }
 
-    /// An act whose answer says nothing more.
+    /// Performs an action whose response has no further information.
     pub(super) fn plain_act(&mut self, act: &Act<'_>) -> Result<(), Stop> {
         if let Some(granted) = self.try_act(act)? {
             self.wrote(granted.at, act.verb, act.about, None);

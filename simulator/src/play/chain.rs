@@ -174,13 +174,13 @@ impl Player<'_> {
         self.plain_act(&Act::post("watcher", &about, "/sandbox/watchers", body))
     }
 
-    /// The mode of a chain, and how lines name the chain.
+    /// Returns the mode of a chain and its name in transcript lines.
     fn on_chain(&self, asset: AssetCode, mode: Option<InMode>) -> (Option<InMode>, String) {
         let mode = self.mode(mode);
         (Some(InMode(mode)), format!("{}{}", asset.0, in_mode(mode)))
     }
 
-    /// An operation on a transaction that needs no more than its id.
+    /// Performs an operation on a transaction that needs only its id.
     pub(super) fn at_transaction(
         &mut self,
         verb: &str,

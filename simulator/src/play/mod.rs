@@ -513,7 +513,7 @@ struct Act<'a> {
 }
 
 impl<'a> Act<'a> {
-    /// A POST that needs no key and must be granted.
+    /// Creates a `POST` without a key that must succeed.
     fn post(verb: &'a str, about: &'a str, path: &'a str, body: Value) -> Act<'a> {
         Act { verb, about, method: "POST", path, whose: None, again: None, body, refused: None }
     }

@@ -396,7 +396,7 @@ impl Sandbox {
     /// Answers a request to `/v1` or `/sandbox`. The host decides who may use `/sandbox`.
     ///
     /// A call that moves the clock stops whenever an outside attempt is in flight: the host waits for its result and
-    /// then calls [`Sandbox::go_on`]. With sliced work it stops more often, see [`PendingAdvance::awaits_attempt`].
+    /// then calls [`Sandbox::continue_call`]. With sliced work it stops more often, see [`PendingAdvance::awaits_attempt`].
     pub fn call(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
         self.advance_to(now);
         let at = self.now();
@@ -534,8 +534,8 @@ impl Sandbox {
     }
 
     /// Declares that the host reaches this name itself, so that it needs no resolution.
-    pub fn vouch_for(&mut self, host: &str) {
-        self.world.vouch_for(host);
+    pub fn declare_forwarded(&mut self, host: &str) {
+        self.world.declare_forwarded(host);
     }
 
     /// Replaces this world with a new one that has the same observers.

@@ -24,12 +24,12 @@ use crate::{
 pub(super) struct WorkBudget(u32);
 
 impl WorkBudget {
-    /// An unlimited budget.
+    /// Returns an unlimited budget.
     pub(super) const fn unlimited() -> WorkBudget {
         WorkBudget(u32::MAX)
     }
 
-    /// A budget of a few milliseconds.
+    /// Returns a budget of a few milliseconds.
     pub(super) const fn limited() -> WorkBudget {
         WorkBudget(200)
     }

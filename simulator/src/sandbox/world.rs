@@ -149,7 +149,7 @@ impl World {
     }
 
     /// Declares that the host reaches this name itself, so that it needs no resolution.
-    pub(super) fn vouch_for(&mut self, host: &str) {
+    pub(super) fn declare_forwarded(&mut self, host: &str) {
         self.names.insert(host.to_owned(), KnownName::OwnWay);
     }
 

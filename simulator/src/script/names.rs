@@ -204,7 +204,7 @@ fn host(url: &str) -> &str {
     host.strip_suffix(".sim").unwrap_or(host)
 }
 
-/// The kind of a saved value is unknown.
+/// Returns `true` if a name has one of these kinds. The kind of a saved value is unknown, so it is accepted.
 fn is_one_of(kind: Kind, kinds: &[Kind]) -> bool {
     kind == Kind::Saved || kinds.contains(&kind)
 }
@@ -256,49 +256,51 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
         | Step::Watcher(_)
         | Step::Restart
         | Step::Wait(_) => {}
-        Step::OpenAccount(it) => names.gives(Kind::Account, &it.0.account),
-        Step::Key(it) => names.gives_for(ACCOUNT, it.0.account.as_ref(), Kind::Key, &it.0.name),
+        Step::OpenAccount(step) => names.gives(Kind::Account, &step.0.account),
+        Step::Key(step) => names.gives_for(ACCOUNT, step.0.account.as_ref(), Kind::Key, &step.0.name),
         Step::Revoke(key) => names.needs(&[Kind::Key], key),
-        Step::Endpoint(it) => names.gives_for(ACCOUNT, it.0.account.as_ref(), Kind::Endpoint, &it.0.name),
+        Step::Endpoint(step) => {
+            names.gives_for(ACCOUNT, step.0.account.as_ref(), Kind::Endpoint, &step.0.name)
+        }
         Step::Enable(name)
         | Step::Disable(name)
         | Step::Remove(name)
         | Step::Rotate(name)
         | Step::Test(name) => names.needs(ENDPOINT, name),
-        Step::Resend(it) => names.needs(&[Kind::Delivery, Kind::Endpoint], &it.0.delivery),
-        Step::Open(it) => {
-            names.may_need(ACCOUNT, it.account.as_ref());
-            names.gives_for(&[Kind::Link], it.link.as_ref(), Kind::Charge, &it.charge);
+        Step::Resend(step) => names.needs(&[Kind::Delivery, Kind::Endpoint], &step.0.delivery),
+        Step::Open(step) => {
+            names.may_need(ACCOUNT, step.account.as_ref());
+            names.gives_for(&[Kind::Link], step.link.as_ref(), Kind::Charge, &step.charge);
         }
-        Step::Repeat(it) => names.needs(CHARGE, &it.0.charge),
-        Step::Link(it) => names.gives_for(ACCOUNT, it.0.account.as_ref(), Kind::Link, &it.0.link),
-        Step::Invoice(it) => names.gives_for(ACCOUNT, it.account.as_ref(), Kind::Invoice, &it.invoice),
-        Step::Send(it) => names.needs(INVOICE, &it.0.invoice),
+        Step::Repeat(step) => names.needs(CHARGE, &step.0.charge),
+        Step::Link(step) => names.gives_for(ACCOUNT, step.0.account.as_ref(), Kind::Link, &step.0.link),
+        Step::Invoice(step) => names.gives_for(ACCOUNT, step.account.as_ref(), Kind::Invoice, &step.invoice),
+        Step::Send(step) => names.needs(INVOICE, &step.0.invoice),
         Step::View(page) => names.needs(&[Kind::Invoice, Kind::Link], page),
         Step::Choose(choose) => choose_names(choose, here, &mut names),
-        Step::Cancel(it) => names.needs(CHARGE, &it.0.charge),
-        Step::Refund(it) => names.needs(CHARGE, &it.charge),
-        Step::Accept(it) => {
-            names.needs(CHARGE, &it.0.charge);
-            names.may_need(TRANSACTION, it.0.tx.as_ref());
+        Step::Cancel(step) => names.needs(CHARGE, &step.0.charge),
+        Step::Refund(step) => names.needs(CHARGE, &step.charge),
+        Step::Accept(step) => {
+            names.needs(CHARGE, &step.0.charge);
+            names.may_need(TRANSACTION, step.0.tx.as_ref());
         }
-        Step::Void(it) => names.needs(INVOICE, &it.0.invoice),
+        Step::Void(step) => names.needs(INVOICE, &step.0.invoice),
         Step::Pay(pay) => pay_names(&pay.0, here, &mut names),
-        Step::Reorg(it) => {
-            if let Keep::Only(kept) = &it.keep {
+        Step::Reorg(step) => {
+            if let Keep::Only(kept) = &step.keep {
                 kept.iter().for_each(|tx| names.needs(TRANSACTION, tx));
             }
         }
-        Step::DoubleSpend(it) => names.needs(TRANSACTION, &it.0.tx),
-        Step::Replace(it) => {
-            names.needs(TRANSACTION, &it.tx);
-            names.may_give(Kind::Transaction, it.named.as_ref());
+        Step::DoubleSpend(step) => names.needs(TRANSACTION, &step.0.tx),
+        Step::Replace(step) => {
+            names.needs(TRANSACTION, &step.tx);
+            names.may_give(Kind::Transaction, step.named.as_ref());
         }
-        Step::Drop(it) => names.needs(TRANSACTION, &it.0.tx),
-        Step::Rebroadcast(it) => names.needs(TRANSACTION, &it.0.tx),
+        Step::Drop(step) => names.needs(TRANSACTION, &step.0.tx),
+        Step::Rebroadcast(step) => names.needs(TRANSACTION, &step.0.tx),
         Step::Until(until) => until_names(until, here, &mut names),
         Step::Request(request) => request_names(request, here, &mut names),
-        Step::Walk(it) => names.may_need(&[Kind::Key], it.key.as_ref()),
+        Step::Walk(step) => names.may_need(&[Kind::Key], step.key.as_ref()),
         Step::Expect(expect) => expect_names(expect, &mut names),
     }
 }

@@ -134,7 +134,7 @@ pub struct Verdict {
 }
 
 impl Runner<'_> {
-    /// Draws, plays and checks the world of a seed; for some seeds also its twins, and a second run.
+    /// Generates, plays and checks the world of a seed; for some seeds also its twins, and a second run.
     pub fn try_seed(&self, seed: u64) -> Verdict {
         let DrawnWorld { script, .. } = workload::draw(seed);
         let is_deep = seed.is_multiple_of(DEEP_EVERY) || !workload::is_large(seed);

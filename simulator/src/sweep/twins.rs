@@ -285,29 +285,29 @@ fn add_deliveries(
 fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mode> {
     let or_live = |mode: Option<InMode>| mode.map_or(Mode::Live, |mode| mode.0);
     let (name, mode) = match step {
-        Step::Key(it) => (Some(&it.0.name), Some(or_live(it.0.mode))),
-        Step::Endpoint(it) => (Some(&it.0.name), Some(or_live(it.0.mode))),
-        Step::Open(it) => (Some(&it.charge), Some(or_live(it.mode))),
-        Step::Link(it) => (Some(&it.0.link), Some(or_live(it.0.mode))),
-        Step::Invoice(it) => (Some(&it.invoice), Some(or_live(it.mode))),
-        Step::Choose(it) => {
-            let page = it.invoice.as_ref().or(it.link.as_ref());
+        Step::Key(step) => (Some(&step.0.name), Some(or_live(step.0.mode))),
+        Step::Endpoint(step) => (Some(&step.0.name), Some(or_live(step.0.mode))),
+        Step::Open(step) => (Some(&step.charge), Some(or_live(step.mode))),
+        Step::Link(step) => (Some(&step.0.link), Some(or_live(step.0.mode))),
+        Step::Invoice(step) => (Some(&step.invoice), Some(or_live(step.mode))),
+        Step::Choose(step) => {
+            let page = step.invoice.as_ref().or(step.link.as_ref());
             let mode = page.and_then(|page| known.get(page.value.0.as_str()).copied());
-            (Some(&it.charge), mode)
+            (Some(&step.charge), mode)
         }
-        Step::Pay(it) => {
-            let charge = it.0.charge.as_ref().or(it.0.address_of.as_ref());
-            (it.0.tx.as_ref(), charge.and_then(|charge| known.get(charge.value.0.as_str()).copied()))
+        Step::Pay(step) => {
+            let charge = step.0.charge.as_ref().or(step.0.address_of.as_ref());
+            (step.0.tx.as_ref(), charge.and_then(|charge| known.get(charge.value.0.as_str()).copied()))
         }
-        Step::Replace(it) => (it.named.as_ref(), known.get(it.tx.value.0.as_str()).copied()),
-        Step::Request(it) => {
-            let mode = it.key.as_ref().and_then(|key| match key.value.0.as_str() {
+        Step::Replace(step) => (step.named.as_ref(), known.get(step.tx.value.0.as_str()).copied()),
+        Step::Request(step) => {
+            let mode = step.key.as_ref().and_then(|key| match key.value.0.as_str() {
                 "live" => Some(Mode::Live),
                 "test" => Some(Mode::Test),
                 key => known.get(key).copied(),
             });
-            known.extend(it.save.keys().zip(mode).map(|(name, mode)| (name.as_str(), mode)));
-            return mode.filter(|_| !it.path.value.starts_with("/sandbox/accounts"));
+            known.extend(step.save.keys().zip(mode).map(|(name, mode)| (name.as_str(), mode)));
+            return mode.filter(|_| !step.path.value.starts_with("/sandbox/accounts"));
         }
         other => {
             let name = match other {
@@ -318,29 +318,29 @@ fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mo
                 | Step::Rotate(name)
                 | Step::Test(name)
                 | Step::View(name) => Some(name),
-                Step::Resend(it) => Some(&it.0.delivery),
-                Step::Send(it) => Some(&it.0.invoice),
-                Step::Void(it) => Some(&it.0.invoice),
-                Step::Cancel(it) => Some(&it.0.charge),
-                Step::Repeat(it) => Some(&it.0.charge),
-                Step::Refund(it) => Some(&it.charge),
-                Step::Accept(it) => Some(&it.0.charge),
-                Step::DoubleSpend(it) => Some(&it.0.tx),
-                Step::Drop(it) => Some(&it.0.tx),
-                Step::Rebroadcast(it) => Some(&it.0.tx),
-                Step::Walk(it) => it.key.as_ref(),
+                Step::Resend(step) => Some(&step.0.delivery),
+                Step::Send(step) => Some(&step.0.invoice),
+                Step::Void(step) => Some(&step.0.invoice),
+                Step::Cancel(step) => Some(&step.0.charge),
+                Step::Repeat(step) => Some(&step.0.charge),
+                Step::Refund(step) => Some(&step.charge),
+                Step::Accept(step) => Some(&step.0.charge),
+                Step::DoubleSpend(step) => Some(&step.0.tx),
+                Step::Drop(step) => Some(&step.0.tx),
+                Step::Rebroadcast(step) => Some(&step.0.tx),
+                Step::Walk(step) => step.key.as_ref(),
                 _ => None,
             };
             let host = match other {
-                Step::Merchant(it) => it.keys().next().map(String::as_str),
+                Step::Merchant(step) => step.keys().next().map(String::as_str),
                 _ => name.map(|name| name.value.0.as_str()),
             };
             let of_chain = match other {
-                Step::Mine(it) => Some(or_live(it.0.mode)),
-                Step::Reorg(it) => Some(or_live(it.mode)),
-                Step::Stall(it) => Some(or_live(it.mode)),
-                Step::Congest(it) => Some(or_live(it.mode)),
-                Step::Watcher(it) => Some(or_live(it.mode)),
+                Step::Mine(step) => Some(or_live(step.0.mode)),
+                Step::Reorg(step) => Some(or_live(step.mode)),
+                Step::Stall(step) => Some(or_live(step.mode)),
+                Step::Congest(step) => Some(or_live(step.mode)),
+                Step::Watcher(step) => Some(or_live(step.mode)),
                 _ => None,
             };
             return of_chain.or(host.and_then(|host| known.get(host).copied()));
@@ -367,7 +367,7 @@ fn only(steps: &[At<Step>], mode: Mode) -> Vec<At<Step>> {
 fn crosses(step: &Step) -> bool {
     match step {
         Step::Pay(pay) => pay.0.address_of.is_some(),
-        Step::Resend(it) => is_numbered(Kind::Delivery, &it.0.delivery.value.0),
+        Step::Resend(step) => is_numbered(Kind::Delivery, &step.0.delivery.value.0),
         _ => false,
     }
 }

@@ -77,7 +77,7 @@ fn objects(
     let mut list: Vec<Value> = Vec::new();
     for _ in 0..draw.between(1, 3) {
         let object = object(fields, context, draw);
-        let is_new = distinct.is_none_or(|name| list.iter().all(|it| it[name] != object[name]));
+        let is_new = distinct.is_none_or(|name| list.iter().all(|other| other[name] != object[name]));
         if is_new {
             list.push(object);
         }

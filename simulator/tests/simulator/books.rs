@@ -241,16 +241,20 @@ fn a_late_payment_is_listed_until_it_is_accepted() {
             world.done("POST", "/sandbox/mine", mine);
         }
         let late = world.read("/sandbox/books/acme/live/late");
-        let it = &late["late"][0];
+        let transfer = &late["late"][0];
         assert_eq!(late["late"].as_array().map(Vec::len), Some(1));
-        assert_eq!((&it["charge"], &it["txid"]), (&json!(code), &paid["txid"]));
-        assert_eq!((&it["standing"], &it["confirmed"]), (&json!("late"), &json!(confirmed)), "{it}");
+        assert_eq!((&transfer["charge"], &transfer["txid"]), (&json!(code), &paid["txid"]));
+        assert_eq!(
+            (&transfer["standing"], &transfer["confirmed"]),
+            (&json!("late"), &json!(confirmed)),
+            "{transfer}"
+        );
     }
     world.done("POST", &format!("/sandbox/charges/{code}/accept"), json!({"txid": paid["txid"]}));
     assert_eq!(world.read("/sandbox/books/acme/live/late")["late"], json!([]));
     let transfers = world.read(&format!("/sandbox/books/acme/live/charges/{code}/transfers"));
-    let it = &transfers["transfers"][0];
-    assert_eq!((&it["standing"], &it["credited"]), (&json!("accepted"), &json!(true)));
+    let transfer = &transfers["transfers"][0];
+    assert_eq!((&transfer["standing"], &transfer["credited"]), (&json!("accepted"), &json!(true)));
 }
 
 #[test]

@@ -22,7 +22,7 @@ struct Drawn {
     null: u64,
 }
 
-/// The fields of an operation by their paths, as `customer.email`.
+/// Collects the fields of an operation by their paths, such as `customer.email`.
 fn paths(fields: &[BodyField], before: &str, found: &mut Vec<String>) {
     for field in fields {
         found.push(format!("{before}{}", field.name));

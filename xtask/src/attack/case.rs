@@ -37,7 +37,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             Unit::Moment | Unit::Millis => "ms",
             Unit::Mebibytes => "MiB",
@@ -82,7 +82,7 @@ pub(crate) enum CaseVerdict {
 }
 
 impl CaseVerdict {
-    pub(crate) fn word(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             CaseVerdict::Passed => "passed",
             CaseVerdict::Flaky => "flaky",
@@ -120,7 +120,7 @@ impl Outcome {
         let rows = figures.iter().zip(self.case.bounds).map(|(figure, bound)| {
             let (Bound { what, unit, .. }, most) = (bound, bound.most(self.is_release));
             let mark = if *figure <= most { good } else { "FAIL" };
-            let unit = unit.word();
+            let unit = unit.as_str();
             let wider = match most / bound.most.max(1) {
                 DEBUG_FACTOR => format!("  ({DEBUG_FACTOR} x {}: not optimised)", bound.most),
                 _ => String::new(),
@@ -142,7 +142,7 @@ impl Outcome {
                     "figure": figure,
                     "at_most": bound.most(self.is_release),
                     "at_most_optimised": bound.most,
-                    "unit": bound.unit.word(),
+                    "unit": bound.unit.as_str(),
                 })
             })
             .collect();
@@ -153,7 +153,7 @@ impl Outcome {
         json!({
             "case": self.case.name,
             "what": self.case.what,
-            "verdict": self.verdict().word(),
+            "verdict": self.verdict().as_str(),
             "figures": figures,
             "not_measured": why,
             "millis": self.millis,
@@ -182,7 +182,7 @@ mod tests {
         static ROW: AttackCase = CASE;
         let outcome = Outcome { case: &ROW, measured, millis: 0, is_release: false, is_repeated };
         assert_eq!(outcome.verdict(), verdict);
-        assert_eq!(outcome.json()["verdict"].as_str(), Some(verdict.word()));
+        assert_eq!(outcome.json()["verdict"].as_str(), Some(verdict.as_str()));
         assert!(outcome.lines().contains(part), "{}", outcome.lines());
     }
 

@@ -90,7 +90,7 @@ pub(crate) struct Host {
 impl Host {
     pub(crate) fn start(command: Command, options: &[&str]) -> Result<Host, CaseFailure> {
         let served = served::start_as(command, options)?;
-        let word = |name| served.word(name).to_owned();
+        let word = |name| served.value(name).to_owned();
         let (address, live, test) = (word("address"), word("live_key"), word("test_key"));
         let token = word("sandbox_token");
         Ok(Host { served, address, live, test, token, line: None })

@@ -178,7 +178,7 @@ fn hosts(context: &CaseContext, count: usize) -> Measured {
     Ok(vec![first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?])
 }
 
-/// Each account has `per_mode` endpoints in both modes, on hosts that never respond.
+/// Opens accounts with `per_mode` endpoints in each mode, on hosts that never respond.
 fn accounts(context: &CaseContext, count: usize, per_mode: usize) -> Measured {
     const HOSTS: usize = 32;
     let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);

@@ -185,7 +185,7 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
     let verdicts = [CaseVerdict::Passed, CaseVerdict::Flaky, CaseVerdict::Skipped, CaseVerdict::Failed];
     let counts = verdicts.map(|verdict| {
         let count = outcomes.iter().filter(|outcome| outcome.verdict() == verdict).count();
-        format!("{count} {}", verdict.word())
+        format!("{count} {}", verdict.as_str())
     });
     println!("{} cases in {} s: {}", outcomes.len(), began.elapsed().as_secs(), counts.join(", "));
     holds

@@ -76,7 +76,7 @@ impl RunningProgram {
         let mut command = cores.server(programs.path("chargeproof"));
         command.stderr(Stdio::null());
         let process = served::start_as(command, &[&["--rate-limit", "off"], options].concat())?;
-        let (address, key) = (parse(process.word("address"))?, process.word("test_key").to_owned());
+        let (address, key) = (parse(process.value("address"))?, process.value("test_key").to_owned());
         Ok(RunningProgram { process, address, key })
     }
 

@@ -99,8 +99,8 @@ pub(crate) fn moments(moments: &[(&str, u128)]) -> String {
     text
 }
 
-fn spread(it: Spread) -> String {
-    format!("**{}** ({}–{})", hundredths(it.median), hundredths(it.least), hundredths(it.most))
+fn spread(spread: Spread) -> String {
+    format!("**{}** ({}–{})", hundredths(spread.median), hundredths(spread.least), hundredths(spread.most))
 }
 
 fn hundredths(thousandths: u64) -> String {

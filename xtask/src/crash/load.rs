@@ -43,7 +43,7 @@ impl Load {
 
     /// Returns the acknowledged calls. The program must have ended.
     pub(crate) fn end(self) -> Acknowledged {
-        let charges = self.openers.into_iter().flat_map(|it| it.join().unwrap_or_default()).collect();
+        let charges = self.openers.into_iter().flat_map(|opener| opener.join().unwrap_or_default()).collect();
         let objects = self.creator.join().unwrap_or_default();
         for other in self.others {
             // A panic was already printed.

@@ -69,17 +69,17 @@ impl ServedProgram {
         let began = Instant::now();
         let served = served::start(program, options.as_flattened())?;
         let took = began.elapsed();
-        let line = Connection::open(served.word("address"))
+        let line = Connection::open(served.value("address"))
             .map_err(|error| format!("the server does not answer: {error}"))?;
         Ok(ServedProgram { served, line: RefCell::new(line), took })
     }
 
     pub(crate) fn address(&self) -> &str {
-        self.served.word("address")
+        self.served.value("address")
     }
 
     pub(crate) fn key(&self) -> &str {
-        self.served.word("live_key")
+        self.served.value("live_key")
     }
 
     /// Kills the program by SIGKILL: only data that the operating system already has is written.
@@ -194,7 +194,7 @@ impl ServedProgram {
         for path in ["/sandbox", "/sandbox/happenings", "/sandbox/books/acme/live", "/sandbox/keys"] {
             all.push(self.ask("GET", path, "")?);
         }
-        Ok(all.iter().map(|it| it.to_string().replace(self.address(), "here")).collect())
+        Ok(all.iter().map(|value| value.to_string().replace(self.address(), "here")).collect())
     }
 
     /// Returns all records of a list. No other client changes it meanwhile.
@@ -265,17 +265,18 @@ impl ServedProgram {
         let mut findings = Vec::new();
         let by_code: BTreeMap<&str, &Value> =
             found.iter().filter_map(|charge| Some((charge["code"].as_str()?, charge))).collect();
-        for it in acknowledged {
-            match by_code.get(it.code()) {
-                None => findings.push(format!("charge {} was acknowledged and is lost", it.code())),
-                Some(found) => findings
-                    .extend(differs(&it.charge, found).map(|why| format!("charge {}: {why}", it.code()))),
+        for request in acknowledged {
+            match by_code.get(request.code()) {
+                None => findings.push(format!("charge {} was acknowledged and is lost", request.code())),
+                Some(found) => findings.extend(
+                    differs(&request.charge, found).map(|why| format!("charge {}: {why}", request.code())),
+                ),
             }
         }
-        for it in recent {
-            let repeated = self.repeat(it);
-            if repeated.as_deref() != Ok(it.code()) {
-                let (order, code) = (&it.order, it.code());
+        for request in recent {
+            let repeated = self.repeat(request);
+            if repeated.as_deref() != Ok(request.code()) {
+                let (order, code) = (&request.order, request.code());
                 findings.push(format!("charge {code}, repeated under its key {order}, is {repeated:?}"));
             }
         }

@@ -24,9 +24,9 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
     let ended = Command::new(build.root.join("conformance/action/check.sh"))
         .current_dir(&room)
         .env("PATH", with_program(build)?)
-        .env("CHARGEPROOF_LIVE_KEY", served.word("live_key"))
-        .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
-        .env("INPUT_URL", served.word("url"))
+        .env("CHARGEPROOF_LIVE_KEY", served.value("live_key"))
+        .env("CHARGEPROOF_TEST_KEY", served.value("test_key"))
+        .env("INPUT_URL", served.value("url"))
         .env("INPUT_WHEEL", "installed")
         .env("INPUT_REPORT", "junit=report.xml\nhtml=report.html")
         .env("INPUT_ARGUMENTS", "--only\naccount.served")
@@ -39,7 +39,7 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
     let expected = format!("exit-code={}\n", ended.status.code().unwrap_or(-1));
     let complete = ended.status.code() == Some(0)
         && read(output) == expected
-        && read(summary).contains(served.word("url"))
+        && read(summary).contains(served.value("url"))
         && read(room.join("report.xml")).contains("account.served")
         && read(room.join("report.html")).contains("</html>");
     if complete {

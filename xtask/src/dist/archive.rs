@@ -66,7 +66,7 @@ pub(super) fn write_checksums(directory: &Path) -> Result<(), String> {
     let unread = |err| format!("cannot read `{}`: {err}", directory.display());
     let mut files: Vec<_> = fs::read_dir(directory)
         .map_err(unread)?
-        .map(|entry| entry.map(|it| it.path()))
+        .map(|entry| entry.map(|entry| entry.path()))
         .collect::<Result<_, _>>()
         .map_err(unread)?;
     files.sort();

@@ -94,7 +94,7 @@ fn terms(directory: &Path) -> Result<Vec<String>, String> {
                 if is_vendored || VENDORED.contains(&&*name) {
                     directories.push((path, true));
                 }
-            } else if NAMES.iter().any(|it| name.starts_with(it)) {
+            } else if NAMES.iter().any(|prefix| name.starts_with(prefix)) {
                 files.push(path);
             }
         }

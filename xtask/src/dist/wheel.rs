@@ -102,6 +102,6 @@ fn wheel(directory: &Path) -> Result<PathBuf, String> {
         fs::read_dir(directory).map_err(|err| format!("cannot read `{}`: {err}", directory.display()))?;
     let mut files = entries.flatten().map(|entry| entry.path());
     files
-        .find(|path| path.extension().is_some_and(|it| it == "whl"))
+        .find(|path| path.extension().is_some_and(|extension| extension == "whl"))
         .ok_or_else(|| "maturin left no wheel".to_owned())
 }

@@ -69,7 +69,7 @@ impl Gateway {
         let mut gateways = Vec::new();
         for entry in fs::read_dir(directory).map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();
-            if path.extension().is_none_or(|it| it != "toml") {
+            if path.extension().is_none_or(|extension| extension != "toml") {
                 continue;
             }
             let text = fs::read_to_string(&path).map_err(unreadable)?;
@@ -134,20 +134,26 @@ mod tests {
         let gateways = Gateway::load_all(&directory).expect("readable files");
         assert_eq!(gateways.len(), 4);
         for gateway in gateways {
-            for it in &gateway.deployments {
-                for name in it.parts.keys().chain(gateway.defaults.keys()) {
+            for deployment in &gateway.deployments {
+                for name in deployment.parts.keys().chain(gateway.defaults.keys()) {
                     let place = format!("{{{{{name}}}}}");
                     let mut places = gateway.defaults.values().chain([&gateway.template]);
                     assert!(
                         places.any(|text| text.contains(&place)),
                         "{}: {}: {name}",
                         gateway.name,
-                        it.name
+                        deployment.name
                     );
                 }
-                assert!(it.undetected.is_none() || it.is_faulty(), "{}: {}", gateway.name, it.name);
+                assert!(
+                    deployment.undetected.is_none() || deployment.is_faulty(),
+                    "{}: {}",
+                    gateway.name,
+                    deployment.name
+                );
             }
-            let (faulty, legal): (Vec<_>, Vec<_>) = gateway.deployments.iter().partition(|it| it.is_faulty());
+            let (faulty, legal): (Vec<_>, Vec<_>) =
+                gateway.deployments.iter().partition(|deployment| deployment.is_faulty());
             assert!(legal.len() >= 3 && faulty.len() >= 10, "{}", gateway.name);
         }
     }

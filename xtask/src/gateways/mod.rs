@@ -63,7 +63,7 @@ pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String>
     let home = env::temp_dir().join(format!("chargeproof-gateways-{}", std::process::id()));
     let mut assignments: Vec<_> = here
         .iter()
-        .flat_map(|gateway| gateway.deployments.iter().map(|it| Assignment { gateway, deployment: it }))
+        .flat_map(|gateway| gateway.deployments.iter().map(|deployment| Assignment { gateway, deployment }))
         .filter(|one| options.selects(&one.gateway.name, &one.deployment.name))
         .collect();
     // A burst waits for a minute: the other deployments are tried meanwhile.
@@ -113,7 +113,7 @@ fn print_table(trials: &[Trial], skipped: &BTreeMap<&str, String>, seconds: u64)
             gateway = &trial.gateway;
             println!("\n{gateway}");
         }
-        println!("  {:<11} {:<70} {:>3} s  {}", trial.word(), trial.name, trial.seconds, trial.summary());
+        println!("  {:<11} {:<70} {:>3} s  {}", trial.as_str(), trial.name, trial.seconds, trial.summary());
     }
     for trial in trials.iter().filter(|trial| !trial.is_expected()) {
         println!("\n==> {}: {}\n{}", trial.gateway, trial.name, trial.report);
@@ -126,9 +126,9 @@ fn print_table(trials: &[Trial], skipped: &BTreeMap<&str, String>, seconds: u64)
     println!(
         "{} of {} legal deployments pass, {} of {} misconfigurations are detected, {} known as undetected; {seconds} s",
         count(|trial| !trial.is_faulty && trial.is_expected()),
-        count(|it| !it.is_faulty),
+        count(|deployment| !deployment.is_faulty),
         count(|trial| matches!(trial.outcome, DeploymentOutcome::Detected(_))),
-        count(|it| it.is_faulty),
+        count(|deployment| deployment.is_faulty),
         count(|trial| matches!(trial.outcome, DeploymentOutcome::Undetected { is_known: true })),
     );
 }
@@ -154,7 +154,7 @@ fn document(trials: &[Trial], skipped: &BTreeMap<&str, String>, seconds: u64) ->
                 "gateway": trial.gateway,
                 "name": trial.name,
                 "faulty": trial.is_faulty,
-                "result": trial.word(),
+                "result": trial.as_str(),
                 "expected": trial.is_expected(),
                 "failed": trial.failed,
                 "note": trial.note,

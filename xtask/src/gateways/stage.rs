@@ -80,11 +80,12 @@ impl Server {
     fn start(program: &Path, root: &Path, options: &[&str]) -> Result<Server, String> {
         let scenario = root.join(SCENARIO).display().to_string();
         let served = served::start(program, &[&["--scenario", &scenario], options].concat())?;
-        let address = served.word("address").parse().map_err(|err| format!("the server's address: {err}"))?;
+        let address =
+            served.value("address").parse().map_err(|err| format!("the server's address: {err}"))?;
         // Text beyond ASCII, in both modes; then a pause, so that no request counts against a limit.
         let charge =
             json!({ "asset": "BTC", "amount": "11.00", "description": "Grüner Tee – 茶" }).to_string();
-        for key in [served.word("live_key"), served.word("test_key")] {
+        for key in [served.value("live_key"), served.value("test_key")] {
             granted(address, ("POST", "/v1/charges"), key, &charge)?;
         }
         post(address, "/sandbox/advance", &json!({ "by": "61s" }))?;

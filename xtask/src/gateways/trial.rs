@@ -69,7 +69,7 @@ impl Trial {
         }
     }
 
-    pub(crate) fn word(&self) -> &'static str {
+    pub(crate) fn as_str(&self) -> &'static str {
         match self.outcome {
             DeploymentOutcome::Passed => "pass",
             DeploymentOutcome::Accused => "ACCUSED",
@@ -110,7 +110,7 @@ pub(crate) fn try_deployment(assignment: Assignment<'_>, stage: &Stage, home: &P
         place: deployment.place,
         name: deployment.name.clone(),
         is_faulty: deployment.is_faulty(),
-        chapter: deployment.breaks.first().and_then(|it| it.split('.').next()).unwrap_or_default().to_owned(),
+        chapter: deployment.breaks.first().and_then(|id| id.split('.').next()).unwrap_or_default().to_owned(),
         outcome,
         failed,
         note: deployment.undetected.clone(),
@@ -205,10 +205,11 @@ fn ids(report: &Value, verdicts: &[&str]) -> Vec<String> {
 /// Returns the rows that explain the exit code.
 fn shown(report: &Value, code: i32) -> String {
     let mut lines = vec![format!("exit code {code}")];
-    for it in statements(report, &["fail", "warn", "not_judged"]) {
-        let mut line = format!("  {} {}:", it["verdict"].as_str().unwrap_or_default(), it["id"]);
+    for statement in statements(report, &["fail", "warn", "not_judged"]) {
+        let mut line =
+            format!("  {} {}:", statement["verdict"].as_str().unwrap_or_default(), statement["id"]);
         for name in ["expected", "actual", "because", "target"] {
-            if let Some(text) = it[name].as_str() {
+            if let Some(text) = statement[name].as_str() {
                 line.push_str(&format!(" {name} `{text}`"));
             }
         }

@@ -99,7 +99,8 @@ fn names(package: &str, trees: &[Tree]) -> Vec<String> {
             files.entry(name).or_default().push(module.file.display().to_string());
         }
     }
-    let is_allowed = |name: &str| NAMES_ALLOWED.iter().any(|(of, it, _)| *of == package && *it == name);
+    let is_allowed =
+        |name: &str| NAMES_ALLOWED.iter().any(|(of, allowed, _)| *of == package && *allowed == name);
     files.retain(|name, files| files.len() > 1 && !is_allowed(name));
     let message = |(name, files): (&str, Vec<String>)| {
         format!("{package}: `{name}` is defined {} times: {} (type_name)", files.len(), files.join(", "))
@@ -111,7 +112,7 @@ fn names(package: &str, trees: &[Tree]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// `expected`: one finding a line, without the causes of a cycle.
+    /// Checks a source. `expected`: one finding per line, without the causes of a cycle.
     #[track_caller]
     fn check(source: &str, expected: &[&str]) {
         let tree = Tree::parse(source).expect("Rust");

@@ -142,14 +142,14 @@ impl<'ast> Visit<'ast> for Source {
 /// Returns the name that an item defines, and `true` if it is a type.
 fn definition(item: &Item) -> Option<(String, bool)> {
     let (ident, is_type) = match item {
-        Item::Struct(it) => (&it.ident, true),
-        Item::Enum(it) => (&it.ident, true),
-        Item::Union(it) => (&it.ident, true),
-        Item::Trait(it) => (&it.ident, true),
-        Item::Type(it) => (&it.ident, true),
-        Item::Fn(it) => (&it.sig.ident, false),
-        Item::Const(it) => (&it.ident, false),
-        Item::Static(it) => (&it.ident, false),
+        Item::Struct(item) => (&item.ident, true),
+        Item::Enum(item) => (&item.ident, true),
+        Item::Union(item) => (&item.ident, true),
+        Item::Trait(item) => (&item.ident, true),
+        Item::Type(item) => (&item.ident, true),
+        Item::Fn(item) => (&item.sig.ident, false),
+        Item::Const(item) => (&item.ident, false),
+        Item::Static(item) => (&item.ident, false),
         _ => return None,
     };
     Some((ident.to_string(), is_type))
@@ -157,18 +157,18 @@ fn definition(item: &Item) -> Option<(String, bool)> {
 
 fn attributes(item: &Item) -> &[Attribute] {
     match item {
-        Item::Const(it) => &it.attrs,
-        Item::Enum(it) => &it.attrs,
-        Item::Fn(it) => &it.attrs,
-        Item::Impl(it) => &it.attrs,
-        Item::Macro(it) => &it.attrs,
-        Item::Mod(it) => &it.attrs,
-        Item::Static(it) => &it.attrs,
-        Item::Struct(it) => &it.attrs,
-        Item::Trait(it) => &it.attrs,
-        Item::Type(it) => &it.attrs,
-        Item::Union(it) => &it.attrs,
-        Item::Use(it) => &it.attrs,
+        Item::Const(item) => &item.attrs,
+        Item::Enum(item) => &item.attrs,
+        Item::Fn(item) => &item.attrs,
+        Item::Impl(item) => &item.attrs,
+        Item::Macro(item) => &item.attrs,
+        Item::Mod(item) => &item.attrs,
+        Item::Static(item) => &item.attrs,
+        Item::Struct(item) => &item.attrs,
+        Item::Trait(item) => &item.attrs,
+        Item::Type(item) => &item.attrs,
+        Item::Union(item) => &item.attrs,
+        Item::Use(item) => &item.attrs,
         _ => &[],
     }
 }

@@ -39,19 +39,19 @@ pub(super) struct Coverage {
 impl Coverage {
     pub(super) fn of(sentences: &[Sentence], entries: &BTreeMap<String, Entry>) -> Coverage {
         let mut sections: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
-        for it in sentences {
-            sections.entry(it.hash()).or_default().insert(&it.section);
+        for sentence in sentences {
+            sections.entry(sentence.hash()).or_default().insert(&sentence.section);
         }
         let citing = |is_asked: fn(&Entry) -> bool| -> BTreeSet<&String> {
-            entries.values().filter(|it| is_asked(it)).flat_map(|it| &it.source).collect()
+            entries.values().filter(|entry| is_asked(entry)).flat_map(|entry| &entry.source).collect()
         };
-        let (cited, open) = (citing(|_| true), citing(|it| it.level == "open"));
+        let (cited, open) = (citing(|_| true), citing(|entry| entry.level == "open"));
         let (mut uncited, mut unopened) = (Vec::new(), Vec::new());
-        for it in sentences {
-            if !cited.contains(&it.hash()) {
-                uncited.push(it.clone());
-            } else if it.text.ends_with(LEFT_OPEN) && !open.contains(&it.hash()) {
-                unopened.push(it.clone());
+        for sentence in sentences {
+            if !cited.contains(&sentence.hash()) {
+                uncited.push(sentence.clone());
+            } else if sentence.text.ends_with(LEFT_OPEN) && !open.contains(&sentence.hash()) {
+                unopened.push(sentence.clone());
             }
         }
 
@@ -83,7 +83,7 @@ impl Coverage {
 fn stated(spec: &str) -> BTreeSet<&str> {
     spec.split(';')
         .filter_map(|part| part.trim().split([' ', ',']).next())
-        .filter(|word| word.starts_with(|it: char| it.is_ascii_digit()))
+        .filter(|word| word.starts_with(|character: char| character.is_ascii_digit()))
         .collect()
 }
 

@@ -79,14 +79,14 @@ fn entries(directory: &Path) -> Result<BTreeMap<String, Entry>, String> {
     let mut found = BTreeMap::new();
     for file in fs::read_dir(directory).map_err(unreadable)? {
         let path = file.map_err(unreadable)?.path();
-        if path.extension().is_none_or(|it| it != "toml") {
+        if path.extension().is_none_or(|extension| extension != "toml") {
             continue;
         }
         let text = fs::read_to_string(&path).map_err(unreadable)?;
         let chapters: BTreeMap<String, BTreeMap<String, Entry>> =
             toml::from_str(&text).map_err(|err| format!("`{}`: {err}", path.display()))?;
         for (chapter, statements) in chapters {
-            found.extend(statements.into_iter().map(|(name, it)| (format!("{chapter}.{name}"), it)));
+            found.extend(statements.into_iter().map(|(name, entry)| (format!("{chapter}.{name}"), entry)));
         }
     }
     Ok(found)

@@ -136,7 +136,7 @@ impl Splitter {
 /// Returns the text of a list item: `- text`, `3. text`.
 fn item(line: &str) -> Option<&str> {
     let (mark, text) = line.split_once(' ')?;
-    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_digit());
+    let is_number = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     let is_mark = matches!(mark, "-" | "*" | "+") || mark.strip_suffix('.').is_some_and(is_number);
     is_mark.then(|| text.trim_start())
 }
@@ -146,8 +146,8 @@ fn cells(row: &str) -> Vec<String> {
     let row = row.strip_suffix('|').unwrap_or(row);
     let mut cells = Vec::new();
     let mut start = 0;
-    for (at, it, is_code) in characters(row) {
-        if it == '|' && !is_code {
+    for (at, character, is_code) in characters(row) {
+        if character == '|' && !is_code {
             cells.push(plain(&row[start..at]));
             start = at + 1;
         }
@@ -161,8 +161,8 @@ fn cells(row: &str) -> Vec<String> {
 fn split(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let (mut start, mut depth) = (0, 0_u32);
-    for (at, it, is_code) in characters(text) {
-        match it {
+    for (at, character, is_code) in characters(text) {
+        match character {
             _ if is_code => {}
             '(' | '[' => depth += 1,
             ')' | ']' => depth = depth.saturating_sub(1),
@@ -189,8 +189,8 @@ fn split(text: &str) -> Vec<&str> {
 /// with one.
 fn plain(text: &str) -> String {
     let kept: String = characters(text)
-        .filter(|(_, it, is_code)| *it != '`' && (*is_code || *it != '*'))
-        .map(|it| it.1)
+        .filter(|(_, character, is_code)| *character != '`' && (*is_code || *character != '*'))
+        .map(|part| part.1)
         .collect();
     kept.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -198,11 +198,11 @@ fn plain(text: &str) -> String {
 /// Returns every character with its offset, and `true` if it is between code marks. An unpaired mark is ignored.
 fn characters(text: &str) -> impl Iterator<Item = (usize, char, bool)> {
     let mut is_code = false;
-    text.char_indices().map(move |(at, it)| {
-        if it == '`' {
+    text.char_indices().map(move |(at, character)| {
+        if character == '`' {
             is_code = !is_code && text[at + 1..].contains('`');
         }
-        (at, it, is_code)
+        (at, character, is_code)
     })
 }
 

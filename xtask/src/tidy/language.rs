@@ -90,7 +90,7 @@ fn above(files: &BTreeMap<String, String>, standards: &[(&str, &str, usize)]) ->
     standards.iter().filter_map(finding).collect()
 }
 
-/// The words of identifiers and sentences in lower case: `told_bytes` and `ToldBytes` are two words each.
+/// Returns the words of identifiers and sentences in lower case: `told_bytes` and `ToldBytes` are two words each.
 fn words(line: &str) -> impl Iterator<Item = String> {
     let runs = line.split(|c: char| !c.is_ascii_alphabetic());
     let parts = runs.flat_map(|run| {
@@ -102,7 +102,7 @@ fn words(line: &str) -> impl Iterator<Item = String> {
     parts.filter(|word| !word.is_empty())
 }
 
-/// The first line of each doc comment, with its line number from 1.
+/// Returns the first line of each doc comment, with its line number from 1.
 fn openings(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let doc = |line: &'_ str| -> Option<usize> {
         let line = line.trim_start();

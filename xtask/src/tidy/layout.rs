@@ -30,7 +30,7 @@ pub(crate) fn top_level(names: &[String]) -> Vec<String> {
     });
     let missing = TOP_LEVEL
         .iter()
-        .filter(|name| !names.iter().any(|it| it == *name))
+        .filter(|name| !names.iter().any(|known| known == *name))
         .map(|name| format!("{name}: missing at the top level (top_level)"));
     unexpected.chain(missing).collect()
 }

@@ -36,7 +36,7 @@ fn fault(from: &str, target: &str, files: &BTreeMap<String, String>) -> Option<&
     match files.get(&path) {
         None if is_directory() => None,
         None => Some("leads to no file"),
-        Some(text) if !heading.is_empty() && !headings(text).any(|it| it == heading) => {
+        Some(text) if !heading.is_empty() && !headings(text).any(|anchor| anchor == heading) => {
             Some("leads to no heading of that file")
         }
         Some(_) => None,

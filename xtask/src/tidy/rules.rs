@@ -34,7 +34,7 @@ pub(crate) fn judge(path: &str, text: &str) -> Vec<String> {
     let of = |(name, rule): &(&str, Rule)| -> Vec<String> {
         rule(path, text)
             .into_iter()
-            .map(|it| format!("{path}:{}: {} ({name})", it.line, it.message))
+            .map(|finding| format!("{path}:{}: {} ({name})", finding.line, finding.message))
             .collect()
     };
     RULES.iter().flat_map(of).collect()
@@ -164,7 +164,7 @@ fn words(line: &str) -> impl Iterator<Item = (&str, &str)> {
 mod tests {
     use super::*;
 
-    /// `expected`: the lines and rules of the findings, such as `1 lines, 3 leftover`.
+    /// Checks a file. `expected`: the lines and rules of the findings, such as `1 lines, 3 leftover`.
     #[track_caller]
     fn check(path: &str, text: &str, expected: &str) {
         let found: Vec<String> = RULES

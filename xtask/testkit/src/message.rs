@@ -120,7 +120,7 @@ impl Message {
     /// Returns the value of a header, whatever its capitalisation.
     fn value(&self, name: &str) -> Option<&str> {
         let pairs = self.headers.iter().filter_map(|line| line.split_once(':'));
-        pairs.into_iter().find(|(it, _)| it.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+        pairs.into_iter().find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
     }
 }
 

@@ -97,7 +97,7 @@ impl RunningProgram {
     /// # Panics
     /// The line has no such text.
     #[track_caller]
-    pub fn word(&self, name: &str) -> &str {
+    pub fn value(&self, name: &str) -> &str {
         self.ready[name].as_str().unwrap_or_else(|| panic!("no {name} in {}", self.first_line))
     }
 
@@ -117,7 +117,7 @@ impl RunningProgram {
     /// The server does not respond.
     #[track_caller]
     pub fn ask(&self, method: &str, path: &str, key: Option<&str>, body: &str) -> Message {
-        let host = self.word("address");
+        let host = self.value("address");
         let request = Request { method, key, body, host, ..Request::get(path) };
         ask(host, request).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
@@ -214,8 +214,9 @@ pub fn until(mut holds: impl FnMut() -> bool) {
 /// # Errors
 /// There are too few free ports.
 pub fn free_ports<const N: usize>() -> Result<[u16; N], String> {
-    let listeners =
-        [(); N].map(|()| TcpListener::bind("127.0.0.1:0").and_then(|it| Ok((it.local_addr()?, it))));
+    let listeners = [(); N].map(|()| {
+        TcpListener::bind("127.0.0.1:0").and_then(|listener| Ok((listener.local_addr()?, listener)))
+    });
     let mut ports = [0; N];
     for (port, listener) in ports.iter_mut().zip(&listeners) {
         *port = listener.as_ref().map_err(|error| format!("there is no free port: {error}"))?.0.port();

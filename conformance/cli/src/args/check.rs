@@ -149,5 +149,5 @@ pub(crate) struct Check {
 }
 
 fn parts() -> PossibleValuesParser {
-    PossibleValuesParser::new(Part::ALL.map(Part::word))
+    PossibleValuesParser::new(Part::ALL.map(Part::as_str))
 }

@@ -32,6 +32,6 @@ pub(crate) struct Compare {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Leave out statements that need something you cannot provide
-    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = PossibleValuesParser::new(Part::ALL.map(Part::word)))]
+    #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = PossibleValuesParser::new(Part::ALL.map(Part::as_str)))]
     pub(crate) without: Vec<String>,
 }

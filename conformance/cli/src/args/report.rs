@@ -65,7 +65,7 @@ pub(crate) struct Reports {
 
 fn parse_accept(text: &str) -> Result<Accept, String> {
     let takes = || {
-        let parts = Part::ALL.map(Part::word).join(", ");
+        let parts = Part::ALL.map(Part::as_str).join(", ");
         format!("takes `incomplete`, or `incomplete=` and some of {parts}")
     };
     match text.strip_prefix("incomplete").ok_or_else(takes)? {

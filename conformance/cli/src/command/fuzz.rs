@@ -4,7 +4,7 @@ use std::{env, path::Path, time::Duration};
 
 use conformance::{
     Interrupt, RealTime, Secret,
-    fuzz::{self, Kept, Outcome, Plan},
+    fuzz::{self, Outcome, Plan, SavedFindings},
     report::Style,
 };
 use indicatif::ProgressBar;
@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Fuzz, config: &Config) -> Result<u8, Failure> {
     };
     bar.0.finish_and_clear();
     if let Some(path) = args.save.as_deref().filter(|_| !outcome.found.is_empty()) {
-        files::write_whole(path, &fuzz::kept(&outcome))?;
+        files::write_whole(path, &fuzz::saved_findings(&outcome))?;
     }
     print_result(&outcome, args);
     Ok(outcome.exit_code())
@@ -63,8 +63,8 @@ fn plan(args: &Fuzz, config: &Config) -> Result<Plan, Failure> {
     })
 }
 
-fn read_saved(path: &Path) -> Result<Kept, Failure> {
-    Kept::read(&files::text_of(path, files::RECORDING_MAX)?).map_err(|why| {
+fn read_saved(path: &Path) -> Result<SavedFindings, Failure> {
+    SavedFindings::read(&files::text_of(path, files::RECORDING_MAX)?).map_err(|why| {
         Failure::usage(format!("`{}` is {}", path.display(), files::excerpt(&why.to_string())))
     })
 }
@@ -80,7 +80,7 @@ fn print_result(outcome: &Outcome, args: &Fuzz) {
 struct FuzzProgress(ProgressBar);
 
 impl fuzz::Progress for FuzzProgress {
-    fn asked(&mut self, requests: u32, of: u32, found: usize) {
+    fn requested(&mut self, requests: u32, of: u32, found: usize) {
         let of = if of == u32::MAX { String::new() } else { format!(" of {of}") };
         self.0.set_message(format!("{requests}{of} requests, {found} findings"));
     }

@@ -69,7 +69,7 @@ enum PlayResult {
 }
 
 impl PlayResult {
-    fn word(&self) -> &'static str {
+    fn as_str(&self) -> &'static str {
         match self {
             PlayResult::Matches(_) => "pass",
             PlayResult::Played(_) => "played",
@@ -234,7 +234,7 @@ pub(crate) fn play_built_in(name: &str, stage: &mut dyn Stage) -> Result<(), Str
         PlayResult::Matches(_) => Ok(()),
         PlayResult::Differs(_, diff) => Err(format!("{name} differs from its transcript\n{diff}")),
         PlayResult::Stopped { plain, .. } => Err(plain),
-        other => Err(format!("{name}: {}", other.word())),
+        other => Err(format!("{name}: {}", other.as_str())),
     }
 }
 
@@ -311,7 +311,7 @@ fn digest_of_all(results: &[PlayResult]) -> String {
 
 fn show(scenario_file: &ScenarioFile, result: &PlayResult, args: &Play) {
     let style = if result.exit_code() == 0 { GOOD } else { BAD };
-    let (word, name) = (result.word(), &scenario_file.name);
+    let (word, name) = (result.as_str(), &scenario_file.name);
     match result.played() {
         None => say!("{style}{word:<8}{style:#} {name}"),
         Some(played) => {
@@ -375,7 +375,7 @@ fn row<'a>(scenario_file: &'a ScenarioFile, result: &'a PlayResult, args: &Play)
     let played = result.played();
     Row {
         scenario: &scenario_file.name,
-        result: result.word(),
+        result: result.as_str(),
         digest: played.map(|played| played.digest.as_str()),
         steps: played.map(|played| played.steps),
         events: played.map(|played| played.events),

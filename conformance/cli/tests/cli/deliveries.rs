@@ -21,11 +21,11 @@ impl Served {
 
     fn check(&self, directory: &Path, secrets: [&str; 2], arguments: &[&str]) -> Output {
         program(directory)
-            .env("CHARGEPROOF_LIVE_KEY", self.0.word("live_key"))
-            .env("CHARGEPROOF_TEST_KEY", self.0.word("test_key"))
+            .env("CHARGEPROOF_LIVE_KEY", self.0.value("live_key"))
+            .env("CHARGEPROOF_TEST_KEY", self.0.value("test_key"))
             .env("CHARGEPROOF_LIVE_WEBHOOK_SECRET", secrets[0])
             .env("CHARGEPROOF_TEST_WEBHOOK_SECRET", secrets[1])
-            .args(["check", self.0.word("url"), "--quick", "--format", "json"])
+            .args(["check", self.0.value("url"), "--quick", "--format", "json"])
             .args(arguments)
             .output()
             .unwrap()
@@ -54,13 +54,13 @@ fn captured_deliveries_are_judged_and_no_secret_is_stored() {
     let mut receiver = program(here);
     receiver.args(["receiver", "listen", "--port", "0", "--format", "json", "--record", "deliveries.jsonl"]);
     let mut receiver = start(receiver);
-    let forward = format!("https://shop.example={}", receiver.word("url"));
+    let forward = format!("https://shop.example={}", receiver.value("url"));
     let served = Served::start(here, &forward);
     let live = served.add("https://shop.example/live", "live");
     let test = served.add("https://shop.example/test", "test");
     for key in ["live_key", "test_key"] {
         let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
-        served.0.post("/v1/charges", Some(served.0.word(key)), &charge);
+        served.0.post("/v1/charges", Some(served.0.value(key)), &charge);
     }
     served.0.post("/sandbox/advance", None, &json!({ "by": "1s" }));
     // A line for each of the two, printed once it is recorded.
@@ -119,9 +119,9 @@ fn a_receiver_judges_deliveries_and_a_command_adds_endpoints() {
     // This test program is the command.
     let command = format!(
         "{ADDRESS}={} {KEYS}={},{} '{}' --exact deliveries::the_command_that_adds_an_endpoint",
-        served.0.word("address"),
-        served.0.word("live_key"),
-        served.0.word("test_key"),
+        served.0.value("address"),
+        served.0.value("live_key"),
+        served.0.value("test_key"),
         env::current_exe().unwrap().display(),
     );
     let arguments = [

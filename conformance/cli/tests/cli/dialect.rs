@@ -45,13 +45,13 @@ fn deliveries_carry_the_new_names_and_the_receiver_knows_them() {
     };
     let mut command = program(renamed.path());
     command.env(SECRET, &secret);
-    let record = usual.path().join("caught.jsonl");
+    let record = usual.path().join("received.jsonl");
     let listen =
         ["receiver", "listen", "--port", "0", "--secret-env", SECRET, "--format", "json", "--record"];
     command.args(listen).arg(&record);
     let mut receiver = start(command);
 
-    let forward = format!("https://shop.example=http://{}", receiver.word("address"));
+    let forward = format!("https://shop.example=http://{}", receiver.value("address"));
     let server = serve(renamed.path(), &["--seed", "7", "--forward", &forward]);
     let (id, again) = add_endpoint(&server);
     assert_eq!(again, secret, "one seed, one secret");
@@ -79,7 +79,7 @@ fn deliveries_carry_the_new_names_and_the_receiver_knows_them() {
 fn keys_and_the_document_carry_the_new_names_and_the_suite_knows_them() {
     let (renamed, usual) = directories();
     let server = serve(renamed.path(), &["--seed", "7", "--clock", "wall"]);
-    let [live, test] = ["live_key", "test_key"].map(|name| server.word(name).to_owned());
+    let [live, test] = ["live_key", "test_key"].map(|name| server.value(name).to_owned());
     assert!(live.starts_with("acme_live_") && test.starts_with("acme_test_"), "{}", server.ready);
     let document = server.ask("GET", "/openapi.json", None, "").body;
     for (new, old) in
@@ -92,7 +92,7 @@ fn keys_and_the_document_carry_the_new_names_and_the_suite_knows_them() {
         let mut command = program(directory);
         command.env("CHARGEPROOF_LIVE_KEY", &live).env("CHARGEPROOF_TEST_KEY", &test).args([
             "check",
-            server.word("url"),
+            server.value("url"),
             "--quick",
             "--without",
             "revoked,second",

@@ -60,7 +60,7 @@ fn account(exchange: &Exchange, answer: &mut Answer, change: impl Fn(&mut Value)
 }
 
 fn header(answer: &mut Answer, name: &str, value: Option<&str>) {
-    answer.headers.retain(|(it, _)| it != name);
+    answer.headers.retain(|(header, _)| header != name);
     answer.headers.extend(value.map(|value| (name.to_owned(), value.to_owned())));
 }
 
@@ -213,7 +213,7 @@ const FAULTS: &[Fault] = &[
         spoil: |_, answer| {
             body(answer, |body| {
                 if let Some(link) = body["links"]["first"].as_str() {
-                    body["links"]["first"] = json!(link.splitn(4, '/').nth(3).map(|it| format!("/{it}")));
+                    body["links"]["first"] = json!(link.splitn(4, '/').nth(3).map(|path| format!("/{path}")));
                 }
             });
         },
@@ -255,7 +255,9 @@ const FAULTS: &[Fault] = &[
         spoil: |_, answer| {
             if answer.status == 422 {
                 body(answer, |body| {
-                    for errors in body["errors"].as_object_mut().into_iter().flat_map(|it| it.values_mut()) {
+                    for errors in
+                        body["errors"].as_object_mut().into_iter().flat_map(|fields| fields.values_mut())
+                    {
                         *errors = json!("wrong");
                     }
                 });

@@ -18,7 +18,7 @@ fn a_charge_is_served_paid_and_read_back() {
     let served = serve(directory.path(), &["--seed", "7", "--ready-file", "ready.json"]);
     let written: Value = serde_json::from_str(&fs::read_to_string(ready_file).unwrap()).unwrap();
     assert_eq!(written, served.ready, "the file says what the line says");
-    let key = Some(served.word("live_key"));
+    let key = Some(served.value("live_key"));
 
     let answer =
         served.ask("POST", "/v1/charges", key, r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#);
@@ -45,8 +45,8 @@ fn the_same_seed_and_calls_give_the_same_bytes_in_another_process() {
         let start = ["--seed", "11", "--clock", "frozen", "--start", "2026-01-05T09:00:00Z"];
         let public = ["--public-url", "https://pay.example", "--trust-loopback"];
         let served = serve_as(program, &[&start[..], &public[..]].concat());
-        let live = served.word("live_key").to_owned();
-        let mut bodies = vec![live.clone(), served.word("test_key").to_owned()];
+        let live = served.value("live_key").to_owned();
+        let mut bodies = vec![live.clone(), served.value("test_key").to_owned()];
         for (method, path, body) in [
             ("POST", "/v1/charges", r#"{"asset":"ETH","amount":"10","currency":"USD"}"#),
             ("POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.sim/hooks"}"#),
@@ -83,7 +83,7 @@ fn a_second_signal_does_not_wait_for_running_requests() {
     program.stderr(Stdio::piped());
     let mut served = serve_as(program, &[]);
     let mut lines = BufReader::new(served.child.stderr.take().expect("it is piped"));
-    let address = served.word("address").to_owned();
+    let address = served.value("address").to_owned();
     let mut connection = Connection::open(&address).expect("it listens");
     // After `100 Continue` the server waits for the body, which never comes.
     let request = format!(
@@ -125,7 +125,7 @@ fn every_scenario_leaves_the_same_transcript_over_http() {
     let directory = tempfile::tempdir().unwrap();
     let here = json(&run(directory.path(), &["play", "--format", "json"]));
     let served = serve(directory.path(), &["--clock", "frozen"]);
-    let there = run(directory.path(), &["play", "--format", "json", "--against", served.word("url")]);
+    let there = run(directory.path(), &["play", "--format", "json", "--against", served.value("url")]);
     assert_eq!(there.status.code(), Some(0), "{}", text(&there.stdout));
     assert_eq!(json(&there)["digest"], here["digest"]);
     let count = here["scenarios"].as_array().unwrap().len();
@@ -136,7 +136,7 @@ fn every_scenario_leaves_the_same_transcript_over_http() {
 fn a_world_is_not_restarted_while_its_clock_runs() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve(directory.path(), &[]);
-    let played = run(directory.path(), &["play", "--against", served.word("url")]);
+    let played = run(directory.path(), &["play", "--against", served.value("url")]);
     assert_eq!(played.status.code(), Some(2), "{}", text(&played.stdout));
     assert!(text(&played.stdout).contains("frozen"), "{}", text(&played.stdout));
 }
@@ -196,13 +196,13 @@ fn the_served_reference_withstands_random_requests() {
     let fuzz = |key: &str| {
         program(directory.path())
             .env("CHARGEPROOF_LIVE_KEY", key)
-            .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
-            .args(["fuzz", served.word("url"), "--rate", "off", "--allow-writes", "--seed", "1"])
+            .env("CHARGEPROOF_TEST_KEY", served.value("test_key"))
+            .args(["fuzz", served.value("url"), "--rate", "off", "--allow-writes", "--seed", "1"])
             .args(["--requests", "600", "--format", "json", "--save", "found.json"])
             .output()
             .unwrap()
     };
-    let output = fuzz(served.word("live_key"));
+    let output = fuzz(served.value("live_key"));
     let report = json(&output);
     assert_eq!((output.status.code(), &report["found"]), (Some(0), &Value::Array(Vec::new())), "{report}");
     assert!(!directory.path().join("found.json").exists(), "nothing was found, so nothing is kept");

@@ -46,7 +46,7 @@ impl Listening {
              X-Service-Delivery: 01a0be42-2100-7000-8000-01e7e4f1ca48\r\nX-Service-Signature: {signature}\r\n"
         );
         let request = Request { method: "POST", lines, body, ..Request::get("/hooks") };
-        let mut connection = Connection::open(self.running.word("address")).unwrap();
+        let mut connection = Connection::open(self.running.value("address")).unwrap();
         connection.send(request.to_string()).unwrap();
         connection.message().unwrap().status
     }
@@ -165,7 +165,7 @@ fn wrong_usage_says_what_is_allowed() {
     check_cases("receiver");
 }
 
-/// A handler that answers every request with one status.
+/// Starts a handler that answers every request with one status.
 fn handler(status: u16) -> String {
     target(status, |_| String::new()).unwrap() + "/hooks"
 }

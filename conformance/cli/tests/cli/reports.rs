@@ -86,16 +86,16 @@ fn no_key_of_a_served_target_is_in_any_file() {
     let here = directory.path();
     let served = serve(here, &["--seed", "3"]);
     let output = program(here)
-        .env("CHARGEPROOF_LIVE_KEY", served.word("live_key"))
-        .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
-        .args(["check", served.word("url"), "--quick", "--record", "run.json", "--report", "html=run.html"])
+        .env("CHARGEPROOF_LIVE_KEY", served.value("live_key"))
+        .env("CHARGEPROOF_TEST_KEY", served.value("test_key"))
+        .args(["check", served.value("url"), "--quick", "--record", "run.json", "--report", "html=run.html"])
         .output()
         .expect("the program starts");
     let shown = [text(&output.stdout), text(&output.stderr), read(here, "run.json"), read(here, "run.html")];
     assert!(shown[0].contains("checks reported"), "{shown:?}");
     for key in ["live_key", "test_key"] {
-        let tail = served.word(key).rsplit('_').next().expect("a last part");
-        assert!(shown.iter().all(|it| !it.contains(tail) && !it.contains(&tail[..12])), "a key shows");
+        let tail = served.value(key).rsplit('_').next().expect("a last part");
+        assert!(shown.iter().all(|text| !text.contains(tail) && !text.contains(&tail[..12])), "a key shows");
     }
 }
 
@@ -136,9 +136,9 @@ fn a_server_compared_with_itself_does_not_differ() {
     let here = directory.path();
     let served = serve(here, &["--demo", "--rate-limit", "off"]);
     let output = program(here)
-        .env("CHARGEPROOF_LIVE_KEY", served.word("live_key"))
-        .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
-        .args(["compare", served.word("url"), served.word("url"), "--quick"])
+        .env("CHARGEPROOF_LIVE_KEY", served.value("live_key"))
+        .env("CHARGEPROOF_TEST_KEY", served.value("test_key"))
+        .args(["compare", served.value("url"), served.value("url"), "--quick"])
         .output()
         .expect("the program starts");
     let shown = text(&output.stdout) + &text(&output.stderr);
@@ -154,9 +154,9 @@ fn run_job(here: &Path, command: &str, served: &RunningProgram) -> Output {
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", command]).current_dir(here).env("PATH", path).env("NO_COLOR", "1");
-    shell.env("CHARGEPROOF_TARGET", served.word("url"));
-    shell.env("CHARGEPROOF_LIVE_KEY", served.word("live_key"));
-    shell.env("CHARGEPROOF_TEST_KEY", served.word("test_key"));
+    shell.env("CHARGEPROOF_TARGET", served.value("url"));
+    shell.env("CHARGEPROOF_LIVE_KEY", served.value("live_key"));
+    shell.env("CHARGEPROOF_TEST_KEY", served.value("test_key"));
     shell.output().expect("there is a shell")
 }
 

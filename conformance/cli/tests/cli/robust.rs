@@ -102,9 +102,9 @@ fn an_interrupted_check_reports_and_saves_its_results() {
     let served = serve(directory.path(), &["--seed", "1"]);
     let mut command = program(directory.path());
     command
-        .env("CHARGEPROOF_LIVE_KEY", served.word("live_key"))
-        .env("CHARGEPROOF_TEST_KEY", served.word("test_key"))
-        .args(["check", served.word("url"), "--without", "registration"])
+        .env("CHARGEPROOF_LIVE_KEY", served.value("live_key"))
+        .env("CHARGEPROOF_TEST_KEY", served.value("test_key"))
+        .args(["check", served.value("url"), "--without", "registration"])
         .args(["--record", "run.json", "--report", "json=run.report"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
@@ -362,7 +362,7 @@ const LASTING: &str = "sleep 1000 & echo $! > id.new; mv id.new id; wait";
 #[track_caller]
 fn check_ended(here: &Path) {
     let status = format!("/proc/{}/stat", read(here, "id").trim());
-    until(|| fs::read_to_string(&status).map_or(true, |it| it.contains(") Z ")));
+    until(|| fs::read_to_string(&status).map_or(true, |stat| stat.contains(") Z ")));
 }
 
 #[test]

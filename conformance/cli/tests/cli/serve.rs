@@ -32,7 +32,7 @@ fn webhooks_are_forwarded_to_a_handler_on_this_machine() {
     assert!(secret.starts_with("whsec_"), "{secret}");
     for key in ["live_key", "test_key"] {
         let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
-        served.post("/v1/charges", Some(served.word(key)), &charge);
+        served.post("/v1/charges", Some(served.value(key)), &charge);
         let (post, _) = shop.next(TIMEOUT).expect("a post");
         assert_eq!(post.start, "POST /hooks HTTP/1.1");
         assert_eq!(post.header("Host"), Some(address.as_str()), "{post:?}");
@@ -57,7 +57,7 @@ fn a_served_world_passes_check_without_options_and_is_left_unchanged() {
         };
         let before = state();
 
-        let checked = run(directory.path(), &["check", served.word("url")]);
+        let checked = run(directory.path(), &["check", served.value("url")]);
 
         assert_eq!(checked.status.code(), Some(0), "{arguments:?}: {}", printed(&checked));
         assert!(printed(&checked).contains("Conforms: every required statement was judged and holds"));
@@ -83,7 +83,7 @@ fn a_served_world_passes_check_with_its_own_keys() {
     let opened = served.post("/sandbox/worlds", None, &json!({ "name": "opened" }));
     for keys in [&served.ready, &opened] {
         let [live, test] = ["live_key", "test_key"].map(|name| keys[name].as_str().expect("a key"));
-        let (code, shown) = check_with_keys(served.word("url"), [live, test], &[]);
+        let (code, shown) = check_with_keys(served.value("url"), [live, test], &[]);
         assert_eq!(code, Some(0), "{shown}");
         assert!(shown.contains("checks a branch of the world of these keys"), "{shown}");
     }
@@ -94,15 +94,15 @@ fn a_served_world_passes_check_with_its_own_keys() {
 fn given_keys_check_the_named_address_itself_behind_a_gateway_and_if_the_server_does_not_know_them() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve(directory.path(), &["--clock", "frozen"]);
-    let own = ["live_key", "test_key"].map(|name| served.word(name));
-    let behind = gateway(served.word("url").trim_start_matches("http://"));
+    let own = ["live_key", "test_key"].map(|name| served.value(name));
+    let behind = gateway(served.value("url").trim_start_matches("http://"));
     let only = ["--only", "account.served"];
     for (url, keys, arguments, expected) in [
         (&*behind, own, &only[..], Some(0)),
-        (served.word("url"), own, &["--only", "account.served", "--without", "webhooks"], Some(0)),
+        (served.value("url"), own, &["--only", "account.served", "--without", "webhooks"], Some(0)),
         // Keys in the wrong slots are a configuration error.
-        (served.word("url"), [own[1], own[0]], &only, Some(2)),
-        (served.word("url"), [own[0], "svc_test_AAAAAAAAAAAAAAAAAAAAAAAA"], &only, Some(2)),
+        (served.value("url"), [own[1], own[0]], &only, Some(2)),
+        (served.value("url"), [own[0], "svc_test_AAAAAAAAAAAAAAAAAAAAAAAA"], &only, Some(2)),
     ] {
         let (code, shown) = check_with_keys(url, keys, arguments);
         assert_eq!(code, expected, "{url}: {shown}");
@@ -132,10 +132,10 @@ fn gateway(to: &str) -> String {
 fn a_violation_in_a_branch_is_reported_with_the_served_address() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve_as(program(directory.path()), &["--rate-limit", "100"]);
-    let checked = printed(&run(directory.path(), &["check", served.word("url")]));
-    let again = format!("chargeproof check {} --only limits.served", served.word("url"));
+    let checked = printed(&run(directory.path(), &["check", served.value("url")]));
+    let again = format!("chargeproof check {} --only limits.served", served.value("url"));
     assert!(checked.contains(&again), "{checked}");
-    assert!(checked.contains(&format!("'{}/v1/account'", served.word("url"))), "{checked}");
+    assert!(checked.contains(&format!("'{}/v1/account'", served.value("url"))), "{checked}");
 }
 
 /// Returns the lines that `serve` prints for users, up to the last.
@@ -216,11 +216,11 @@ fn a_configured_token_gives_other_machines_access_to_the_sandbox() {
     let mut program = program(directory.path());
     program.env("OPERATOR_TOKEN", TOKEN);
     let served = serve_as(program, &["--sandbox-token-env", "OPERATOR_TOKEN"]);
-    assert_eq!(served.word("sandbox_token"), TOKEN);
+    assert_eq!(served.value("sandbox_token"), TOKEN);
     let from_elsewhere = |token: &str| {
         let request =
             Request { key: Some(token), lines: "Via: 1.1 proxy\r\n", ..Request::get("/sandbox/keys") };
-        testkit::ask(served.word("address"), request).expect("it answers").status
+        testkit::ask(served.value("address"), request).expect("it answers").status
     };
     assert_eq!(from_elsewhere(TOKEN), 200);
     assert_eq!(from_elsewhere("token-of-the-operator-2"), 403);
@@ -292,8 +292,8 @@ fn a_scenario_is_opened_in_the_state_after_a_step() {
     ] {
         let served = serve(directory.path(), arguments);
         assert_eq!(served.ready["seed"], if arguments[2..].contains(&"4") { 4 } else { 9 });
-        assert_eq!(served.word("clock"), "frozen");
-        let body = served.ask("GET", "/v1/charges", Some(served.word("live_key")), "").json();
+        assert_eq!(served.value("clock"), "frozen");
+        let body = served.ask("GET", "/v1/charges", Some(served.value("live_key")), "").json();
         let charge = &body["data"][0];
         assert_eq!(
             (&charge["status"], charge["transactions"][0].is_object()),
@@ -318,9 +318,9 @@ fn manual_calls_are_saved_as_a_scenario_that_plays() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve(directory.path(), &["--clock", "frozen", "--start", "2026-01-05T09:00:00Z"]);
     one_charge(&served);
-    let charge = served.ask("GET", "/v1/charges", Some(served.word("live_key")), "").json();
+    let charge = served.ask("GET", "/v1/charges", Some(served.value("live_key")), "").json();
     served.post("/sandbox/pay", None, &json!({ "charge": charge["data"][0]["code"] }));
-    let url = &format!("http://{}", served.word("address"));
+    let url = &format!("http://{}", served.value("address"));
     for (arguments, code, part) in [
         (&["play", "--save-from", url, "mine.yaml"][..], 0, "wrote `mine.yaml`"),
         (&["play", "mine.yaml", "--bless"], 0, "mine"),
@@ -393,7 +393,7 @@ fn logged(arguments: &[&str], last: &str, ask: impl Fn(&RunningProgram)) -> Vec<
 
 fn one_charge(served: &RunningProgram) {
     served.ask("POST", "/sandbox/endpoints", None, r#"{"mode":"live","url":"https://shop.sim/hooks"}"#);
-    let key = served.word("live_key");
+    let key = served.value("live_key");
     served.ask("POST", "/v1/charges", Some(key), r#"{"amount":"ten"}"#);
     served.ask("POST", "/v1/charges", Some(key), r#"{"asset":"BTC","amount":"10.00","currency":"EUR"}"#);
     served.ask("POST", "/sandbox/advance", None, r#"{"by":"1s"}"#);
@@ -445,7 +445,7 @@ fn signals_end_a_server_whose_log_is_not_read() {
     let mut served = serve_as(program, &["--log", "json"]);
     let long = format!("/v1/account?{}", "x".repeat(1_000));
     (0..REQUESTS).for_each(|_| drop(served.ask("GET", &long, None, "")));
-    let mut open = Connection::open(served.word("address")).unwrap();
+    let mut open = Connection::open(served.value("address")).unwrap();
     open.send("POST /v1/charges HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{").unwrap();
     // Concurrent signals count as one.
     until(|| {

@@ -36,10 +36,10 @@ fn a_target_and_its_keys_may_be_in_files() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let served = serve(here, &["--seed", "5"]);
-    let url = served.word("url");
+    let url = served.value("url");
     for name in ["live", "test"] {
         let path = here.join(format!("{name}.key"));
-        fs::write(&path, format!("{}\n", served.word(&format!("{name}_key")))).unwrap();
+        fs::write(&path, format!("{}\n", served.value(&format!("{name}_key")))).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
     }
     let settings = format!(

@@ -14,7 +14,7 @@ fn an_error_states_the_remedy() {
 fn a_port_in_use_is_reported_with_a_remedy() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve(directory.path(), &[]);
-    let output = run(directory.path(), &["serve", "--listen", served.word("address")]);
+    let output = run(directory.path(), &["serve", "--listen", served.value("address")]);
     assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
     assert!(printed(&output).contains("another port with `--port`"), "{}", printed(&output));
 }

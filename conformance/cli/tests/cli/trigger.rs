@@ -15,7 +15,8 @@ fn every_type_of_event_happens_in_both_modes() {
     for mode in ["live", "test"] {
         for kind in EventType::ALL {
             let kind = kind.as_str();
-            let arguments = ["trigger", kind, "--mode", mode, "--to", served.word("url"), "--format", "json"];
+            let arguments =
+                ["trigger", kind, "--mode", mode, "--to", served.value("url"), "--format", "json"];
             let output = run(directory.path(), &arguments);
             assert_eq!(output.status.code(), Some(0), "{kind} in {mode}: {}", printed(&output));
             let made = json(&output);
@@ -23,7 +24,7 @@ fn every_type_of_event_happens_in_both_modes() {
                 |value: &Value| value["type"] == kind && value["what"] == "event" && value["mode"] == mode;
             let happened = made["happened"].as_array().expect("a list");
             assert!(happened.iter().any(is_it), "{kind} in {mode}: {made}");
-            let place = made["dashboard"].as_str().expect("an address").strip_prefix(served.word("url"));
+            let place = made["dashboard"].as_str().expect("an address").strip_prefix(served.value("url"));
             let page = served.ask("GET", place.expect("of this server"), None, "");
             assert_eq!(page.status, 200, "{kind} in {mode}: {page:?}");
         }
@@ -38,7 +39,7 @@ fn the_events_are_printed_in_lines() {
     let served = serve(directory.path(), &[]);
     let mut program = program(directory.path());
     let output = program
-        .env("CHARGEPROOF_URL", served.word("url"))
+        .env("CHARGEPROOF_URL", served.value("url"))
         .args(["trigger", "invoice.paid"])
         .output()
         .unwrap();

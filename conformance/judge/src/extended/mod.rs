@@ -76,21 +76,27 @@ fn none(what: &str) -> CheckError {
 
 /// Returns the JSON of successful responses to the account's own keys.
 fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, Arc<Value>)> {
-    recording.exchanges.iter().filter(|it| matches!(it.caller, Caller::Own(_))).filter_map(|it| {
-        let answer = it.answer().filter(|answer| answer.status == 200)?;
-        Some((it, answer.body.json()?))
-    })
+    recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_))).filter_map(
+        |exchange| {
+            let answer = exchange.answer().filter(|answer| answer.status == 200)?;
+            Some((exchange, answer.body.json()?))
+        },
+    )
 }
 
 /// Returns the rows of all pages of a list.
 fn rows(recording: &Recording, list: List) -> impl Iterator<Item = Found> {
-    let of_list = move |it: &&Exchange| match &it.purpose {
+    let of_list = move |exchange: &&Exchange| match &exchange.purpose {
         Purpose::Page(PageRequest { list: asked, .. }) | Purpose::DuringInserts { list: asked, .. } => {
             *asked == list
         }
         _ => false,
     };
-    let pages = recording.exchanges.iter().filter(of_list).filter_map(|it| Some((it.number, Page::of(it)?)));
+    let pages = recording
+        .exchanges
+        .iter()
+        .filter(of_list)
+        .filter_map(|exchange| Some((exchange.number, Page::of(exchange)?)));
     pages.flat_map(|(number, page)| {
         let rows = page.rows().cloned().unwrap_or_default();
         rows.into_iter().map(move |row| (number, row)).collect::<Vec<_>>()
@@ -99,8 +105,9 @@ fn rows(recording: &Recording, list: List) -> impl Iterator<Item = Found> {
 
 /// Returns the charges or invoices of the lists and of the events.
 fn subjects(recording: &Recording, list: List, member: &'static str) -> Vec<Found> {
-    let inside = rows(recording, List::Events)
-        .filter_map(|(number, event)| Some((number, event.get(member).filter(|it| it.is_object())?.clone())));
+    let inside = rows(recording, List::Events).filter_map(|(number, event)| {
+        Some((number, event.get(member).filter(|object| object.is_object())?.clone()))
+    });
     rows(recording, list).chain(inside).collect()
 }
 
@@ -113,8 +120,9 @@ fn accounts(recording: &Recording) -> impl Iterator<Item = Found> {
 
 /// Returns the response that shows a choice.
 fn choice<'a>(recording: &'a Recording, wanted: &str) -> Result<(&'a Exchange, &'a Answer), CheckError> {
-    let asked = recording.last(|it| matches!(&it.purpose, Purpose::Choice { what } if what == wanted));
-    let clear = asked.and_then(|it| Some((it, it.answer()?)));
+    let asked =
+        recording.last(|exchange| matches!(&exchange.purpose, Purpose::Choice { what } if what == wanted));
+    let clear = asked.and_then(|exchange| Some((exchange, exchange.answer()?)));
     clear
         .filter(|(_, answer)| !matches!(answer.status, 429 | 502..=504))
         .ok_or_else(|| unanswered(asked, wanted))
@@ -122,7 +130,10 @@ fn choice<'a>(recording: &'a Recording, wanted: &str) -> Result<(&'a Exchange, &
 
 /// Formats a value for a report.
 fn shown(value: Option<&Value>) -> String {
-    value.map_or_else(|| "missing".to_owned(), |it| conformance_model::recording::shorten(&it.to_string()))
+    value.map_or_else(
+        || "missing".to_owned(),
+        |value| conformance_model::recording::shorten(&value.to_string()),
+    )
 }
 
 #[cfg(test)]

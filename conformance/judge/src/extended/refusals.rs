@@ -9,7 +9,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use super::{choice, none, shown};
 
 fn refusals(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)> {
-    let answers = recording.exchanges.iter().filter_map(|it| Some((it, it.answer()?)));
+    let answers = recording.exchanges.iter().filter_map(|exchange| Some((exchange, exchange.answer()?)));
     answers.filter(|(_, answer)| (400..500).contains(&answer.status))
 }
 
@@ -22,11 +22,12 @@ pub(super) fn error_body(recording: &Recording) -> CheckResult {
         if message.and_then(Value::as_str).is_none_or(str::is_empty) {
             return Err(CheckError::broken(exchange.number, "an object with a message", exchange.summary()));
         }
-        let by_field = |it: &Value| {
+        let by_field = |errors: &Value| {
             let lists = |list: &Value| {
-                list.as_array().is_some_and(|it| !it.is_empty() && it.iter().all(Value::is_string))
+                list.as_array()
+                    .is_some_and(|messages| !messages.is_empty() && messages.iter().all(Value::is_string))
             };
-            it.as_object().is_some_and(|it| !it.is_empty() && it.values().all(lists))
+            errors.as_object().is_some_and(|fields| !fields.is_empty() && fields.values().all(lists))
         };
         if answer.status == 422 && !body.get("errors").is_some_and(by_field) {
             let actual = format!("errors {}", shown(body.get("errors")));
@@ -96,12 +97,12 @@ pub(super) fn past_the_end(recording: &Recording) -> CheckResult {
 }
 
 pub(super) fn foreign_filters(recording: &Recording) -> CheckResult {
-    let named = |it: &&Exchange| {
+    let named = |exchange: &&Exchange| {
         // Types and statuses are enums, whose unknown values are refused; see `filter_values`.
         let is_code = |filter: &str| !matches!(filter, "type" | "status");
-        matches!(&it.purpose, Purpose::Filter { side: Side::AbsentBefore | Side::Foreign, filter, .. }
+        matches!(&exchange.purpose, Purpose::Filter { side: Side::AbsentBefore | Side::Foreign, filter, .. }
             if is_code(filter))
-            && it.status().is_some_and(|status| !matches!(status, 429 | 502..=504))
+            && exchange.status().is_some_and(|status| !matches!(status, 429 | 502..=504))
     };
     let mut judged = false;
     for exchange in recording.exchanges.iter().filter(named) {
@@ -116,7 +117,7 @@ pub(super) fn foreign_filters(recording: &Recording) -> CheckResult {
 pub(super) fn method(recording: &Recording) -> CheckResult {
     let (exchange, answer) = choice(recording, "method")?;
     let allowed = answer.header("allow").unwrap_or_default();
-    if answer.status != 405 || !allowed.split(',').any(|it| it.trim() == "POST") {
+    if answer.status != 405 || !allowed.split(',').any(|method| method.trim() == "POST") {
         let actual = format!("{} with Allow: {allowed}", answer.status);
         return Err(CheckError::broken(exchange.number, "405 with Allow: POST", actual));
     }
@@ -133,15 +134,15 @@ pub(super) fn unknown_path(recording: &Recording) -> CheckResult {
 
 pub(super) fn rate_headers(recording: &Recording) -> CheckResult {
     let mut judged = false;
-    let own = recording.exchanges.iter().filter(|it| matches!(it.caller, Caller::Own(_)));
-    for (exchange, answer) in own.filter_map(|it| Some((it, it.answer()?))) {
+    let own = recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_)));
+    for (exchange, answer) in own.filter_map(|exchange| Some((exchange, exchange.answer()?))) {
         // A gateway in front of the service may have responded.
         if answer.status >= 500 {
             continue;
         }
         let number = |name| answer.header(name).and_then(|text| text.parse::<u32>().ok());
         let (limit, remaining) = (number("x-ratelimit-limit"), number("x-ratelimit-remaining"));
-        if limit != Some(LIMIT) || remaining.is_none_or(|it| it >= LIMIT) {
+        if limit != Some(LIMIT) || remaining.is_none_or(|remaining| remaining >= LIMIT) {
             let header = |name| answer.header(name).unwrap_or("none");
             let actual = format!(
                 "limit {}, remaining {}",

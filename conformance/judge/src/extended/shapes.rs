@@ -41,8 +41,8 @@ const CODE_LEN: usize = 12;
 
 pub(super) fn envelope(recording: &Recording) -> CheckResult {
     let alone = successes(recording)
-        .filter(|(it, _)| matches!(it.purpose, Purpose::Event { side: Side::Own, .. }))
-        .map(|(it, body)| (it.number, Value::clone(&body)));
+        .filter(|(exchange, _)| matches!(exchange.purpose, Purpose::Event { side: Side::Own, .. }))
+        .map(|(exchange, body)| (exchange.number, Value::clone(&body)));
     let found: Vec<_> = alone.chain(accounts(recording)).collect();
     each(found, "single object", |body| {
         let wrapped = body.get("data").is_some_and(Value::is_object);
@@ -54,10 +54,13 @@ pub(super) fn objects(recording: &Recording) -> CheckResult {
     let mut found: Vec<(u32, Value)> = Vec::new();
     let named = |name: &str, (number, value): (u32, Value)| (number, serde_json::json!([name, value]));
     let data = |(number, body): (u32, Value)| (number, body.get("data").cloned().unwrap_or_default());
-    found.extend(accounts(recording).map(data).map(|it| named("account", it)));
-    found.extend(rows(recording, List::Events).map(|it| named("event", it)));
-    found.extend(subjects(recording, List::Charges, "charge").into_iter().map(|it| named("charge", it)));
-    found.extend(subjects(recording, List::Invoices, "invoice").into_iter().map(|it| named("invoice", it)));
+    found.extend(accounts(recording).map(data).map(|found| named("account", found)));
+    found.extend(rows(recording, List::Events).map(|found| named("event", found)));
+    found
+        .extend(subjects(recording, List::Charges, "charge").into_iter().map(|found| named("charge", found)));
+    found.extend(
+        subjects(recording, List::Invoices, "invoice").into_iter().map(|found| named("invoice", found)),
+    );
     each(found, "object", |pair| {
         let object = pair[1].get("object");
         (object != Some(&pair[0]))
@@ -84,21 +87,21 @@ pub(super) fn invoice_fields(recording: &Recording) -> CheckResult {
 }
 
 fn one_of(value: Option<&Value>, allowed: &[&str]) -> Flaw {
-    let fine = value.and_then(Value::as_str).is_some_and(|it| allowed.contains(&it));
+    let fine = value.and_then(Value::as_str).is_some_and(|text| allowed.contains(&text));
     (!fine).then(|| (format!("one of {}", allowed.join(", ")), shown(value)))
 }
 
 pub(super) fn states(recording: &Recording) -> CheckResult {
     let charge = ["pending", "underpaid", "paid", "expired", "canceled"];
     let charges = subjects(recording, List::Charges, "charge");
-    each(charges, "charge", |it| one_of(it.get("status"), &charge))?;
+    each(charges, "charge", |charge_object| one_of(charge_object.get("status"), &charge))?;
     let invoices = subjects(recording, List::Invoices, "invoice");
-    each(invoices, "invoice", |it| one_of(it.get("status"), &["open", "paid", "void"]))
+    each(invoices, "invoice", |invoice| one_of(invoice.get("status"), &["open", "paid", "void"]))
 }
 
 pub(super) fn assets(recording: &Recording) -> CheckResult {
     each(accounts(recording), "account", |body| {
-        let assets = body.get("meta").and_then(|it| it.get("accepted_assets"));
+        let assets = body.get("meta").and_then(|meta| meta.get("accepted_assets"));
         let assets = assets.and_then(Value::as_array).cloned().unwrap_or_default();
         assets.iter().find_map(|asset| one_of(Some(asset), &COINS))
     })
@@ -125,8 +128,8 @@ pub(super) fn details(recording: &Recording) -> CheckResult {
 pub(super) fn codes(recording: &Recording) -> CheckResult {
     let charges = subjects(recording, List::Charges, "charge");
     let invoices = subjects(recording, List::Invoices, "invoice");
-    each([charges, invoices].concat(), "charge or invoice", |it| {
-        let (id, code) = (it.get("id"), it.get("code"));
+    each([charges, invoices].concat(), "charge or invoice", |object| {
+        let (id, code) = (object.get("id"), object.get("code"));
         let is_code = |text: &str| {
             text.len() == CODE_LEN && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         };
@@ -137,13 +140,13 @@ pub(super) fn codes(recording: &Recording) -> CheckResult {
 }
 
 pub(super) fn invoice_numbers(recording: &Recording) -> CheckResult {
-    each(subjects(recording, List::Invoices, "invoice"), "invoice", |it| {
+    each(subjects(recording, List::Invoices, "invoice"), "invoice", |invoice| {
         let is_number = |text: &str| {
             text.strip_prefix("INV-")
-                .is_some_and(|it| it.len() >= 4 && it.bytes().all(|b| b.is_ascii_digit()))
+                .is_some_and(|digits| digits.len() >= 4 && digits.bytes().all(|b| b.is_ascii_digit()))
         };
-        let fine = text_at(it, &["number"]).is_some_and(is_number);
-        (!fine).then(|| ("a number such as INV-0001".to_owned(), shown(it.get("number"))))
+        let fine = text_at(invoice, &["number"]).is_some_and(is_number);
+        (!fine).then(|| ("a number such as INV-0001".to_owned(), shown(invoice.get("number"))))
     })
 }
 
@@ -181,24 +184,24 @@ fn fiat(text: &str) -> bool {
 }
 
 pub(super) fn amounts(recording: &Recording) -> CheckResult {
-    let odd = |it: &Value, name: &str, fine: fn(&str) -> bool, expected: &str| {
-        let value = it.get(name)?;
+    let odd = |object: &Value, name: &str, fine: fn(&str) -> bool, expected: &str| {
+        let value = object.get(name)?;
         let is_fine = value.is_null() || value.as_str().is_some_and(fine);
         (!is_fine).then(|| (format!("{name} {expected}"), shown(Some(value))))
     };
-    each(subjects(recording, List::Charges, "charge"), "charge", |it| {
-        let coins = COIN_AMOUNTS.iter().find_map(|name| odd(it, name, coin, "without trailing zeros"));
-        coins.or_else(|| odd(it, "fiat_amount", fiat, "with two decimals"))
+    each(subjects(recording, List::Charges, "charge"), "charge", |charge| {
+        let coins = COIN_AMOUNTS.iter().find_map(|name| odd(charge, name, coin, "without trailing zeros"));
+        coins.or_else(|| odd(charge, "fiat_amount", fiat, "with two decimals"))
     })?;
-    each(subjects(recording, List::Invoices, "invoice"), "invoice", |it| {
-        odd(it, "amount", fiat, "with two decimals")
+    each(subjects(recording, List::Invoices, "invoice"), "invoice", |invoice| {
+        odd(invoice, "amount", fiat, "with two decimals")
     })
 }
 
 /// Collects all members that are times, at any depth. A due date is a day, not a time.
 fn moments(value: &Value, found: &mut Vec<Value>) {
     match value {
-        Value::Array(items) => items.iter().for_each(|it| moments(it, found)),
+        Value::Array(items) => items.iter().for_each(|item| moments(item, found)),
         Value::Object(members) => {
             for (name, inner) in members {
                 let is_time = (name.ends_with("_at") && name != "due_at") || name == "time";
@@ -214,26 +217,28 @@ fn moments(value: &Value, found: &mut Vec<Value>) {
 }
 
 pub(super) fn times(recording: &Recording) -> CheckResult {
-    let found = successes(recording).flat_map(|(it, body)| {
+    let found = successes(recording).flat_map(|(exchange, body)| {
         let mut found = Vec::new();
         moments(&body, &mut found);
-        found.into_iter().map(move |moment| (it.number, moment)).collect::<Vec<_>>()
+        found.into_iter().map(move |moment| (exchange.number, moment)).collect::<Vec<_>>()
     });
     each(found, "time", |moment| {
         let text = moment.as_str().unwrap_or_default();
-        let shape: String = text.chars().map(|it| if it.is_ascii_digit() { '0' } else { it }).collect();
+        let shape: String =
+            text.chars().map(|character| if character.is_ascii_digit() { '0' } else { character }).collect();
         (shape != "0000-00-00T00:00:00.000000Z")
             .then(|| ("a time with six decimals and a Z".to_owned(), text.to_owned()))
     })
 }
 
 pub(super) fn meta(recording: &Recording) -> CheckResult {
-    let pages = successes(recording).filter(|(it, _)| matches!(it.purpose, Purpose::Page(_)));
-    each(pages.map(|(it, body)| (it.number, Value::clone(&body))), "page", |body| {
+    let pages = successes(recording).filter(|(exchange, _)| matches!(exchange.purpose, Purpose::Page(_)));
+    each(pages.map(|(exchange, body)| (exchange.number, Value::clone(&body))), "page", |body| {
         let meta = body.get("meta")?;
         let empty = body.get("data").and_then(Value::as_array).is_some_and(Vec::is_empty);
-        let bound =
-            |name: &str| meta.get(name).is_some_and(|it| if empty { it.is_null() } else { it.is_u64() });
+        let bound = |name: &str| {
+            meta.get(name).is_some_and(|bound| if empty { bound.is_null() } else { bound.is_u64() })
+        };
         let wrong = ["from", "to"].into_iter().find(|name| !bound(name));
         let wrong = wrong.or_else(|| (!meta.get("path").is_some_and(Value::is_string)).then_some("path"))?;
         Some((format!("meta.{wrong}"), shown(meta.get(wrong))))
@@ -252,7 +257,7 @@ pub(super) fn links(recording: &Recording) -> CheckResult {
         for rel in ["first", "last", "prev", "next"] {
             let Some(link) = page.link(rel) else { continue };
             let address = url::Url::parse(link).ok();
-            let Some(address) = address.filter(|it| it.has_host()) else {
+            let Some(address) = address.filter(|address| address.has_host()) else {
                 return Err(CheckError::broken(
                     exchange.number,
                     format!("links.{rel} as an absolute address"),

@@ -24,19 +24,21 @@ pub(super) struct Round<'a> {
 fn noise(recording: &Recording) -> BTreeSet<&str> {
     let mut answers: BTreeMap<_, Vec<&Answer>> = BTreeMap::new();
     // Single objects are the subject of the comparison.
-    for exchange in recording.exchanges.iter().filter(|it| key(it).is_none()) {
+    for exchange in recording.exchanges.iter().filter(|exchange| key(exchange).is_none()) {
         if let Some(answer) = exchange.answer() {
             let asked = (exchange.caller, exchange.method(), exchange.target.as_str());
             let body: &str = &answer.body;
             answers.entry((asked, answer.status, body)).or_default().push(answer);
         }
     }
-    let names = answers.values().flatten().flat_map(|it| it.headers.iter().map(|(name, _)| name.as_str()));
+    let names =
+        answers.values().flatten().flat_map(|answer| answer.headers.iter().map(|(name, _)| name.as_str()));
     let names: BTreeSet<&str> = names.filter(|name| !is_infrastructure(name)).collect();
     let differs = |all: &Vec<&Answer>, name: &str| {
-        let values =
-            |it: &Answer| it.headers.iter().filter(|(of, _)| of == name).map(|it| it.1.clone()).collect();
-        let values: BTreeSet<Vec<String>> = all.iter().map(|it| values(it)).collect();
+        let values = |answer: &Answer| {
+            answer.headers.iter().filter(|(of, _)| of == name).map(|header| header.1.clone()).collect()
+        };
+        let values: BTreeSet<Vec<String>> = all.iter().map(|answer| values(answer)).collect();
         values.len() > 1
     };
     names.into_iter().filter(|name| answers.values().any(|all| differs(all, name))).collect()
@@ -54,16 +56,18 @@ fn key(exchange: &Exchange) -> Option<(Option<ObjectKind>, u8, Side)> {
 /// Returns the rounds of these foreign responses. Other statements judge statuses other than 404.
 pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> Vec<Round<'a>> {
     let noise = noise(recording);
-    let numbers: BTreeSet<u8> = foreign.iter().filter_map(|it| Some(key(it)?.1)).collect();
-    let Some((first, (kind, ..))) = foreign.first().and_then(|it| Some((it, key(it)?))) else {
+    let numbers: BTreeSet<u8> = foreign.iter().filter_map(|exchange| Some(key(exchange)?.1)).collect();
+    let Some((first, (kind, ..))) = foreign.first().and_then(|exchange| Some((exchange, key(exchange)?)))
+    else {
         return Vec::new();
     };
     let of_round = |number: u8| {
         let answers = |wanted: &'static [Side]| {
-            let fits = move |it: &&Exchange| {
-                it.caller == first.caller
-                    && it.status() == Some(404)
-                    && key(it).is_some_and(|it| (it.0, it.1) == (kind, number) && wanted.contains(&it.2))
+            let fits = move |exchange: &&Exchange| {
+                exchange.caller == first.caller
+                    && exchange.status() == Some(404)
+                    && key(exchange)
+                        .is_some_and(|key| (key.0, key.1) == (kind, number) && wanted.contains(&key.2))
             };
             recording.exchanges.iter().filter(fits).collect::<Vec<_>>()
         };
@@ -82,11 +86,11 @@ impl Round<'_> {
     /// Returns the features in which all foreign responses agree, all absent ones agree, and the two differ.
     fn differences(&self) -> BTreeMap<String, [Option<String>; 2]> {
         let [foreign, absent] = [&self.foreign, &self.absent]
-            .map(|all| all.iter().map(|it| features(it, &self.noise)).collect::<Vec<_>>());
+            .map(|all| all.iter().map(|exchange| features(exchange, &self.noise)).collect::<Vec<_>>());
         let names: BTreeSet<_> = foreign.iter().chain(&absent).flat_map(BTreeMap::keys).collect();
         let common = |of: &[BTreeMap<String, String>], name: &str| {
             let first = of.first()?.get(name).cloned();
-            of.iter().all(|it| it.get(name) == first.as_ref()).then_some(first)
+            of.iter().all(|features| features.get(name) == first.as_ref()).then_some(first)
         };
         let is_noisy = common(&absent, LENGTH).is_none();
         let mut differences = BTreeMap::new();
@@ -118,15 +122,17 @@ pub(super) fn lasting(rounds: &[Round<'_>]) -> Result<Option<(u32, String)>, Che
     let difference = described(&name, values);
     match rounds {
         [_] => Err(CheckError::unjudged(
-            format!("what exists elsewhere differed, and was compared once only ({difference})"),
+            format!(
+                "the responses for foreign objects differed, but were compared in one round only ({difference})"
+            ),
             "check again, without --only and with time for all requests",
         )),
-        all => Ok(all[0].foreign.first().map(|it| (it.number, difference))),
+        all => Ok(all[0].foreign.first().map(|exchange| (exchange.number, difference))),
     }
 }
 
 fn described(name: &str, [foreign, absent]: [Option<String>; 2]) -> String {
-    let show = |it: Option<String>| it.map_or("missing".to_owned(), |text| shorten(text.trim()));
+    let show = |value: Option<String>| value.map_or("missing".to_owned(), |text| shorten(text.trim()));
     format!("{name}: {} (otherwise {})", show(foreign), show(absent))
 }
 

@@ -63,34 +63,41 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("isolation.indistinguishable", NEEDS, indistinguishable),
     Check::of("isolation.objects", &[Group::Account, Group::Lists, Group::Objects], objects),
     Check::of("isolation.lists", NEEDS, lists),
-    Check::of("isolation.filter_charge", NEEDS, |it| filter_trials(it, List::Events, "charge")),
-    Check::of("isolation.filter_invoice", NEEDS, |it| filter_trials(it, List::Events, "invoice")),
-    Check::of("isolation.filter_payment_link", NEEDS, |it| filter_trials(it, List::Charges, "payment_link"))
-        .part(Part::Links),
+    Check::of("isolation.filter_charge", NEEDS, |recording| filter_trials(recording, List::Events, "charge")),
+    Check::of("isolation.filter_invoice", NEEDS, |recording| {
+        filter_trials(recording, List::Events, "invoice")
+    }),
+    Check::of("isolation.filter_payment_link", NEEDS, |recording| {
+        filter_trials(recording, List::Charges, "payment_link")
+    })
+    .part(Part::Links),
     Check::of("isolation.second_account", &[Group::Account, Group::Other], second_account),
 ];
 
 /// Returns the responses for absent or foreign ids. They count only if an own event gets 200 at the same path.
 fn asked<'a>(recording: &'a Recording, wanted: &[Side]) -> Result<Vec<&'a Exchange>, CheckError> {
     let own = |mode| {
-        recording.last(|it| {
-            it.caller == Caller::Own(mode) && matches!(&it.purpose, Purpose::Event { side: Side::Own, .. })
+        recording.last(|exchange| {
+            exchange.caller == Caller::Own(mode)
+                && matches!(&exchange.purpose, Purpose::Event { side: Side::Own, .. })
         })
     };
     let found: Vec<_> = recording
         .exchanges
         .iter()
-        .filter(|it| matches!(&it.purpose, Purpose::Event { side, .. } if wanted.contains(side)))
-        .filter(|it| it.status().is_some_and(|status| !matches!(status, 429 | 502..=504)))
+        .filter(|exchange| matches!(&exchange.purpose, Purpose::Event { side, .. } if wanted.contains(side)))
+        .filter(|exchange| exchange.status().is_some_and(|status| !matches!(status, 429 | 502..=504)))
         .filter(
-            |it| matches!(it.caller, Caller::Own(mode) if own(mode).and_then(Exchange::status) == Some(200)),
+            |exchange| matches!(exchange.caller, Caller::Own(mode) if own(mode).and_then(Exchange::status) == Some(200)),
         )
         .collect();
     if !found.is_empty() {
         return Ok(found);
     }
     match Mode::BOTH.into_iter().find_map(own) {
-        Some(it) if it.status() != Some(200) => Err(unanswered(Some(it), "an own event on the same path")),
+        Some(exchange) if exchange.status() != Some(200) => {
+            Err(unanswered(Some(exchange), "an own event on the same path"))
+        }
         _ => Err(needs_both_modes("an event")),
     }
 }
@@ -139,12 +146,18 @@ fn is_respelled(exchange: &Exchange) -> bool {
 /// Judges HEAD of an event of the other mode. A server may refuse the method.
 fn heads(recording: &Recording) -> Result<(), CheckError> {
     let foreign = asked(recording, &[Side::Foreign])?;
-    let is_foreign =
-        |of: &Exchange| foreign.iter().any(|it| (it.caller, &it.target) == (of.caller, &of.target));
-    let heads = recording.exchanges.iter().filter(|it| it.purpose == Purpose::Head && is_foreign(it));
-    let served = |it: &&Exchange| it.status().is_some_and(|status| (200..300).contains(&status));
-    let found = heads.filter(|it| it.answer().is_some()).find(served);
-    found.map_or(Ok(()), |it| Err(CheckError::broken(it.number, "404, as GET has it", it.summary())))
+    let is_foreign = |of: &Exchange| {
+        foreign.iter().any(|exchange| (exchange.caller, &exchange.target) == (of.caller, &of.target))
+    };
+    let heads = recording
+        .exchanges
+        .iter()
+        .filter(|exchange| exchange.purpose == Purpose::Head && is_foreign(exchange));
+    let served = |exchange: &&Exchange| exchange.status().is_some_and(|status| (200..300).contains(&status));
+    let found = heads.filter(|exchange| exchange.answer().is_some()).find(served);
+    found.map_or(Ok(()), |exchange| {
+        Err(CheckError::broken(exchange.number, "404, as GET has it", exchange.summary()))
+    })
 }
 
 fn foreign_not_found(recording: &Recording) -> CheckResult {
@@ -163,7 +176,7 @@ fn indistinguishable(recording: &Recording) -> CheckResult {
     let foreign = asked(recording, &[Side::Foreign])?;
     let mut compared = Vec::new();
     for mode in Mode::BOTH {
-        let of_mode = foreign.iter().filter(|it| it.caller == Caller::Own(mode));
+        let of_mode = foreign.iter().filter(|exchange| exchange.caller == Caller::Own(mode));
         let of_mode: Vec<_> = of_mode.copied().collect();
         let rounds = compare::rounds(recording, &of_mode);
         if let Some((number, difference)) = compare::lasting(&rounds)? {
@@ -182,7 +195,10 @@ fn indistinguishable(recording: &Recording) -> CheckResult {
 }
 
 fn both_directions(found: Vec<&Exchange>) -> CheckResult {
-    match Mode::BOTH.into_iter().find(|mode| !found.iter().any(|it| it.caller == Caller::Own(*mode))) {
+    match Mode::BOTH
+        .into_iter()
+        .find(|mode| !found.iter().any(|exchange| exchange.caller == Caller::Own(*mode)))
+    {
         None => Ok(CheckOutcome::Holds),
         Some(_) => Err(needs_both_modes("an event")),
     }
@@ -192,8 +208,9 @@ fn lists(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     for list in List::ALL {
         let rows = |mode| {
-            let of_mode = views.iter().filter(move |it| it.mode == mode && it.request.list == list);
-            of_mode.flat_map(move |it| it.rows().iter().filter_map(move |row| Some((key(list, row)?, it))))
+            let of_mode = views.iter().filter(move |view| view.mode == mode && view.request.list == list);
+            of_mode
+                .flat_map(move |view| view.rows().iter().filter_map(move |row| Some((key(list, row)?, view))))
         };
         let live: BTreeMap<_, _> = rows(Mode::Live).collect();
         let test: BTreeMap<_, _> = rows(Mode::Test).collect();
@@ -225,7 +242,7 @@ fn held(list: List, row: &Value, member: &str) -> Vec<String> {
 fn held_elsewhere(views: &[PageView<'_>]) -> Result<(), CheckError> {
     for (list, member) in KINDS {
         let listed = Mode::BOTH.map(|mode| {
-            let of_list = views.iter().filter(|it| it.mode == mode && it.request.list == list);
+            let of_list = views.iter().filter(|view| view.mode == mode && view.request.list == list);
             let rows =
                 of_list.flat_map(PageView::rows).filter_map(|row| Some((text_at(row, &["code"])?, row)));
             rows.filter(|(code, _)| code.len() >= CODE_LEN_MIN).collect::<BTreeMap<_, _>>()
@@ -234,17 +251,18 @@ fn held_elsewhere(views: &[PageView<'_>]) -> Result<(), CheckError> {
             continue;
         }
         for view in views {
-            let [own, other] = if view.mode == Mode::BOTH[0] { [0, 1] } else { [1, 0] }.map(|it| &listed[it]);
+            let [own, other] =
+                if view.mode == Mode::BOTH[0] { [0, 1] } else { [1, 0] }.map(|index| &listed[index]);
             let mut codes = view.rows().iter().flat_map(|row| {
                 let object = row.get(member).unwrap_or(&Value::Null);
                 let is_other = move |code: &String| {
                     let elsewhere = other.get(code.as_str()).filter(|_| !own.contains_key(code.as_str()));
-                    elsewhere.is_some_and(|it| !differs(object, it, code))
+                    elsewhere.is_some_and(|found| !differs(object, found, code))
                 };
                 held(view.request.list, row, member).into_iter().filter(is_other)
             });
             if let Some(code) = codes.next() {
-                let expected = format!("no {member} of {} mode", view.mode.other().word());
+                let expected = format!("no {member} of {} mode", view.mode.other().as_str());
                 return Err(CheckError::broken(view.number(), expected, format!("{member} {code}")));
             }
         }
@@ -258,7 +276,7 @@ fn differs(object: &Value, other: &Value, code: &str) -> bool {
     const FIXED: [&str; 7] =
         ["fiat_amount", "fiat_currency", "asset", "asset_amount", "amount", "currency", "number"];
     let contradicts = |name: &&str| {
-        let [one, other] = [object, other].map(|it| it.get(*name).filter(|it| !it.is_null()));
+        let [one, other] = [object, other].map(|object| object.get(*name).filter(|value| !value.is_null()));
         one.zip(other).is_some_and(|(one, other)| contradict(one, other))
     };
     text_at(object, &["code"]) == Some(code) && FIXED.iter().any(contradicts)
@@ -280,7 +298,7 @@ fn key(list: List, row: &Value) -> Option<String> {
 
 /// Judges single charges, invoices and payment links, if the operator gave their paths.
 fn objects(recording: &Recording) -> CheckResult {
-    let any = recording.last(|it| matches!(it.purpose, Purpose::Object { .. }));
+    let any = recording.last(|exchange| matches!(exchange.purpose, Purpose::Object { .. }));
     if any.is_none() {
         let account = recording.account(Mode::Test);
         if account.and_then(Exchange::status) != Some(200) {
@@ -293,8 +311,8 @@ fn objects(recording: &Recording) -> CheckResult {
     let mut judged = Vec::new();
     for kind in [ObjectKind::Charge, ObjectKind::Invoice, ObjectKind::PaymentLink] {
         for mode in Mode::BOTH {
-            if objects_of(recording, kind, mode)? && !judged.contains(&kind.word()) {
-                judged.push(kind.word());
+            if objects_of(recording, kind, mode)? && !judged.contains(&kind.as_str()) {
+                judged.push(kind.as_str());
             }
         }
     }
@@ -307,29 +325,29 @@ fn objects(recording: &Recording) -> CheckResult {
 /// Returns `true` if objects of a kind of the other mode were requested and are indistinguishable from absent ones.
 fn objects_of(recording: &Recording, kind: ObjectKind, mode: Mode) -> Result<bool, CheckError> {
     let asked = |at: Side| {
-        recording.exchanges.iter().filter(move |it| {
+        recording.exchanges.iter().filter(move |exchange| {
             let fits =
-                matches!(&it.purpose, Purpose::Object { kind: of, side, .. } if (*of, *side) == (kind, at));
-            fits && it.caller == Caller::Own(mode)
+                matches!(&exchange.purpose, Purpose::Object { kind: of, side, .. } if (*of, *side) == (kind, at));
+            fits && exchange.caller == Caller::Own(mode)
         })
     };
     let foreign: Vec<_> = asked(Side::Foreign).collect();
     let (Some(own), Some(last)) = (asked(Side::Own).next_back(), foreign.last()) else { return Ok(false) };
     if own.status() != Some(200) {
         return Err(CheckError::unjudged(
-            format!("an own {} is answered {}", kind.word(), own.summary()),
+            format!("an own {} is answered {}", kind.as_str(), own.summary()),
             "see whether `check.paths` names the right path",
         ));
     }
-    for it in &foreign {
-        match it.status() {
-            None | Some(429 | 502..=504) if it.number != last.number => {}
-            None | Some(429 | 502..=504) => return Err(unanswered(Some(it), "a foreign object")),
+    for exchange in &foreign {
+        match exchange.status() {
+            None | Some(429 | 502..=504) if exchange.number != last.number => {}
+            None | Some(429 | 502..=504) => return Err(unanswered(Some(exchange), "a foreign object")),
             Some(404) => {}
-            Some(200) if modes_share_codes(recording, &kind.word().replace(' ', "_")) => {
-                return Err(shared_codes(kind.word()));
+            Some(200) if modes_share_codes(recording, &kind.as_str().replace(' ', "_")) => {
+                return Err(shared_codes(kind.as_str()));
             }
-            Some(_) => return Err(CheckError::broken(it.number, "404", it.summary())),
+            Some(_) => return Err(CheckError::broken(exchange.number, "404", exchange.summary())),
         }
     }
     if let Some((number, difference)) = compare::lasting(&compare::rounds(recording, &foreign))? {
@@ -348,24 +366,24 @@ fn shared_codes(kind: &str) -> CheckError {
 fn filter_trials(recording: &Recording, list: List, name: &str) -> CheckResult {
     let of = |wanted| {
         let trial = Purpose::Filter { list, filter: name.to_owned(), side: wanted };
-        let own = recording.exchanges.iter().filter(|it| matches!(it.caller, Caller::Own(_)));
-        own.filter(move |it| it.purpose == trial)
+        let own = recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_)));
+        own.filter(move |exchange| exchange.purpose == trial)
     };
     // The suite retries after an outage, so the last response of an address counts.
-    let is_last = |it: &&Exchange| {
-        !recording
-            .exchanges
-            .iter()
-            .any(|then| then.number > it.number && (then.caller, &then.target) == (it.caller, &it.target))
+    let is_last = |exchange: &&Exchange| {
+        !recording.exchanges.iter().any(|then| {
+            then.number > exchange.number
+                && (then.caller, &then.target) == (exchange.caller, &exchange.target)
+        })
     };
     let mut judged = false;
     for foreign in of(Side::Foreign).filter(is_last) {
-        let mut before =
-            of(Side::AbsentBefore).filter(|it| it.caller == foreign.caller && it.number < foreign.number);
+        let mut before = of(Side::AbsentBefore)
+            .filter(|exchange| exchange.caller == foreign.caller && exchange.number < foreign.number);
         let Some(absent) = before.next_back() else { continue };
-        for it in [absent, foreign] {
-            if it.status().is_none_or(|status| matches!(status, 429 | 502..=504)) {
-                return Err(unanswered(Some(it), "the filtered list"));
+        for exchange in [absent, foreign] {
+            if exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504)) {
+                return Err(unanswered(Some(exchange), "the filtered list"));
             }
         }
         let (expected, actual) = (outline(absent), outline(foreign));
@@ -385,8 +403,12 @@ fn filter_trials(recording: &Recording, list: List, name: &str) -> CheckResult {
         return Err(needs_both_modes(&with_article(&name.replace('_', " "))));
     }
     // A refusal may name the object that exists elsewhere.
-    let refusals =
-        |side| of(side).filter(is_last).filter(|it| it.status().is_some_and(|it| it == 404)).collect();
+    let refusals = |side| {
+        of(side)
+            .filter(is_last)
+            .filter(|exchange| exchange.status().is_some_and(|status| status == 404))
+            .collect()
+    };
     if let Some((number, difference)) =
         compare::refusals(recording, refusals(Side::Foreign), refusals(Side::AbsentBefore))
     {
@@ -404,7 +426,7 @@ fn outline(exchange: &Exchange) -> String {
     let status = exchange.status().unwrap_or_default();
     let Some(page) = Page::of(exchange) else { return status.to_string() };
     let rows = page.rows().map_or("no".into(), |rows| rows.len().to_string());
-    let number = |name| page.meta(name).map_or("no number".into(), |it| it.to_string());
+    let number = |name| page.meta(name).map_or("no number".into(), |number| number.to_string());
     let leads = |rel| {
         let (query, _) = link_query(page.link(rel)?);
         let to = query.iter().find(|(name, _)| name == "page").map(|(_, to)| format!(" (page {to})"));
@@ -420,8 +442,8 @@ fn outline(exchange: &Exchange) -> String {
 }
 
 fn second_account(recording: &Recording) -> CheckResult {
-    let Some(account) =
-        recording.last(|it| it.caller == Caller::OtherAccount && it.purpose == Purpose::Account)
+    let Some(account) = recording
+        .last(|exchange| exchange.caller == Caller::OtherAccount && exchange.purpose == Purpose::Account)
     else {
         let own = recording.account(Mode::Test);
         if own.and_then(Exchange::status) != Some(200) {
@@ -431,13 +453,14 @@ fn second_account(recording: &Recording) -> CheckResult {
             "there was no key of another account; CHARGEPROOF_OTHER_ACCOUNT_KEY takes one".into(),
         ));
     };
-    let asked = recording.last(|it| matches!(&it.purpose, Purpose::Event { side: Side::OtherAccount, .. }));
-    let Some(asked) = asked.filter(|it| it.answer().is_some()) else {
+    let asked = recording
+        .last(|exchange| matches!(&exchange.purpose, Purpose::Event { side: Side::OtherAccount, .. }));
+    let Some(asked) = asked.filter(|exchange| exchange.answer().is_some()) else {
         return Err(nothing_of_the_other_account(recording, asked, account));
     };
     let Caller::Own(mode) = asked.caller else { return Err(unanswered(Some(asked), "our key")) };
-    if account.answer().map(|it| &it.body)
-        == recording.account(mode).and_then(Exchange::answer).map(|it| &it.body)
+    if account.answer().map(|answer| &answer.body)
+        == recording.account(mode).and_then(Exchange::answer).map(|answer| &answer.body)
     {
         return Err(CheckError::unjudged(
             "the account that this key reads is the same as ours: it has the same data",
@@ -453,23 +476,25 @@ fn second_account(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Neither the filter by a charge of the other account nor a list shows what is that account's.
+/// Checks that neither a filter by a charge of the other account nor a list shows objects of that account.
 fn nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
-    let trial = |it: &Exchange| matches!(&it.purpose, Purpose::Filter { side: Side::OtherAccount, filter, .. } if filter == "charge");
-    let listed = recording.last(|it| it.purpose == Purpose::OtherEvents).and_then(Page::of);
+    let trial = |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Filter { side: Side::OtherAccount, filter, .. } if filter == "charge");
+    let listed = recording.last(|exchange| exchange.purpose == Purpose::OtherEvents).and_then(Page::of);
     let events = listed.and_then(|page| page.rows().cloned()).unwrap_or_default();
     let is_theirs = |row: &Value| events.iter().any(|event| event["id"] == row["id"]);
-    if let Some((it, page)) = recording.last(trial).and_then(|it| Some((it, Page::of(it)?))) {
+    if let Some((exchange, page)) =
+        recording.last(trial).and_then(|exchange| Some((exchange, Page::of(exchange)?)))
+    {
         let rows = page.rows().map_or(&[][..], Vec::as_slice);
         // Where the filter is ignored, our own events are shown.
         let is_counted = rows.is_empty() && page.meta("total").is_some_and(|total| total > 0);
         if is_counted || rows.iter().any(is_theirs) {
             let expected = "no events of a charge of the other account";
-            return Err(CheckError::broken(it.number, expected, it.summary()));
+            return Err(CheckError::broken(exchange.number, expected, exchange.summary()));
         }
     }
     for (list, member) in KINDS {
-        for view in pages(recording).iter().filter(|it| (it.mode, it.request.list) == (mode, list)) {
+        for view in pages(recording).iter().filter(|view| (view.mode, view.request.list) == (mode, list)) {
             let is_theirs = |row: &&Value| events.iter().any(|event| is_same_object(&event[member], row));
             if let Some(row) = view.rows().iter().find(is_theirs) {
                 let expected = format!("no {member} of the other account");
@@ -501,13 +526,15 @@ fn nothing_of_the_other_account(
             "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key that works",
         );
     }
-    let listed = recording.last(|it| it.purpose == Purpose::OtherEvents);
-    match listed.map(|it| (it, Page::of(it))) {
+    let listed = recording.last(|exchange| exchange.purpose == Purpose::OtherEvents);
+    match listed.map(|exchange| (exchange, Page::of(exchange))) {
         Some((_, Some(page))) if page.rows().is_some_and(Vec::is_empty) => CheckError::unjudged(
             "the other account has no event in the mode of its key",
             "open a charge with CHARGEPROOF_OTHER_ACCOUNT_KEY's account and mode, then check again",
         ),
-        Some((it, _)) if asked.is_none() => unanswered(Some(it), "the events of the other account"),
+        Some((exchange, _)) if asked.is_none() => {
+            unanswered(Some(exchange), "the events of the other account")
+        }
         _ => unanswered(asked.or(Some(account)), "an event of the other account"),
     }
 }

@@ -16,9 +16,9 @@ pub(super) fn every_path(recording: &Recording) -> CheckResult {
     let (series, _) = series(recording)?;
     answers_429(recording)?;
     let mut rounds: BTreeMap<u8, BTreeMap<(&str, &str), u16>> = BTreeMap::new();
-    for it in in_rounds(recording) {
-        if let (Some(round), Some(status)) = (round_of(it), it.status()) {
-            rounds.entry(round).or_default().insert((it.method(), &it.target), status);
+    for exchange in in_rounds(recording) {
+        if let (Some(round), Some(status)) = (round_of(exchange), exchange.status()) {
+            rounds.entry(round).or_default().insert((exchange.method(), &exchange.target), status);
         }
     }
     // A served request may mean that a window ended or a bucket refilled. It counts only if another path was
@@ -43,11 +43,12 @@ pub(super) fn every_path(recording: &Recording) -> CheckResult {
         if served_in_rounds(recording) <= refilled {
             return Err(too_brief);
         }
-        let shown = recording
-            .last(|it| (it.method(), it.target.as_str()) == (*method, *path) && round_of(it).is_some());
+        let shown = recording.last(|exchange| {
+            (exchange.method(), exchange.target.as_str()) == (*method, *path) && round_of(exchange).is_some()
+        });
         let actual =
             format!("{method} {path} was served {} times while other paths were refused", rounds.len());
-        return Err(CheckError::broken(shown.map(|it| it.number), "429 on every path", actual));
+        return Err(CheckError::broken(shown.map(|exchange| exchange.number), "429 on every path", actual));
     }
     let absent = with(|status| status == 404);
     match absent.difference(&refused).next() {
@@ -66,18 +67,19 @@ fn round_of(exchange: &Exchange) -> Option<u8> {
 }
 
 pub(super) fn in_rounds(recording: &Recording) -> impl Iterator<Item = &Exchange> {
-    recording.exchanges.iter().filter(|it| round_of(it).is_some())
+    recording.exchanges.iter().filter(|exchange| round_of(exchange).is_some())
 }
 
 fn served_in_rounds(recording: &Recording) -> u128 {
-    in_rounds(recording).filter(|it| it.status().is_some_and(|status| (200..300).contains(&status))).count()
-        as u128
+    in_rounds(recording)
+        .filter(|exchange| exchange.status().is_some_and(|status| (200..300).contains(&status)))
+        .count() as u128
 }
 
 /// Returns the tokens that a bucket of two per second gets during the rounds, plus one for a partial token before.
 pub(super) fn refilled_in_rounds(recording: &Recording) -> u128 {
-    let start = in_rounds(recording).next().map_or(Duration::ZERO, |it| it.sent);
-    let end = in_rounds(recording).last().map_or(Duration::ZERO, |it| it.ended);
+    let start = in_rounds(recording).next().map_or(Duration::ZERO, |exchange| exchange.sent);
+    let end = in_rounds(recording).last().map_or(Duration::ZERO, |exchange| exchange.ended);
     end.saturating_sub(start).as_millis() / 500 + 1
 }
 
@@ -103,21 +105,24 @@ pub(super) fn per_key(recording: &Recording) -> CheckResult {
 /// Returns `true` if another key is at its own limit: it was refused before the test key, or after the minute of the
 /// test key ended.
 pub(crate) fn is_busy(recording: &Recording, refused: &Exchange) -> bool {
-    let of_test = of_key(recording).find(|it| it.status() == Some(429));
-    let earlier = |it: &Exchange| of_test.is_some_and(|test| it.number < test.number || it.sent < test.sent);
+    let of_test = of_key(recording).find(|exchange| exchange.status() == Some(429));
+    let earlier = |exchange: &Exchange| {
+        of_test.is_some_and(|test| exchange.number < test.number || exchange.sent < test.sent)
+    };
     let delay = refused.answer().and_then(retry_after).unwrap_or_default().min(WINDOW);
     let until = refused.ended.saturating_add(delay.max(WINDOW));
-    recording.exchanges.iter().any(|it| {
-        it.caller == refused.caller
-            && !matches!(it.purpose, Purpose::Burst(_))
-            && it.status() == Some(429)
-            && (it.sent > until || earlier(it))
+    recording.exchanges.iter().any(|exchange| {
+        exchange.caller == refused.caller
+            && !matches!(exchange.purpose, Purpose::Burst(_))
+            && exchange.status() == Some(429)
+            && (exchange.sent > until || earlier(exchange))
     })
 }
 
 /// Returns the error for a key that sent no request while the test key was refused.
 pub(crate) fn not_asked_while_refused(recording: &Recording, key: &str) -> CheckError {
-    let is_refused = |it: &&Exchange| it.caller == Caller::Own(Mode::Test) && it.status() == Some(429);
+    let is_refused =
+        |exchange: &&Exchange| exchange.caller == Caller::Own(Mode::Test) && exchange.status() == Some(429);
     match recording.exchanges.iter().find(is_refused) {
         None => never_refused(),
         Some(refused) => CheckError::unjudged(

@@ -17,7 +17,7 @@ const FRESH: usize = 8;
 
 /// Returns the requests of the test key, in order.
 pub(super) fn of_key(recording: &Recording) -> impl DoubleEndedIterator<Item = &Exchange> {
-    recording.exchanges.iter().filter(|it| it.caller == Caller::Own(Mode::Test))
+    recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(Mode::Test))
 }
 
 /// Returns the number of requests of the test key in the minute before an exchange, served or refused.
@@ -27,23 +27,25 @@ pub(super) fn in_minute_before(recording: &Recording, exchange: &Exchange) -> u6
 
 /// Returns the number of refusals of the test key in the two minutes before an exchange.
 pub(super) fn refusals_before(recording: &Recording, exchange: &Exchange) -> u32 {
-    let age = |it: &Exchange| exchange.sent.saturating_sub(it.ended);
-    let before = of_key(recording).filter(|it| it.number < exchange.number && it.status() == Some(429));
-    before.filter(|it| age(it) <= WINDOW * 2).count() as u32
+    let age = |earlier: &Exchange| exchange.sent.saturating_sub(earlier.ended);
+    let before =
+        of_key(recording).filter(|earlier| earlier.number < exchange.number && earlier.status() == Some(429));
+    before.filter(|earlier| age(earlier) <= WINDOW * 2).count() as u32
 }
 
 /// Returns the number of requests of the test key that ended at most `from` and at least `to` before an exchange.
 fn count(recording: &Recording, exchange: &Exchange, from: Duration, to: Duration) -> u64 {
-    let before = of_key(recording).filter(|it| it.number < exchange.number);
-    let age = |it: &Exchange| exchange.sent.saturating_sub(it.ended);
-    before.filter(|it| age(it) <= from && age(it) >= to).count() as u64
+    let before = of_key(recording).filter(|earlier| earlier.number < exchange.number);
+    let age = |earlier: &Exchange| exchange.sent.saturating_sub(earlier.ended);
+    before.filter(|earlier| age(earlier) <= from && age(earlier) >= to).count() as u64
 }
 
 /// Returns `true` if a limiter of 120 per minute that also counts refusals may refuse this request: by the requests of
 /// the minute before, or by a sliding window that weights the previous clock minute.
 pub(super) fn may_be_refused(recording: &Recording, refused: &Exchange) -> bool {
     let limit = u64::from(LIMIT);
-    let second = refused.answer().and_then(|it| http_date(it.header("date")?)).map(|it| it.second());
+    let second =
+        refused.answer().and_then(|answer| http_date(answer.header("date")?)).map(|date| date.second());
     let mut seconds = match second {
         Some(second) => u64::from(second.saturating_sub(1))..=u64::from(second.saturating_add(1).min(59)),
         None => 0..=59,
@@ -69,7 +71,7 @@ pub(super) fn may_carry_over(recording: &Recording, refused: &Exchange) -> bool 
 pub(super) fn short_windows(recording: &Recording) -> Option<(u32, String)> {
     let all: Vec<_> = of_key(recording).collect();
     let is_refused = |at: &usize| all[*at].status() == Some(429);
-    let is_ok = |it: &&&Exchange| it.status() == Some(200);
+    let is_ok = |exchange: &&&Exchange| exchange.status() == Some(200);
     let refusals: Vec<_> = (0..all.len()).filter(is_refused).collect();
     // A bucket serves again after a second.
     let delay: Vec<_> = refusals.iter().filter_map(|at| all[*at].answer().and_then(retry_after)).collect();
@@ -84,14 +86,18 @@ pub(super) fn short_windows(recording: &Recording) -> Option<(u32, String)> {
             continue;
         }
         let renewed = (pair[1] + 1..all.len())
-            .find(|at| all[*at..].iter().take_while(|it| it.status() == Some(200)).count() >= FRESH)
+            .find(|at| {
+                all[*at..].iter().take_while(|exchange| exchange.status() == Some(200)).count() >= FRESH
+            })
             .map(|at| all[at + FRESH - 1]);
         let Some(renewed) = renewed else { continue };
         let span = renewed.ended.saturating_sub(closed.sent);
         let in_minute = all
             .iter()
-            .filter(|it| it.number <= renewed.number && it.sent.saturating_add(WINDOW) > renewed.ended)
-            .filter(|it| is_served(it))
+            .filter(|exchange| {
+                exchange.number <= renewed.number && exchange.sent.saturating_add(WINDOW) > renewed.ended
+            })
+            .filter(|exchange| is_served(exchange))
             .count() as u64;
         if !is_bucket && span + ROUNDING < WINDOW && in_minute > u64::from(LIMIT) + SLACK * 2 {
             let actual = format!(

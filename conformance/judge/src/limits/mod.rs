@@ -146,7 +146,10 @@ fn served(recording: &Recording) -> CheckResult {
 
 /// Returns `true` if a limiter that also weights the previous minute explains the refusal of a burst.
 fn is_carried_over(recording: &Recording, series: Series) -> bool {
-    series.refused.and_then(|it| recording.exchange(it)).is_some_and(|it| may_carry_over(recording, it))
+    series
+        .refused
+        .and_then(|number| recording.exchange(number))
+        .is_some_and(|exchange| may_carry_over(recording, exchange))
 }
 
 /// Returns the kind of limiter that the burst in the next minute shows.
@@ -167,7 +170,7 @@ fn settled(recording: &Recording) -> Option<String> {
 fn refused(recording: &Recording) -> CheckResult {
     let held = refused_at(recording)?;
     if let Some(next) =
-        Series::of(recording, Burst::SETTLING).filter(|it| it.fit() == LimiterReading::Unlimited)
+        Series::of(recording, Burst::SETTLING).filter(|series| series.fit() == LimiterReading::Unlimited)
     {
         return Err(CheckError::broken(
             None,
@@ -252,9 +255,9 @@ fn bucket(recording: &Recording, series: Series) -> String {
 /// Judges a burst with more requests than a limiter of 120 admits, unless a window ended within the burst.
 fn surplus(recording: &Recording, series: Series, first: Option<Series>) -> CheckResult {
     let at = ordinal(series.refused_at());
-    let was_surplus = |it: Series| {
-        it.fit() == LimiterReading::Border
-            || it.fit() == LimiterReading::Bucket && Series::is_no_bucket(recording, 1)
+    let was_surplus = |series: Series| {
+        series.fit() == LimiterReading::Border
+            || series.fit() == LimiterReading::Bucket && Series::is_no_bucket(recording, 1)
     };
     match first {
         Some(first) if was_surplus(first) => Err(CheckError::broken(
@@ -296,9 +299,10 @@ fn too_many_at_first(recording: &Recording, first: Series, second: Series) -> Ch
 /// Returns `true` if the minute of the server's clock changed during a burst.
 fn crosses_minute(recording: &Recording, series: u8) -> bool {
     let shot = Purpose::Burst(Burst::Shot { series });
-    let mut shots = recording.exchanges.iter().filter(|it| it.purpose == shot);
-    let minute =
-        |it: &Exchange| http_date(it.answer()?.header("date")?).map(|it| (it.date(), it.hour(), it.minute()));
+    let mut shots = recording.exchanges.iter().filter(|exchange| exchange.purpose == shot);
+    let minute = |exchange: &Exchange| {
+        http_date(exchange.answer()?.header("date")?).map(|date| (date.date(), date.hour(), date.minute()))
+    };
     let first = shots.next().and_then(minute);
     first.is_some() && first != shots.next_back().and_then(minute)
 }
@@ -316,17 +320,18 @@ fn no_refill(recording: &Recording) -> Option<(u32, String)> {
     const NEARLY_ALL: usize = 100;
     let rounds: Vec<Vec<_>> = (1..=u8::MAX)
         .map(|round| {
-            of_key(recording).filter(|it| it.purpose == Purpose::Burst(Burst::Again { round })).collect()
+            of_key(recording)
+                .filter(|exchange| exchange.purpose == Purpose::Burst(Burst::Again { round }))
+                .collect()
         })
         .take_while(|round: &Vec<_>| !round.is_empty())
         .collect();
-    let served_of = |all: &[&Exchange]| all.iter().filter(|it| it.status() == Some(200)).count();
+    let served_of = |all: &[&Exchange]| all.iter().filter(|exchange| exchange.status() == Some(200)).count();
     let first = rounds.first()?.first()?;
     let midway = Purpose::Burst(Burst::Midway);
-    let refused = recording
-        .exchanges
-        .iter()
-        .rfind(|it| it.number < first.number && it.status() == Some(429) && it.purpose != midway)?;
+    let refused = recording.exchanges.iter().rfind(|exchange| {
+        exchange.number < first.number && exchange.status() == Some(429) && exchange.purpose != midway
+    })?;
     let is_brief = refused.answer().and_then(retry_after).is_some_and(|delay| delay.as_secs() <= 2);
     if !is_brief || rounds.iter().any(|round| served_of(round) >= NEARLY_ALL) {
         return None;
@@ -350,15 +355,17 @@ fn no_refill(recording: &Recording) -> Option<(u32, String)> {
 /// and a bucket serves no more than it refills.
 fn forgotten(recording: &Recording) -> Option<(u32, String)> {
     let first = in_rounds(recording).next()?;
-    let refused =
-        recording.exchanges.iter().rfind(|it| it.number < first.number && it.status() == Some(429))?;
+    let refused = recording
+        .exchanges
+        .iter()
+        .rfind(|exchange| exchange.number < first.number && exchange.status() == Some(429))?;
     let wait = retry_after(refused.answer()?)?;
     let until = refused.ended.saturating_add(wait.saturating_sub(Duration::from_secs(1)));
-    let meanwhile: Vec<_> = in_rounds(recording).filter(|it| it.ended < until).collect();
-    if meanwhile.iter().any(|it| it.status() == Some(429)) {
+    let meanwhile: Vec<_> = in_rounds(recording).filter(|exchange| exchange.ended < until).collect();
+    if meanwhile.iter().any(|exchange| exchange.status() == Some(429)) {
         return None;
     }
-    let served: Vec<_> = meanwhile.into_iter().filter(|it| it.status() == Some(200)).collect();
+    let served: Vec<_> = meanwhile.into_iter().filter(|exchange| exchange.status() == Some(200)).collect();
     (served.len() as u128 > refilled_in_rounds(recording)).then(|| {
         let actual = format!(
             "{} requests served right after a 429 that asked to wait {} s",
@@ -371,7 +378,9 @@ fn forgotten(recording: &Recording) -> Option<(u32, String)> {
 
 fn json(recording: &Recording) -> CheckResult {
     series(recording)?;
-    for (exchange, answer) in answers_429(recording)?.into_iter().filter(|(it, _)| it.method() != "HEAD") {
+    for (exchange, answer) in
+        answers_429(recording)?.into_iter().filter(|(exchange, _)| exchange.method() != "HEAD")
+    {
         if !answer.body.is_utf8() || !answer.body.json().is_some_and(|body| has_text(&body)) {
             return Err(CheckError::broken(exchange.number, "a message in JSON", exchange.summary()));
         }
@@ -381,16 +390,16 @@ fn json(recording: &Recording) -> CheckResult {
 }
 
 pub(super) fn burst_step<'a>(recording: &'a Recording, step: &Burst) -> Option<&'a Exchange> {
-    recording.last(|it| matches!(&it.purpose, Purpose::Burst(burst) if burst == step))
+    recording.last(|exchange| matches!(&exchange.purpose, Purpose::Burst(burst) if burst == step))
 }
 
 fn answers_429(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckError> {
-    let of_burst = |it: &&Exchange| matches!(it.purpose, Purpose::Burst(_));
+    let of_burst = |exchange: &&Exchange| matches!(exchange.purpose, Purpose::Burst(_));
     let found: Vec<_> = recording
         .exchanges
         .iter()
         .filter(of_burst)
-        .filter_map(|it| Some((it, it.answer().filter(|answer| answer.status == 429)?)))
+        .filter_map(|exchange| Some((exchange, exchange.answer().filter(|answer| answer.status == 429)?)))
         .collect();
     if found.is_empty() { Err(never_refused()) } else { Ok(found) }
 }

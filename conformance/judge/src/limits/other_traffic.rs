@@ -18,23 +18,24 @@ pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
     let shots = shots(recording);
     let left: Vec<(&Exchange, u64)> = shots
         .iter()
-        .filter(|it| it.status().is_some_and(|status| status < 429))
-        .filter_map(|it| Some((*it, remaining(it.answer()?)?)))
+        .filter(|exchange| exchange.status().is_some_and(|status| status < 429))
+        .filter_map(|exchange| Some((*exchange, remaining(exchange.answer()?)?)))
         .collect();
     if let (Some((first, before)), Some((last, after))) = (left.first(), left.last()) {
-        let allowed = shots.iter().find_map(|it| limit_in_headers(it.answer()?));
+        let allowed = shots.iter().find_map(|exchange| limit_in_headers(exchange.answer()?));
         let asked = asked(recording, first, last, |_| true);
         if before.saturating_sub(*after) > asked + AT_ONCE && !counts_twice(recording, &left) {
             return Some(format!("the quota fell from {before} to {after} in {asked} requests"));
         }
-        let place = shots.iter().take_while(|it| it.number <= first.number).count() as u64;
+        let place = shots.iter().take_while(|exchange| exchange.number <= first.number).count() as u64;
         if allowed.is_some_and(|allowed| allowed >= u64::from(LIMIT) && before + place + AT_ONCE < allowed) {
             return Some(format!("only {before} requests were left after {place} of ours in a fresh window"));
         }
         return None;
     }
     let (first, second) = (Series::of(recording, 1)?, Series::of(recording, 2)?);
-    let is_brief = refusal_of(recording, second).and_then(retry_after).is_some_and(|it| it.as_secs() < 5);
+    let is_brief =
+        refusal_of(recording, second).and_then(retry_after).is_some_and(|delay| delay.as_secs() < 5);
     let differs = first.served.abs_diff(second.served) > SLACK;
     (differs || is_brief && !refills_steadily(recording)).then(|| {
         format!(
@@ -55,13 +56,16 @@ pub(super) fn shared_key(why: &str) -> CheckError {
 
 fn shots(recording: &Recording) -> Vec<&Exchange> {
     let shot = Purpose::Burst(Burst::Shot { series: 2 });
-    recording.exchanges.iter().filter(|it| it.purpose == shot).collect()
+    recording.exchanges.iter().filter(|exchange| exchange.purpose == shot).collect()
 }
 
 /// Returns the number of matching requests of the suite after one exchange and up to another.
 fn asked(recording: &Recording, after: &Exchange, to: &Exchange, fits: impl Fn(&Exchange) -> bool) -> u64 {
-    let between = recording.exchanges.iter().filter(|it| it.number > after.number && it.number <= to.number);
-    between.filter(|it| fits(it)).count() as u64
+    let between = recording
+        .exchanges
+        .iter()
+        .filter(|exchange| exchange.number > after.number && exchange.number <= to.number);
+    between.filter(|exchange| fits(exchange)).count() as u64
 }
 
 /// Returns `true` if the quota falls by two for each request of one kind, and both bursts were refused at the same
@@ -71,21 +75,23 @@ fn counts_twice(recording: &Recording, left: &[(&Exchange, u64)]) -> bool {
     const QUOTAS_MIN: usize = 10;
     const KINDS: [fn(&Exchange) -> bool; 6] = [
         |_| true,
-        |it| path(it).ends_with("/v1/account"),
-        |it| ["/v1/charges", "/v1/invoices", "/v1/events"].iter().any(|list| path(it).ends_with(list)),
-        |it| path(it).ends_with("/v1/charges"),
-        |it| path(it).ends_with("/v1/invoices"),
-        |it| path(it).contains("/v1/events"),
+        |exchange| path(exchange).ends_with("/v1/account"),
+        |exchange| {
+            ["/v1/charges", "/v1/invoices", "/v1/events"].iter().any(|list| path(exchange).ends_with(list))
+        },
+        |exchange| path(exchange).ends_with("/v1/charges"),
+        |exchange| path(exchange).ends_with("/v1/invoices"),
+        |exchange| path(exchange).contains("/v1/events"),
     ];
     let (Some(first), Some(second)) = (Series::of(recording, 1), Series::of(recording, 2)) else {
         return false;
     };
     let Some((start, before)) = left.first().filter(|_| left.len() >= QUOTAS_MIN) else { return false };
-    let of_key = |it: &Exchange| it.caller == Caller::Own(Mode::Test);
+    let of_key = |exchange: &Exchange| exchange.caller == Caller::Own(Mode::Test);
     let follows = |kind: fn(&Exchange) -> bool, counts: &dyn Fn(&Exchange) -> bool| {
-        left.iter().all(|(it, after)| {
-            let expected = asked(recording, start, it, counts)
-                + asked(recording, start, it, |it| counts(it) && kind(it));
+        left.iter().all(|(exchange, after)| {
+            let expected = asked(recording, start, exchange, counts)
+                + asked(recording, start, exchange, |exchange| counts(exchange) && kind(exchange));
             before.saturating_sub(*after).abs_diff(expected) <= AT_ONCE * 2
         })
     };
@@ -101,17 +107,18 @@ fn path(exchange: &Exchange) -> &str {
 /// another client serves a request only when an old one leaves it.
 fn refills_steadily(recording: &Recording) -> bool {
     const SERVED_MIN: u128 = 4;
-    let Some(refused) = Series::of(recording, 2).and_then(|it| recording.exchange(it.refused?)) else {
+    let Some(refused) = Series::of(recording, 2).and_then(|series| recording.exchange(series.refused?))
+    else {
         return false;
     };
     let again: Vec<_> = recording
         .exchanges
         .iter()
-        .filter(|it| it.number > refused.number && it.caller == Caller::Own(Mode::Test))
-        .filter(|it| matches!(it.purpose, Purpose::Burst(_)))
+        .filter(|exchange| exchange.number > refused.number && exchange.caller == Caller::Own(Mode::Test))
+        .filter(|exchange| matches!(exchange.purpose, Purpose::Burst(_)))
         .collect();
     let Some(last) = again.last() else { return false };
-    let served = again.iter().filter(|it| it.status() == Some(200)).count() as u128;
+    let served = again.iter().filter(|exchange| exchange.status() == Some(200)).count() as u128;
     let millis = last.ended.saturating_sub(refused.ended).as_millis();
     served >= SERVED_MIN && served * 1_000 >= millis + millis / 2
 }

@@ -57,10 +57,10 @@ pub(super) fn given(recording: &Recording) -> CheckResult {
 fn grown(recording: &Recording) -> Option<(u32, String)> {
     let mut shortest: Option<(Duration, u32)> = None;
     let mut refusals = 0;
-    for it in of_key(recording) {
-        let delay = it.answer().filter(|answer| answer.status == 429).and_then(retry_after);
+    for exchange in of_key(recording) {
+        let delay = exchange.answer().filter(|answer| answer.status == 429).and_then(retry_after);
         let Some(delay) = delay else {
-            if it.status() != Some(429) {
+            if exchange.status() != Some(429) {
                 shortest = None;
             }
             continue;
@@ -70,7 +70,7 @@ fn grown(recording: &Recording) -> Option<(u32, String)> {
             && delay > least.saturating_add(GAP + SHARE * (refusals - at))
         {
             let actual = format!("Retry-After: {} s, and {} s before", delay.as_secs(), least.as_secs());
-            return Some((it.number, actual));
+            return Some((exchange.number, actual));
         }
         if shortest.is_none_or(|(least, _)| delay < least) {
             shortest = Some((delay, refusals));
@@ -82,13 +82,16 @@ fn grown(recording: &Recording) -> Option<(u32, String)> {
 pub(super) fn kept(recording: &Recording) -> CheckResult {
     series(recording)?;
     let refused = answers_429(recording)?;
-    let waited: Vec<_> = recording.exchanges.iter().filter_map(|it| Some((it, span(it)?))).collect();
+    let waited: Vec<_> =
+        recording.exchanges.iter().filter_map(|exchange| Some((exchange, span(exchange)?))).collect();
     let Some((last, longest)) = waited.last() else { return never_waited(recording, &refused) };
     let mut deferred = false;
     for (place, (exchange, span)) in waited.iter().enumerate() {
         // A server that counts whole seconds may round down.
-        let a_second_later = |(it, later): &(&Exchange, Duration)| {
-            it.sent.saturating_sub(exchange.ended) <= ROUNDING && later > span && it.status() == Some(200)
+        let a_second_later = |(waited, later): &(&Exchange, Duration)| {
+            waited.sent.saturating_sub(exchange.ended) <= ROUNDING
+                && later > span
+                && waited.status() == Some(200)
         };
         if exchange.status() != Some(429) || waited.get(place + 1).is_some_and(a_second_later) {
             continue;
@@ -97,7 +100,7 @@ pub(super) fn kept(recording: &Recording) -> CheckResult {
             return Err(shared_key(&why));
         }
         // If refusals count, a request during the wait extends it.
-        if asked_meanwhile(recording, exchange, *span) && may_be_refused(recording, exchange) {
+        if sent_meanwhile(recording, exchange, *span) && may_be_refused(recording, exchange) {
             deferred = true;
             continue;
         }
@@ -111,14 +114,14 @@ pub(super) fn kept(recording: &Recording) -> CheckResult {
     }
     match last.status() {
         Some(429) => Err(CheckError::unjudged(
-            "the limit also counts what it refuses, and asked for more each time",
-            "check again; if it stays so, ask once, wait as long as Retry-After says, and ask again by hand",
+            "the limit also counts refused requests, and each refusal extended the wait",
+            "check again; if the result is the same, send one request by hand, wait for the time of Retry-After, and send it again",
         )),
         Some(200..=299 | 404) if deferred => {
-            Ok(CheckOutcome::HoldsWith("once nothing was asked during the wait".into()))
+            Ok(CheckOutcome::HoldsWith("after a wait without requests".into()))
         }
         Some(200..=299 | 404) => {
-            let late = waited.iter().any(|(it, span)| span < longest && it.status() == Some(429));
+            let late = waited.iter().any(|(exchange, span)| span < longest && exchange.status() == Some(429));
             Ok(if late {
                 CheckOutcome::HoldsWith("a second later than stated".into())
             } else {
@@ -137,10 +140,12 @@ fn span(exchange: &Exchange) -> Option<Duration> {
 }
 
 /// Returns `true` if the key sent a request during the wait that ended at this exchange.
-fn asked_meanwhile(recording: &Recording, waited: &Exchange, span: Duration) -> bool {
+fn sent_meanwhile(recording: &Recording, waited: &Exchange, span: Duration) -> bool {
     let start = waited.sent.saturating_sub(span);
     let midway = Purpose::Burst(Burst::Midway);
-    of_key(recording).any(|it| it.purpose == midway && it.number < waited.number && it.sent >= start)
+    of_key(recording).any(|exchange| {
+        exchange.purpose == midway && exchange.number < waited.number && exchange.sent >= start
+    })
 }
 
 fn never_waited(recording: &Recording, refused: &[(&Exchange, &Answer)]) -> CheckResult {
@@ -161,7 +166,10 @@ fn never_waited(recording: &Recording, refused: &[(&Exchange, &Answer)]) -> Chec
 fn served_after<'a>(recording: &'a Recording, refused: &[(&Exchange, &Answer)]) -> Option<&'a str> {
     refused.iter().rev().find_map(|(last, answer)| {
         let until = last.ended.saturating_add(retry_after(answer)?);
-        let first = recording.exchanges.iter().find(|it| it.caller == last.caller && it.sent >= until)?;
+        let first = recording
+            .exchanges
+            .iter()
+            .find(|exchange| exchange.caller == last.caller && exchange.sent >= until)?;
         (first.status() == Some(200)).then_some(first.target.as_str())
     })
 }

@@ -26,7 +26,7 @@ const RECEIVED: [(&str, &[&str]); 2] = [("charge", &["received_amount"]), ("invo
 /// Returns the exchange in which a key requested a delivered event.
 fn read<'a>(recording: &'a Recording, id: &str, key: Mode, side: Side) -> Option<&'a Exchange> {
     let purpose = Purpose::DeliveredEvent { id: id.to_owned(), side };
-    recording.last(|it| it.caller == Caller::Own(key) && it.purpose == purpose)
+    recording.last(|exchange| exchange.caller == Caller::Own(key) && exchange.purpose == purpose)
 }
 
 /// The events of both modes in the API.
@@ -44,7 +44,7 @@ impl<'a> Api<'a> {
     /// Returns the event as read with the key of a mode, if it was read.
     fn event(&self, id: &str, claimed: Mode, key: Mode) -> Option<Value> {
         let side = if claimed == key { Side::Own } else { Side::Foreign };
-        let alone = read(self.recording, id, key, side).filter(|it| it.status() == Some(200));
+        let alone = read(self.recording, id, key, side).filter(|exchange| exchange.status() == Some(200));
         // The response may contain another event.
         let alone = alone.and_then(single_event).filter(|event| text_at(event, &["id"]) == Some(id));
         alone.or_else(|| self.listed[&key].get(id).cloned())
@@ -59,10 +59,10 @@ impl<'a> Api<'a> {
         sent: &Value,
         mode: Mode,
     ) -> Option<(&'static str, &'static str, String)> {
-        let code = |it: &Value| text_at(it, &["charge", "code"]).map(str::to_owned);
+        let code = |row: &Value| text_at(row, &["charge", "code"]).map(str::to_owned);
         let is_newest = |row: &Value| {
-            let mut later = self.listed[&mode].values().filter(|it| code(it) == code(row));
-            later.all(|it| it["id"] == row["id"] || at(it) < at(row))
+            let mut later = self.listed[&mode].values().filter(|later| code(later) == code(row));
+            later.all(|later| later["id"] == row["id"] || at(later) < at(row))
         };
         let is_same_state = |row: &Value| row["charge"]["status"] == sent["charge"]["status"];
         let listed = text_at(event, &["id"]).and_then(|id| self.listed[&mode].get(id));
@@ -77,7 +77,7 @@ impl<'a> Api<'a> {
 
     /// Returns the exchange in which the key got a 404 for the event.
     fn absent(&self, id: &str, claimed: Mode) -> Option<&'a Exchange> {
-        read(self.recording, id, claimed, Side::Own).filter(|it| it.status() == Some(404))
+        read(self.recording, id, claimed, Side::Own).filter(|exchange| exchange.status() == Some(404))
     }
 }
 
@@ -85,8 +85,8 @@ impl<'a> Api<'a> {
 fn events<'a>(
     seen: &'a [ParsedDelivery<'a>],
 ) -> impl Iterator<Item = (&'a ParsedDelivery<'a>, &'a str, Mode)> {
-    let real = seen.iter().filter(|it| !it.is_test());
-    real.filter_map(|it| Some((it, it.text(&["event_id"])?, it.mode()?)))
+    let real = seen.iter().filter(|parsed| !parsed.is_test());
+    real.filter_map(|parsed| Some((parsed, parsed.text(&["event_id"])?, parsed.mode()?)))
 }
 
 fn event_id(recording: &Recording) -> CheckResult {
@@ -122,7 +122,7 @@ fn event_id(recording: &Recording) -> CheckResult {
                 _ => continue,
             }
         };
-        let sent = seen.body.as_ref().and_then(|it| it.get("data")).unwrap_or(&Value::Null);
+        let sent = seen.body.as_ref().and_then(|body| body.get("data")).unwrap_or(&Value::Null);
         let differing = match (text_at(&event, &["type"]), seen.kind()) {
             (Some(shown), Some(sent)) if shown != sent => {
                 Some(("type".to_owned(), sent.to_owned(), shown.to_owned()))
@@ -157,8 +157,10 @@ fn unlisted(
     for (seen, id, mode) in events(&received.seen) {
         let waited = listed_at.saturating_sub(seen.delivery.arrived);
         let list = recording
-            .last(|it| it.caller == Caller::Own(mode) && it.purpose == Purpose::AfterDeliveries)
-            .filter(|it| it.answer().is_some_and(|answer| cached(answer).is_none()));
+            .last(|exchange| {
+                exchange.caller == Caller::Own(mode) && exchange.purpose == Purpose::AfterDeliveries
+            })
+            .filter(|exchange| exchange.answer().is_some_and(|answer| cached(answer).is_none()));
         if waited < LATENESS || api.listed[&mode].contains_key(id) {
             continue;
         }
@@ -194,8 +196,8 @@ fn mode(recording: &Recording) -> CheckResult {
         let other = stated.other();
         if api.event(id, stated, stated).is_none() && api.event(id, stated, other).is_some() {
             return Err(seen.broken(
-                format!("mode {}, in which the API shows event {id}", other.word()),
-                format!("mode {}", stated.word()),
+                format!("mode {}, in which the API shows event {id}", other.as_str()),
+                format!("mode {}", stated.as_str()),
             ));
         }
     }
@@ -214,11 +216,12 @@ fn isolated(recording: &Recording) -> CheckResult {
         let other = mode.other();
         if api.listed[&other].contains_key(id) {
             return Err(seen.broken(
-                format!("event {id} in no list of {} mode", other.word()),
-                format!("the {} key sees it listed", other.word()),
+                format!("event {id} in no list of {} mode", other.as_str()),
+                format!("the {} key sees it listed", other.as_str()),
             ));
         }
-        let beside = read(recording, id, mode, Side::Own).is_some_and(|it| it.status() == Some(200));
+        let beside =
+            read(recording, id, mode, Side::Own).is_some_and(|exchange| exchange.status() == Some(200));
         let Some(foreign) = read(recording, id, other, Side::Foreign).filter(|_| beside) else { continue };
         match foreign.status() {
             Some(404) => judged = true,
@@ -226,7 +229,7 @@ fn isolated(recording: &Recording) -> CheckResult {
             Some(_) => {
                 return Err(CheckError::broken(
                     foreign.number,
-                    format!("404 for the {} key", other.word()),
+                    format!("404 for the {} key", other.as_str()),
                     format!("{} ({})", foreign.summary(), seen.name()),
                 ));
             }

@@ -16,15 +16,15 @@ use crate::delivered::{ParsedDelivery, each, has_microseconds, is_uuid, member_t
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::of("webhooks.post", NEEDS, post),
-    Check::of("webhooks.content_type", NEEDS, |it| any(it, content_type)),
-    Check::of("webhooks.user_agent", NEEDS, |it| any(it, user_agent)),
-    Check::of("webhooks.event_header", NEEDS, |it| any(it, event_header)),
+    Check::of("webhooks.content_type", NEEDS, |recording| any(recording, content_type)),
+    Check::of("webhooks.user_agent", NEEDS, |recording| any(recording, user_agent)),
+    Check::of("webhooks.event_header", NEEDS, |recording| any(recording, event_header)),
     Check::of("webhooks.delivery_id", NEEDS, delivery_ids),
-    Check::of("webhooks.body", NEEDS, |it| readable(it, body)),
-    Check::of("webhooks.duplicate_keys", NEEDS, |it| readable(it, duplicate_keys)),
-    Check::of("webhooks.event_type", NEEDS, |it| readable(it, event_type)),
-    Check::of("webhooks.created_at", NEEDS, |it| readable(it, created_at)),
-    Check::of("webhooks.data", NEEDS, |it| readable(it, data)),
+    Check::of("webhooks.body", NEEDS, |recording| readable(recording, body)),
+    Check::of("webhooks.duplicate_keys", NEEDS, |recording| readable(recording, duplicate_keys)),
+    Check::of("webhooks.event_type", NEEDS, |recording| readable(recording, event_type)),
+    Check::of("webhooks.created_at", NEEDS, |recording| readable(recording, created_at)),
+    Check::of("webhooks.data", NEEDS, |recording| readable(recording, data)),
 ];
 
 fn any(recording: &Recording, flaw: fn(&Deliveries, &ParsedDelivery<'_>) -> Flaw) -> CheckResult {
@@ -36,18 +36,18 @@ fn readable(recording: &Recording, flaw: fn(&Value, &ParsedDelivery<'_>) -> Flaw
     each(
         recording,
         "a body that is a JSON object",
-        |it| it.body.as_ref().is_some_and(Value::is_object),
-        |_, it| flaw(it.body.as_ref()?, it),
+        |parsed| parsed.body.as_ref().is_some_and(Value::is_object),
+        |_, parsed| flaw(parsed.body.as_ref()?, parsed),
     )
 }
 
 fn post(recording: &Recording) -> CheckResult {
-    any(recording, |_, it| {
-        if it.delivery.method != "POST" {
-            return Some(("POST".into(), shorten(&it.delivery.method)));
+    any(recording, |_, parsed| {
+        if parsed.delivery.method != "POST" {
+            return Some(("POST".into(), shorten(&parsed.delivery.method)));
         }
-        let fine = it.body.as_ref().is_some_and(Value::is_object);
-        (!fine).then(|| ("a body that is a JSON object".into(), shorten(&it.delivery.body.lossy())))
+        let fine = parsed.body.as_ref().is_some_and(Value::is_object);
+        (!fine).then(|| ("a body that is a JSON object".into(), shorten(&parsed.delivery.body.lossy())))
     })?;
     Ok(CheckOutcome::HoldsWith(
         "of HTTPS the receiver sees nothing: whatever stands before it ends TLS".into(),
@@ -55,8 +55,8 @@ fn post(recording: &Recording) -> CheckResult {
 }
 
 /// Returns the single value of a header, or a description of the values otherwise.
-fn only(it: &ParsedDelivery<'_>, name: &str) -> Result<String, String> {
-    let values = it.delivery.values(name);
+fn only(parsed: &ParsedDelivery<'_>, name: &str) -> Result<String, String> {
+    let values = parsed.delivery.values(name);
     match values.as_slice() {
         [] => Err(format!("no {name}")),
         [value] => Ok(value.clone()),
@@ -64,31 +64,31 @@ fn only(it: &ParsedDelivery<'_>, name: &str) -> Result<String, String> {
     }
 }
 
-fn content_type(_: &Deliveries, it: &ParsedDelivery<'_>) -> Flaw {
-    let found = only(it, "Content-Type");
+fn content_type(_: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
+    let found = only(parsed, "Content-Type");
     let essence = |value: &String| {
         let essence = value.split(';').next().unwrap_or_default().trim();
         essence.eq_ignore_ascii_case("application/json")
     };
     let fine = found.as_ref().is_ok_and(essence);
-    let actual = || found.map_or_else(|none| none, |it| format!("Content-Type {}", shorten(&it)));
+    let actual = || found.map_or_else(|none| none, |value| format!("Content-Type {}", shorten(&value)));
     (!fine).then(|| ("Content-Type application/json".into(), actual()))
 }
 
-fn user_agent(all: &Deliveries, it: &ParsedDelivery<'_>) -> Flaw {
-    let found = only(it, "User-Agent");
+fn user_agent(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
+    let found = only(parsed, "User-Agent");
     let fine = found.as_ref().is_ok_and(|value| *value == all.user_agent);
-    let actual = || found.map_or_else(|none| none, |it| format!("User-Agent {}", shorten(&it)));
+    let actual = || found.map_or_else(|none| none, |value| format!("User-Agent {}", shorten(&value)));
     (!fine).then(|| (format!("User-Agent {}", all.user_agent), actual()))
 }
 
-fn event_header(all: &Deliveries, it: &ParsedDelivery<'_>) -> Flaw {
+fn event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
     let name = format!("{}-Event", all.header_prefix);
-    let value = match only(it, &name) {
+    let value = match only(parsed, &name) {
         Ok(value) => value,
         Err(none) => return Some((format!("{name} with the type of the event"), none)),
     };
-    match it.kind() {
+    match parsed.kind() {
         Some(kind) if kind != value => Some((
             format!("{name} {}, as the body says", shorten(kind)),
             format!("{name} {}", shorten(&value)),
@@ -119,16 +119,16 @@ fn delivery_ids(recording: &Recording) -> CheckResult {
     Ok(held)
 }
 
-fn delivery_id(all: &Deliveries, it: &ParsedDelivery<'_>) -> Flaw {
+fn delivery_id(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
     let name = format!("{}-Delivery", all.header_prefix);
-    let value = match only(it, &name) {
+    let value = match only(parsed, &name) {
         Ok(value) => value,
         Err(none) => return Some((format!("{name} with a UUID"), none)),
     };
     if !is_uuid(&value) {
         return Some((format!("{name} with a UUID"), format!("{name} {}", shorten(&value))));
     }
-    match it.text(&["id"]) {
+    match parsed.text(&["id"]) {
         Some(id) if !id.eq_ignore_ascii_case(&value) => {
             Some((format!("{name} and id alike"), format!("{name} {value}, id {}", shorten(id))))
         }
@@ -136,10 +136,10 @@ fn delivery_id(all: &Deliveries, it: &ParsedDelivery<'_>) -> Flaw {
     }
 }
 
-fn body(body: &Value, it: &ParsedDelivery<'_>) -> Flaw {
+fn body(body: &Value, parsed: &ParsedDelivery<'_>) -> Flaw {
     for name in ["id", "event_id", "event", "mode", "created_at"] {
         // A test delivery has no event.
-        let fine = body.get(name).is_some_and(Value::is_string) || (it.is_test() && name == "event_id");
+        let fine = body.get(name).is_some_and(Value::is_string) || (parsed.is_test() && name == "event_id");
         if !fine {
             return Some((format!("{name} as a string"), member_text(body, name)));
         }
@@ -148,28 +148,28 @@ fn body(body: &Value, it: &ParsedDelivery<'_>) -> Flaw {
     (!fine).then(|| ("data as an object".into(), member_text(body, "data")))
 }
 
-fn duplicate_keys(_: &Value, it: &ParsedDelivery<'_>) -> Flaw {
-    let double = duplicate_key(&it.delivery.body.lossy())?;
+fn duplicate_keys(_: &Value, parsed: &ParsedDelivery<'_>) -> Flaw {
+    let double = duplicate_key(&parsed.delivery.body.lossy())?;
     Some(("each name once in an object".into(), format!("`{}` twice", shorten(&double))))
 }
 
-fn event_type(body: &Value, it: &ParsedDelivery<'_>) -> Flaw {
-    let fine = EVENT_TYPES.contains(&it.kind()?);
+fn event_type(body: &Value, parsed: &ParsedDelivery<'_>) -> Flaw {
+    let fine = EVENT_TYPES.contains(&parsed.kind()?);
     (!fine).then(|| ("one of the thirteen types".into(), member_text(body, "event")))
 }
 
-fn created_at(body: &Value, it: &ParsedDelivery<'_>) -> Flaw {
-    let fine = has_microseconds(it.text(&["created_at"])?);
+fn created_at(body: &Value, parsed: &ParsedDelivery<'_>) -> Flaw {
+    let fine = has_microseconds(parsed.text(&["created_at"])?);
     (!fine).then(|| ("an ISO 8601 time in UTC with microseconds".into(), member_text(body, "created_at")))
 }
 
-fn data(body: &Value, it: &ParsedDelivery<'_>) -> Flaw {
-    let (there, other) = match it.kind()?.split_once('.')?.0 {
+fn data(body: &Value, parsed: &ParsedDelivery<'_>) -> Flaw {
+    let (there, other) = match parsed.kind()?.split_once('.')?.0 {
         "charge" => ("charge", "invoice"),
         "invoice" => ("invoice", "charge"),
         _ => return None,
     };
-    let data = body.get("data").filter(|it| it.is_object())?;
+    let data = body.get("data").filter(|data| data.is_object())?;
     if !data.get(there).is_some_and(Value::is_object) {
         return Some((format!("data.{there} as an object"), format!("data.{}", member_text(data, there))));
     }

@@ -49,8 +49,8 @@ fn kind(row: &Value) -> &str {
 }
 
 /// Returns `true` if there was an event of the mode, which could have been misrouted.
-fn happened(recording: &Recording, received: &ReceivedDeliveries<'_>, mode: Mode) -> bool {
-    received.readable().any(|it| it.mode() == Some(mode) && !it.is_test())
+fn had_events(recording: &Recording, received: &ReceivedDeliveries<'_>, mode: Mode) -> bool {
+    received.readable().any(|parsed| parsed.mode() == Some(mode) && !parsed.is_test())
         || new_events(recording, mode).is_some_and(|rows| !rows.is_empty())
 }
 
@@ -63,12 +63,12 @@ fn mode_endpoints(recording: &Recording) -> CheckResult {
         if own != stated {
             let path = &received.all.endpoints[seen.delivery.endpoint.unwrap_or_default()].path;
             return Err(seen.broken(
-                format!("events of {} mode only at {path}", own.word()),
-                format!("one of {} mode", stated.word()),
+                format!("events of {} mode only at {path}", own.as_str()),
+                format!("one of {} mode", stated.as_str()),
             ));
         }
         known = true;
-        exercised |= happened(recording, &received, own.other());
+        exercised |= had_events(recording, &received, own.other());
     }
     match (exercised, known) {
         (true, _) => Ok(CheckOutcome::Holds),
@@ -87,18 +87,18 @@ fn no_readable_body() -> CheckError {
 
 fn no_endpoint() -> CheckError {
     CheckError::unjudged(
-        "it is not known of which mode an endpoint is that got something",
+        "no delivery came to an endpoint whose mode is known",
         "let the live endpoint's address end in /live and the test endpoint's in /test",
     )
 }
 
-fn wanted(place: &DeclaredEndpoint) -> Option<(&BTreeSet<String>, Mode)> {
+fn subscription(place: &DeclaredEndpoint) -> Option<(&BTreeSet<String>, Mode)> {
     Some((place.events.as_ref()?, place.mode?))
 }
 
 fn subscribed(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
-    let real = |it: &&ParsedDelivery<'_>| !it.is_test();
+    let real = |parsed: &&ParsedDelivery<'_>| !parsed.is_test();
     for seen in received.readable().filter(real) {
         let Some(place) = seen.delivery.endpoint.and_then(|at| received.all.endpoints.get(at)) else {
             continue;
@@ -111,9 +111,9 @@ fn subscribed(recording: &Recording) -> CheckResult {
         }
     }
     // An endpoint that subscribes to all types cannot receive a wrong one.
-    let exercised = received.all.endpoints.iter().filter_map(wanted).any(|(events, mode)| {
-        let unwanted = |it: &str| EVENT_TYPES.contains(&it) && !events.contains(it);
-        let delivered = received.readable().filter(real).filter(|it| it.mode() == Some(mode));
+    let exercised = received.all.endpoints.iter().filter_map(subscription).any(|(events, mode)| {
+        let unwanted = |kind: &str| EVENT_TYPES.contains(&kind) && !events.contains(kind);
+        let delivered = received.readable().filter(real).filter(|parsed| parsed.mode() == Some(mode));
         delivered.filter_map(ParsedDelivery::kind).any(unwanted)
             || new_events(recording, mode).is_some_and(|rows| rows.iter().any(|row| unwanted(kind(row))))
     });
@@ -124,7 +124,7 @@ fn subscribed(recording: &Recording) -> CheckResult {
         return Err(no_readable_body());
     }
     Err(CheckError::unjudged(
-        "no endpoint is known to want some types and not others that happened",
+        "no endpoint is known to subscribe to some of the types that happened and not to others",
         "choose a few types at an endpoint, name them with `--subscribed`, and cause others too; or declare \
          `--without subset`",
     ))
@@ -172,7 +172,7 @@ fn pushed(recording: &Recording) -> CheckResult {
         ));
     }
     if let Some((place, events)) = silent.filter(|_| count > 0) {
-        let mode = place.mode.map_or("its", Mode::word);
+        let mode = place.mode.map_or("its", Mode::as_str);
         if let Some(accepted) = silent_registration(received.all, place) {
             let expected = format!("deliveries at {accepted}, which the service accepted as an endpoint");
             let actual =
@@ -191,12 +191,12 @@ fn pushed(recording: &Recording) -> CheckResult {
     }
     Err(match received.all.receiver {
         None => CheckError::unjudged(
-            "which events happened while these deliveries were captured is not known",
+            "the events during the capture of these deliveries are unknown",
             "receive deliveries during the check, with `--receiver ADDR:PORT`",
         ),
         Some(_) if received.readable().next().is_none() => no_readable_body(),
         Some(_) => CheckError::unjudged(
-            "no new event came to an endpoint of which mode and types are known",
+            "no new event came to an endpoint whose mode and types are known",
             "let the addresses end in /live and /test, name their types with `--subscribed`, and cause an event",
         ),
     })
@@ -205,8 +205,13 @@ fn pushed(recording: &Recording) -> CheckResult {
 /// Returns an address that the service accepted as an endpoint in the mode of `place`, by the `--register` command, and to
 /// which nothing came for half a minute.
 fn silent_registration<'a>(all: &'a Deliveries, place: &DeclaredEndpoint) -> Option<&'a str> {
-    let accepted = all.registrations.iter().find(|it| it.public && it.accepted)?.address.as_str();
-    let is_silent = all.caught.iter().all(|it| !accepted.ends_with(&it.path));
+    let accepted = all
+        .registrations
+        .iter()
+        .find(|registration| registration.public && registration.accepted)?
+        .address
+        .as_str();
+    let is_silent = all.received.iter().all(|delivery| !accepted.ends_with(&delivery.path));
     // The command registers endpoints in test mode only.
     (is_silent && place.mode == Some(Mode::Test) && all.lasted >= LATENESS).then_some(accepted)
 }
@@ -228,10 +233,11 @@ fn is_never_delivered(
     wanted: &str,
 ) -> bool {
     let overtaken = |row: &Row| {
-        let same = |it: &Missing<'_>| kind(it.event) == wanted && it.is_overtaken_for(LATENESS);
+        let same =
+            |missing: &Missing<'_>| kind(missing.event) == wanted && missing.is_overtaken_for(LATENESS);
         row.missing().filter(same).count()
     };
-    let came = || received.readable().any(|it| !it.is_test() && it.kind() == Some(wanted));
+    let came = || received.readable().any(|parsed| !parsed.is_test() && parsed.kind() == Some(wanted));
     rows.iter().map(|(_, row)| overtaken(row)).sum::<usize>() > 1 && !came()
 }
 
@@ -258,10 +264,10 @@ struct Missing<'a> {
 
 impl Row {
     fn of(recording: &Recording, received: &ReceivedDeliveries<'_>, at: usize) -> Option<Row> {
-        let (events, mode) = wanted(&received.all.endpoints[at])?;
+        let (events, mode) = subscription(&received.all.endpoints[at])?;
         let wants_all = EVENT_TYPES.iter().all(|kind| events.contains(*kind));
         let rows = new_events(recording, mode)?;
-        let here = || received.seen.iter().filter(|it| it.delivery.endpoint == Some(at));
+        let here = || received.seen.iter().filter(|parsed| parsed.delivery.endpoint == Some(at));
         let mut arrivals: BTreeMap<&str, Duration> = BTreeMap::new();
         for seen in here() {
             if let Some(id) = seen.text(&["event_id"]) {
@@ -280,7 +286,10 @@ impl Row {
                 (row, then)
             })
             .collect();
-        let failed = here().filter(|it| !it.delivery.was_taken()).map(|it| it.delivery.arrived).max();
+        let failed = here()
+            .filter(|parsed| !parsed.delivery.was_accepted())
+            .map(|parsed| parsed.delivery.arrived)
+            .max();
         let is_silent = here().next().is_none();
         Some(Row { events, failed, wants_all, is_silent, lasted: received.all.lasted, on_their_way })
     }
@@ -308,7 +317,9 @@ impl Row {
     /// Returns `true` if a missing event counts as not delivered: it is very late, or no event of its type was
     /// delivered here. A single delivery may have been lost and be retried later.
     fn is_left_out(&self, missing: &Missing<'_>) -> bool {
-        let alike = |it: &Missing<'_>| kind(it.event) == kind(missing.event) && it.is_overtaken_for(LATENESS);
+        let alike = |other: &Missing<'_>| {
+            kind(other.event) == kind(missing.event) && other.is_overtaken_for(LATENESS)
+        };
         let came =
             self.events.iter().any(|(row, arrival)| arrival.is_some() && kind(row) == kind(missing.event));
         missing.is_overtaken_for(LATENESS_LONG) || (!came && self.missing().filter(alike).count() > 1)
@@ -319,7 +330,7 @@ impl Row {
     fn types_if_few(&self) -> Option<BTreeSet<&str>> {
         let came = self.events.iter().filter(|(_, arrival)| arrival.is_some()).map(|(row, _)| kind(row));
         let came: BTreeSet<_> = came.collect();
-        let missing: BTreeSet<_> = self.missing().map(|it| kind(it.event)).collect();
+        let missing: BTreeSet<_> = self.missing().map(|missing| kind(missing.event)).collect();
         let never = missing.difference(&came).count();
         (self.wants_all && never > 1 && never >= came.len()).then_some(came)
     }
@@ -334,12 +345,12 @@ impl Missing<'_> {
 fn redirects(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let all = received.all;
-    let answered: Vec<_> = all.caught.iter().filter(|it| it.was_redirected()).collect();
-    let followed = all.caught.iter().find(|it| it.redirected);
+    let answered: Vec<_> = all.received.iter().filter(|delivery| delivery.was_redirected()).collect();
+    let followed = all.received.iter().find(|delivery| delivery.redirected);
     if let Some(followed) = followed {
         return Err(CheckError::broken(
             None,
-            "nothing where a redirect pointed",
+            "no request to the target of a redirect",
             format!("a {} there (delivery {})", followed.method, followed.number),
         ));
     }
@@ -358,14 +369,15 @@ fn retries(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut seen = BTreeSet::new();
     let mut counted = BTreeSet::new();
-    for (at, failed) in received.seen.iter().enumerate().filter(|(_, it)| !it.delivery.was_taken()) {
+    for (at, failed) in received.seen.iter().enumerate().filter(|(_, parsed)| !parsed.delivery.was_accepted())
+    {
         let Some(event) = failed.text(&["event_id"]) else { continue };
         // Only the first attempt of each event counts.
         if !counted.insert((failed.delivery.endpoint, event)) {
             continue;
         }
-        let same = |it: &&ParsedDelivery<'_>| {
-            it.delivery.endpoint == failed.delivery.endpoint && it.text(&["event_id"]) == Some(event)
+        let same = |parsed: &&ParsedDelivery<'_>| {
+            parsed.delivery.endpoint == failed.delivery.endpoint && parsed.text(&["event_id"]) == Some(event)
         };
         let again: Vec<_> = received.seen[at + 1..].iter().filter(same).collect();
         let answer = match failed.delivery.answered {
@@ -376,7 +388,7 @@ fn retries(recording: &Recording) -> CheckResult {
             seen.insert(format!("after {answer} it did not come again{}", within(received.all)));
             continue;
         };
-        let kept = again.iter().all(|it| it.text(&["id"]) == failed.text(&["id"]));
+        let kept = again.iter().all(|parsed| parsed.text(&["id"]) == failed.text(&["id"]));
         let id = if kept { "under the same id" } else { "under a new id" };
         // If the clock of the service is controlled, times of arrival mean nothing.
         let gap = first.delivery.arrived.saturating_sub(failed.delivery.arrived).as_secs();
@@ -385,7 +397,7 @@ fn retries(recording: &Recording) -> CheckResult {
     }
     if seen.is_empty() {
         return Err(CheckError::unjudged(
-            "every delivery was taken",
+            "every delivery was accepted",
             "check again with `--redirect-trial`: the first delivery is then refused",
         ));
     }

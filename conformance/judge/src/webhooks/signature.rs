@@ -59,7 +59,7 @@ fn flaw(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
         return expected("t in seconds").zip(actual);
     }
     let signatures = of("v1");
-    if signatures.is_empty() || signatures.iter().any(|it| it.is_empty()) {
+    if signatures.is_empty() || signatures.iter().any(|text| text.is_empty()) {
         return expected("a signature as v1").zip(actual);
     }
     None
@@ -83,15 +83,15 @@ fn signed(recording: &Recording) -> CheckResult {
     }
     constant(&received)?;
     let with = |fits: fn(&SignatureStatus) -> bool| -> Vec<&ParsedDelivery<'_>> {
-        received.seen.iter().filter(|it| fits(&it.delivery.signed)).collect()
+        received.seen.iter().filter(|parsed| fits(&parsed.delivery.signed)).collect()
     };
-    let verified = with(|it| matches!(it, SignatureStatus::By { .. }));
-    let unknown = with(|it| *it == SignatureStatus::Unknown);
+    let verified = with(|status| matches!(status, SignatureStatus::By { .. }));
+    let unknown = with(|status| *status == SignatureStatus::Unknown);
     // Two endpoints with one address have different secrets, and both receive the event. If a rewritten body is signed,
     // an unknown signature is another construction, not another secret.
     let is_second_secret = |odd: &&&ParsedDelivery<'_>| {
         let here = || verified.iter().filter(|known| known.delivery.endpoint == odd.delivery.endpoint);
-        if here().any(|it| is_rewritten(it)) {
+        if here().any(|known| is_rewritten(known)) {
             return false;
         }
         let event = odd.text(&["event_id"]);
@@ -109,7 +109,7 @@ fn signed(recording: &Recording) -> CheckResult {
     if verified.is_empty() {
         return Err(no_secret());
     }
-    let more = with(|it| *it == SignatureStatus::NoSecret).len();
+    let more = with(|status| *status == SignatureStatus::NoSecret).len();
     let note = format!("{} deliveries fit the secret of their endpoint", verified.len());
     Ok(CheckOutcome::HoldsWith(if more > 0 {
         format!("{note}; of {more} others no secret is known")
@@ -121,7 +121,7 @@ fn signed(recording: &Recording) -> CheckResult {
 /// Returns `true` if a signature covers a rewritten body instead of the raw one.
 fn is_rewritten(seen: &ParsedDelivery<'_>) -> bool {
     let SignatureStatus::By { differs, .. } = &seen.delivery.signed else { return false };
-    differs.iter().any(|it| it.name == "body_rewritten")
+    differs.iter().any(|difference| difference.name == "body_rewritten")
 }
 
 /// Checks that different bodies have different signatures.
@@ -131,7 +131,7 @@ fn constant(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
         let values = seen.delivery.values(&name(received.all));
         let signature =
             values.iter().flat_map(|value| value.split(',')).find_map(|part| part.trim().strip_prefix("v1="));
-        let Some(signature) = signature.filter(|it| !it.is_empty()) else { continue };
+        let Some(signature) = signature.filter(|text| !text.is_empty()) else { continue };
         let body = seen.delivery.body.0.as_slice();
         if bodies.insert(signature.to_owned(), body).is_some_and(|other| other != body) {
             return Err(
@@ -160,13 +160,13 @@ fn no_secret() -> CheckError {
 /// Returns the deliveries whose signature matches a secret, with their constructions.
 fn made(recording: &Recording) -> Result<Vec<(ParsedDelivery<'_>, Vec<String>, String)>, CheckError> {
     let received = received_deliveries(recording)?;
-    let is_unknown = |it: &ParsedDelivery<'_>| it.delivery.signed == SignatureStatus::Unknown;
-    let unknown = received.seen.iter().filter(|it| is_unknown(it)).count();
+    let is_unknown = |parsed: &ParsedDelivery<'_>| parsed.delivery.signed == SignatureStatus::Unknown;
+    let unknown = received.seen.iter().filter(|parsed| is_unknown(parsed)).count();
     let mut made = Vec::new();
     for seen in received.seen {
         if let SignatureStatus::By { differs, .. } = &seen.delivery.signed {
-            let names = differs.iter().map(|it| it.name.clone()).collect();
-            let words: Vec<_> = differs.iter().map(|it| it.words.as_str()).collect();
+            let names = differs.iter().map(|difference| difference.name.clone()).collect();
+            let words: Vec<_> = differs.iter().map(|difference| difference.words.as_str()).collect();
             let words = words.join("; ");
             made.push((seen, names, words));
         }
@@ -181,7 +181,7 @@ fn made(recording: &Recording) -> Result<Vec<(ParsedDelivery<'_>, Vec<String>, S
 /// Checks that the signature covers both `t` and the raw body.
 fn covers(recording: &Recording) -> CheckResult {
     for (seen, names, words) in made(recording)? {
-        let has = |name: &str| names.iter().any(|it| it == name);
+        let has = |name: &str| names.iter().any(|known| known == name);
         if has("body_only") || has("body_rewritten") {
             return Err(seen.broken("t and the raw body under the signature", words));
         }

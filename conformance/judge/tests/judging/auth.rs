@@ -63,7 +63,7 @@ fn a_missing_key_is_reported_with_the_remedy() {
 fn a_key_with_appended_text_must_be_refused() {
     let with = |more: Forgery, status| {
         let asked = [(Forgery::Appended, 401), (Forgery::NoScheme, 401), (more, status)];
-        let asked = asked.map(|(it, status)| refusal(Caller::Forged(it), status)).to_vec();
+        let asked = asked.map(|(forgery, status)| refusal(Caller::Forged(forgery), status)).to_vec();
         recording([vec![account(LIVE, "live"), account(TEST, "test")], asked].concat())
     };
     for (forgery, id, expected) in [

@@ -19,7 +19,7 @@ fn with(name: &str, value: &str, exchange: Exchange) -> Exchange {
     exchange
 }
 
-/// A nonexistent event that is served, long after the other responses.
+/// Checks the verdict on a nonexistent event that is served, long after the other responses.
 #[track_caller]
 fn check_served(before: &[Exchange], served: Exchange, expected: &str) {
     let own = [event(Side::Own, 200)];
@@ -37,7 +37,7 @@ fn event(side: Side, status: u16) -> Exchange {
     exchange(TEST, purpose, &format!("/v1/events/{side:?}"), status, &json!({ "message": "No." }))
 }
 
-/// The same response to a request that no statement uses.
+/// Returns the same response to a request that no statement uses.
 fn earlier(status: u16) -> Exchange {
     Exchange { purpose: Purpose::Choice { what: "events".into() }, ..absent(status) }
 }
@@ -66,7 +66,9 @@ fn a_cache_is_detected_by_its_headers() {
 
 #[test]
 fn a_cache_is_detected_by_a_repeated_older_response() {
-    let now = |seconds: u32, it| with("date", &NOON.replace(":00 GMT", &format!(":{seconds:02} GMT")), it);
+    let now = |seconds: u32, exchange| {
+        with("date", &NOON.replace(":00 GMT", &format!(":{seconds:02} GMT")), exchange)
+    };
     let later = |seconds| now(seconds, refusal(Caller::NoKey, 401));
     let again = || now(0, absent(200));
     let first = || now(0, earlier(200));
@@ -95,7 +97,7 @@ fn a_cache_excuses_only_statements_that_use_the_response() {
     let filters = vec![("type".to_owned(), "b".to_owned())];
     let by_type = PageRequest { filters, ..events_request(None, 100) };
     assert_eq!(by_type.list, List::Events);
-    let aged = |it| with("age", "7", it);
+    let aged = |exchange| with("age", "7", exchange);
     let plain_aged = recording(vec![aged(short(events_request(None, 100))), short(by_type.clone())]);
     let filtered_aged = recording(vec![short(events_request(None, 100)), aged(short(by_type))]);
     check(&plain_aged, "paging.length", "not judged");

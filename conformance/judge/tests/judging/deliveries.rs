@@ -30,9 +30,9 @@ pub(super) fn delivery(body: &Value) -> Delivery {
     }
 }
 
-pub(super) fn caught(deliveries: Vec<Delivery>) -> Recording {
-    let mut caught = deliveries;
-    for (number, delivery) in (1..).zip(&mut caught) {
+pub(super) fn recording_of(deliveries: Vec<Delivery>) -> Recording {
+    let mut received = deliveries;
+    for (number, delivery) in (1..).zip(&mut received) {
         delivery.number = number;
     }
     let endpoints = vec![DeclaredEndpoint { path: "/test".into(), mode: Some(Mode::Test), events: None }];
@@ -42,7 +42,7 @@ pub(super) fn caught(deliveries: Vec<Delivery>) -> Recording {
         receiver: Some("127.0.0.1:80".into()),
         lasted: Duration::from_secs(60),
         endpoints,
-        caught,
+        received,
         ..Deliveries::default()
     };
     Recording { deliveries: Some(deliveries), ..recording(vec![]) }
@@ -61,7 +61,7 @@ fn of_charge(kind: &str, at: &str, charge: &Value) -> Value {
 }
 
 fn one(kind: &str, charge: &Value) -> Recording {
-    caught(vec![delivery(&of_charge(kind, AT, charge))])
+    recording_of(vec![delivery(&of_charge(kind, AT, charge))])
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn undocumented_fields_of_charges_are_observed() {
 fn transitions_are_observed_by_the_times_of_events() {
     let charge = |at, status: &str| of_charge("charge.paid", at, &json!({ "code": "k", "status": status }));
     let later = "2026-02-01T11:00:00.000000Z";
-    let both = |first: &Value, second: &Value| caught(vec![delivery(first), delivery(second)]);
+    let both = |first: &Value, second: &Value| recording_of(vec![delivery(first), delivery(second)]);
     let (pending, paid) = (charge(AT, "pending"), charge(later, "paid"));
     for recording in [both(&pending, &paid), both(&paid, &pending)] {
         check_says(&recording, "charges.transitions", "seen: \"pending to paid\"");
@@ -125,12 +125,12 @@ fn transitions_are_observed_by_the_times_of_events() {
 
 #[test]
 fn missing_deliveries_are_reported_with_the_other_requests() {
-    let mut none = caught(vec![]);
+    let mut none = recording_of(vec![]);
     check(&none, "webhooks.post", "not judged");
     check_says(&none, "webhooks.post", "why: \"no delivery came within 60 s\"");
     let deliveries = none.deliveries.as_mut().expect("a receiver");
     (deliveries.strays, deliveries.trouble) = (2, Some("the command failed".into()));
-    let why = "within 60 s; the command failed; 2 requests came that had nothing of one";
+    let why = "within 60 s; the command failed; 2 other requests were received that are not deliveries";
     check_says(&none, "webhooks.post", why);
 }
 
@@ -166,24 +166,28 @@ fn a_signature_is_judged_by_the_secret_that_it_matches() {
         ),
         (signed(SignatureStatus::NoSecret, 0, "a"), signed(SignatureStatus::NoSecret, 0, "b"), "not judged"),
     ] {
-        check(&caught(vec![first, second]), "webhooks.signed", expected);
+        check(&recording_of(vec![first, second]), "webhooks.signed", expected);
     }
-    let all = caught(vec![signed(ours(), 0, "a"), signed(SignatureStatus::NoSecret, 1, "b")]);
+    let all = recording_of(vec![signed(ours(), 0, "a"), signed(SignatureStatus::NoSecret, 1, "b")]);
     check_says(&all, "webhooks.signed", "1 deliveries fit the secret of their endpoint; of 1 others");
-    let known = caught(vec![signed(ours(), 0, "a")]);
+    let known = recording_of(vec![signed(ours(), 0, "a")]);
     check_says(&known, "webhooks.signed", "fit the secret of their endpoint\"");
-    let none = caught(vec![signed(SignatureStatus::NoSecret, 0, "a")]);
+    let none = recording_of(vec![signed(SignatureStatus::NoSecret, 0, "a")]);
     check_says(&none, "webhooks.signed", "no secret of an endpoint is known");
 }
 
 #[test]
 fn body_and_time_must_be_signed() {
     for (name, expected) in [("body_only", "warn"), ("body_rewritten", "warn"), ("upper_case", "pass")] {
-        let made = caught(vec![signed(by(true, &[name]), 0, "a")]);
+        let made = recording_of(vec![signed(by(true, &[name]), 0, "a")]);
         check(&made, "webhooks.signature_covers", expected);
     }
-    check_says(&caught(vec![signed(by(true, &[]), 0, "a")]), "webhooks.signature_scheme", "HMAC-SHA256 of");
-    let odd = caught(vec![signed(by(true, &["x", "y"]), 0, "a")]);
+    check_says(
+        &recording_of(vec![signed(by(true, &[]), 0, "a")]),
+        "webhooks.signature_scheme",
+        "HMAC-SHA256 of",
+    );
+    let odd = recording_of(vec![signed(by(true, &["x", "y"]), 0, "a")]);
     check_says(&odd, "webhooks.signature_scheme", "seen: \"as usual, but in x; in y\"");
 }
 
@@ -202,13 +206,17 @@ fn the_signature_has_a_shape() {
         ("t=1,v0=ab", "fail"),
         ("v1=ab", "fail"),
     ] {
-        let mut it = delivery(&json!({}));
-        it.headers.push(("x-service-signature".into(), RawBytes(value.into())));
-        check(&caught(vec![it.clone()]), "webhooks.signature_shape", expected);
-        it.headers.extend_from_within(..);
-        check(&caught(vec![it]), "webhooks.signature_shape", "fail");
+        let mut signed = delivery(&json!({}));
+        signed.headers.push(("x-service-signature".into(), RawBytes(value.into())));
+        check(&recording_of(vec![signed.clone()]), "webhooks.signature_shape", expected);
+        signed.headers.extend_from_within(..);
+        check(&recording_of(vec![signed]), "webhooks.signature_shape", "fail");
     }
-    check_says(&caught(vec![delivery(&json!({}))]), "webhooks.signature_shape", "no X-Service-Signature");
+    check_says(
+        &recording_of(vec![delivery(&json!({}))]),
+        "webhooks.signature_shape",
+        "no X-Service-Signature",
+    );
 }
 
 #[test]
@@ -223,7 +231,7 @@ fn one_signature_for_two_bodies_is_a_violation() {
         (with("t=1,v1=ab", &json!({ "a": 1 })), with("t=1,v1=cd", &json!({ "a": 2 })), "pass"),
         (with("t=1,v1=", &json!({ "a": 1 })), with("t=1,v1=", &json!({ "a": 2 })), "pass"),
     ] {
-        check(&caught(vec![first, second]), "webhooks.signed", expected);
+        check(&recording_of(vec![first, second]), "webhooks.signed", expected);
     }
 }
 
@@ -243,7 +251,7 @@ fn a_refused_address_counts_only_if_another_was_accepted() {
         (vec![tried(true, true), tried(false, true)], "fail"),
         (vec![tried(false, true)], "fail"),
     ] {
-        let mut recording = caught(vec![]);
+        let mut recording = recording_of(vec![]);
         recording.deliveries.as_mut().expect("a receiver").registrations = registrations;
         check(&recording, "endpoints.address", expected);
     }
@@ -257,7 +265,7 @@ fn retries_of_refused_deliveries_are_observed() {
     };
     let elsewhere = Delivery { endpoint: Some(1), ..attempt("1", 9, Some(200)) };
     for (all, says) in [
-        (vec![attempt("1", 0, Some(200))], "every delivery was taken"),
+        (vec![attempt("1", 0, Some(200))], "every delivery was accepted"),
         (vec![attempt("1", 0, Some(500))], "after a 500 it did not come again within 60 s"),
         (vec![attempt("1", 0, Some(0))], "after no answer it did not come again"),
         (vec![attempt("1", 0, Some(302)), elsewhere], "after a 302 it did not come again"),
@@ -270,9 +278,9 @@ fn retries_of_refused_deliveries_are_observed() {
             "came again 7 s later under a new id\"",
         ),
     ] {
-        check_says(&caught(all), "webhooks.retries", says);
+        check_says(&recording_of(all), "webhooks.retries", says);
     }
-    let mut settled = caught(vec![attempt("1", 1, Some(500)), attempt("1", 8, Some(200))]);
+    let mut settled = recording_of(vec![attempt("1", 1, Some(500)), attempt("1", 8, Some(200))]);
     settled.deliveries.as_mut().expect("a receiver").settled = true;
     check_says(&settled, "webhooks.retries", "it came again under the same id");
 }
@@ -286,7 +294,7 @@ fn a_redirect_is_not_followed() {
         (vec![with(Some(302), false)], "pass"),
         (vec![with(Some(302), false), with(Some(200), true)], "fail"),
     ] {
-        check(&caught(all), "webhooks.redirects", expected);
+        check(&recording_of(all), "webhooks.redirects", expected);
     }
 }
 
@@ -294,7 +302,7 @@ fn a_redirect_is_not_followed() {
 fn the_formats_of_an_invoice_are_observed() {
     let invoice =
         json!({ "code": "in1", "number": 7, "status": null, "charges": [], "customer": {}, "amount": true });
-    let seen = caught(vec![delivery(&json!({ "data": { "invoice": invoice } }))]);
+    let seen = recording_of(vec![delivery(&json!({ "data": { "invoice": invoice } }))]);
     let forms =
         "amount a boolean, charges an array, code a string, customer an object, number a number, status null";
     check_says(&seen, "invoices.formats", forms);

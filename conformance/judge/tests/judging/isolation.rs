@@ -31,10 +31,10 @@ fn comparison(caller: Caller, bodies: [&Value; 3], lengths: [&str; 3]) -> Vec<Ex
     let sides = [Side::AbsentBefore, Side::Foreign, Side::AbsentAfter];
     for round in [1, 2] {
         for ((side, body), length) in sides.into_iter().zip(bodies).zip(lengths) {
-            let mut it = in_round(round, caller, side, 404, body);
-            let Ending::Answered(answer) = &mut it.ending else { panic!("an answer") };
+            let mut absent = in_round(round, caller, side, 404, body);
+            let Ending::Answered(answer) = &mut absent.ending else { panic!("an answer") };
             answer.headers.push(("content-length".into(), length.into()));
-            all.push(it);
+            all.push(absent);
         }
     }
     all
@@ -63,10 +63,10 @@ fn a_different_length_is_a_difference_unless_lengths_vary() {
 /// Returns equal responses to equal requests with different headers.
 fn repeated(name: &str, values: [&str; 2]) -> Vec<Exchange> {
     let named = |value: &str| {
-        let mut it = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
-        let Ending::Answered(answer) = &mut it.ending else { panic!("an answer") };
+        let mut served = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
+        let Ending::Answered(answer) = &mut served.ending else { panic!("an answer") };
         answer.headers.push((name.into(), value.into()));
-        it
+        served
     };
     values.map(named).into()
 }

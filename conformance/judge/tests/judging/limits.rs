@@ -56,10 +56,10 @@ fn rounds(over: Duration) -> Recording {
         for (place, path) in (0..).zip(["/v1/account", "/v1/charges", "/v1/events"]) {
             let purpose = Purpose::Burst(Burst::Round { series: 1, round });
             let status = if place == 1 { 200 } else { 429 };
-            let mut it = exchange(TEST, purpose, path, status, &json!({}));
+            let mut shot = exchange(TEST, purpose, path, status, &json!({}));
             let at = u32::from(round - 1) * 3 + place;
-            (it.sent, it.ended) = (over * at / 9, over * (at + 1) / 9);
-            burst.exchanges.push(it);
+            (shot.sent, shot.ended) = (over * at / 9, over * (at + 1) / 9);
+            burst.exchanges.push(shot);
         }
     }
     recording(burst.exchanges)
@@ -134,9 +134,9 @@ fn after_refusal(retry_after: &str, statuses: &[u16], apart: Duration) -> Record
     };
     for (place, status) in (0_u32..).zip(statuses) {
         let purpose = Purpose::Burst(Burst::Round { series: 1, round: 1 });
-        let mut it = exchange(TEST, purpose, &format!("/v1/{place}"), *status, &json!({}));
-        (it.sent, it.ended) = (apart * place, apart * (place + 1));
-        all.push(it);
+        let mut request = exchange(TEST, purpose, &format!("/v1/{place}"), *status, &json!({}));
+        (request.sent, request.ended) = (apart * place, apart * (place + 1));
+        all.push(request);
     }
     all.iter_mut().for_each(delay);
     recording(all)
@@ -309,8 +309,8 @@ fn only_a_request_that_ended_before_retry_after_was_served_too_early() {
     let mut at_the_end = after_refusal("2", &[200; 5], Duration::ZERO);
     let in_rounds =
         |exchange: &&mut Exchange| matches!(exchange.purpose, Purpose::Burst(Burst::Round { .. }));
-    for it in at_the_end.exchanges.iter_mut().filter(in_rounds) {
-        (it.sent, it.ended) = (Duration::from_secs(1), Duration::from_secs(1));
+    for exchange in at_the_end.exchanges.iter_mut().filter(in_rounds) {
+        (exchange.sent, exchange.ended) = (Duration::from_secs(1), Duration::from_secs(1));
     }
     check(&at_the_end, "limits.refused", "pass");
     let mut refused_again = after_refusal("60", &[200; 5], Duration::ZERO).exchanges;
@@ -365,12 +365,12 @@ fn a_key_is_served_after_the_stated_wait() {
 /// Returns requests of a key: their number, second and status, and the `Retry-After`.
 fn at(all: &mut Vec<Exchange>, second: u64, count: usize, status: u16, delay: &str, purpose: &Burst) {
     for _ in 0..count {
-        let mut it = exchange(TEST, Purpose::Burst(purpose.clone()), "/v1/account", status, &json!({}));
-        (it.sent, it.ended) = (Duration::from_secs(second), Duration::from_secs(second));
+        let mut shot = exchange(TEST, Purpose::Burst(purpose.clone()), "/v1/account", status, &json!({}));
+        (shot.sent, shot.ended) = (Duration::from_secs(second), Duration::from_secs(second));
         if status == 429 {
-            set_header(&mut it, delay);
+            set_header(&mut shot, delay);
         }
-        all.push(it);
+        all.push(shot);
     }
 }
 
@@ -450,8 +450,8 @@ fn both_bursts_are_classified_together() {
 fn an_early_refusal_may_be_explained_by_a_share_of_the_minute_before() {
     let repeated = |wait: u64| {
         let mut second = later(2, wait, burst(3, true, Duration::ZERO));
-        for it in &mut second {
-            let Ending::Answered(answer) = &mut it.ending else { panic!("an answer") };
+        for exchange in &mut second {
+            let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
             answer.headers.push(("x-ratelimit-remaining".into(), "116".into()));
         }
         recording([burst(126, true, Duration::ZERO).exchanges, second].concat())
@@ -474,7 +474,7 @@ fn a_consistent_refusal_of_another_kind_is_distinguished_from_an_outage_by_the_o
             at(all, 1, 3, status.unwrap_or(500), "", &SHOT);
             if status.is_none() {
                 let last = all.len() - 3;
-                all[last..].iter_mut().for_each(|it| it.ending = Ending::Lost("closed".into()));
+                all[last..].iter_mut().for_each(|exchange| exchange.ending = Ending::Lost("closed".into()));
             }
         };
         wrong(&mut all);
@@ -494,12 +494,12 @@ fn a_consistent_refusal_of_another_kind_is_distinguished_from_an_outage_by_the_o
 fn a_quota_that_falls_by_two_in_both_bursts_is_not_another_client() {
     let both = |first: u32, by: u32| {
         let mut all = burst(first, true, Duration::ZERO).exchanges;
-        for (place, mut it) in (1..).zip(later(2, 180, burst(60, true, Duration::ZERO))) {
-            let Ending::Answered(answer) = &mut it.ending else { panic!("an answer") };
+        for (place, mut exchange) in (1..).zip(later(2, 180, burst(60, true, Duration::ZERO))) {
+            let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
             answer
                 .headers
                 .push(("x-ratelimit-remaining".into(), 120_u32.saturating_sub(place * by).to_string()));
-            all.push(it);
+            all.push(exchange);
         }
         recording(all)
     };
@@ -511,7 +511,9 @@ fn a_quota_that_falls_by_two_in_both_bursts_is_not_another_client() {
 fn the_limit_covers_head() {
     let with = |purpose: Burst, status: u16| {
         let mut all = rounds(Duration::ZERO).exchanges;
-        all.iter_mut().filter(|it| it.target == "/v1/charges").for_each(|it| set_status(it, 429));
+        all.iter_mut()
+            .filter(|exchange| exchange.target == "/v1/charges")
+            .for_each(|exchange| set_status(exchange, 429));
         for round in 1..=3 {
             let purpose = match &purpose {
                 Burst::Head { .. } => Burst::Head { round },

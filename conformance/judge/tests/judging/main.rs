@@ -91,7 +91,7 @@ fn events_request(page: Option<u64>, per_page: u64) -> PageRequest {
 fn check(recording: &Recording, id: &str, expected: &str) {
     let rows = judge(recording);
     let row = rows.iter().find(|row| row.id == id).expect("a statement of that name");
-    assert_eq!(row.verdict.word(), expected, "{:?}", row.verdict);
+    assert_eq!(row.verdict.as_str(), expected, "{:?}", row.verdict);
 }
 
 /// Checks that a verdict contains a text: in the note, the finding, the reason or the remedy.
@@ -215,10 +215,11 @@ fn rounds(header: &str, rounds: &[[&str; 3]]) -> Recording {
             };
             for (side, value) in sides.into_iter().zip(values) {
                 let id = format!("{side:?}");
-                let mut it = event(side, round, &id, 404, &json!({ "message": format!("No event {id}.") }));
-                let Ending::Answered(answer) = &mut it.ending else { panic!("an answer") };
+                let mut event =
+                    event(side, round, &id, 404, &json!({ "message": format!("No event {id}.") }));
+                let Ending::Answered(answer) = &mut event.ending else { panic!("an answer") };
                 answer.headers.push((header.into(), (*value).into()));
-                exchanges.push(it);
+                exchanges.push(event);
             }
         }
     }

@@ -27,7 +27,7 @@ fn event(charge: &Value) -> Value {
     })
 }
 
-/// A list of one event, and no deliveries.
+/// Returns a list of one event, and no deliveries.
 fn listed(event: &Value) -> Recording {
     let mut found = recording(vec![page(events_request(None, 100), &json!([event]), [1, 1, 100, 1])]);
     found.without = [Part::Webhooks].into();
@@ -239,10 +239,10 @@ fn a_known_value_of_a_filter_is_served() {
 #[test]
 fn a_page_of_a_burst_is_judged_too() {
     let of_burst = |rows: &Value, total: u64| {
-        let mut it = page(events_request(Some(2), 2), rows, [2, total.div_ceil(2), 2, total]);
-        it.purpose = Purpose::Burst(Burst::Shot { series: 1 });
-        it.target = "/pay/v1/events?per_page=2&page=2".into();
-        recording(vec![it])
+        let mut shot = page(events_request(Some(2), 2), rows, [2, total.div_ceil(2), 2, total]);
+        shot.purpose = Purpose::Burst(Burst::Shot { series: 1 });
+        shot.target = "/pay/v1/events?per_page=2&page=2".into();
+        recording(vec![shot])
     };
     check(&of_burst(&json!([{ "id": "c" }, { "id": "d" }]), 5), "paging.length", "pass");
     check(&of_burst(&json!([{ "id": "c" }]), 5), "paging.length", "fail");
@@ -255,11 +255,11 @@ fn twice(first: u32, second: u32, left: Option<(u32, u32)>) -> Recording {
     let wait = Duration::from_secs(180);
     let mut again = burst(second, true, Duration::ZERO).exchanges;
     let last = again.len() - 2;
-    for (place, it) in again.iter_mut().enumerate() {
-        it.purpose = Purpose::Burst(Burst::Shot { series: 2 });
-        (it.sent, it.ended) = (wait, wait);
+    for (place, shot) in again.iter_mut().enumerate() {
+        shot.purpose = Purpose::Burst(Burst::Shot { series: 2 });
+        (shot.sent, shot.ended) = (wait, wait);
         let Some((start, end)) = left.filter(|_| place == 0 || place == last) else { continue };
-        if let conformance_model::recording::Ending::Answered(answer) = &mut it.ending {
+        if let conformance_model::recording::Ending::Answered(answer) = &mut shot.ending {
             let left = if place == 0 { start } else { end };
             answer.headers.push(("x-ratelimit-remaining".into(), left.to_string()));
             answer.headers.push(("x-ratelimit-limit".into(), "120".into()));

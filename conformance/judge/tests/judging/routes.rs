@@ -9,7 +9,7 @@ use conformance_model::mode::Mode;
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
 
-use super::deliveries::{caught, delivery};
+use super::deliveries::{delivery, recording_of};
 use super::{LIVE, TEST, check, check_says, exchange};
 
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ fn after(caller: Caller, rows: &Value) -> Exchange {
 }
 
 fn beside(deliveries: Vec<Delivery>, exchanges: Vec<Exchange>) -> Recording {
-    Recording { exchanges: super::recording(exchanges).exchanges, ..caught(deliveries) }
+    Recording { exchanges: super::recording(exchanges).exchanges, ..recording_of(deliveries) }
 }
 
 #[test]
@@ -91,8 +91,8 @@ fn choosy(deliveries: Vec<Delivery>, exchanges: Vec<Exchange>) -> Recording {
     recording
 }
 
-fn at(endpoint: usize, it: Delivery) -> Delivery {
-    Delivery { endpoint: Some(endpoint), ..it }
+fn at(endpoint: usize, delivery: Delivery) -> Delivery {
+    Delivery { endpoint: Some(endpoint), ..delivery }
 }
 
 fn tried(kind: &str, mode: &str) -> Delivery {
@@ -129,14 +129,14 @@ type Event = (&'static str, Option<u64>);
 
 /// Returns a run of 1,000 seconds with events of both modes, newest first, and endpoints of these types in both.
 fn pushed(modes: [&[Event]; 2], types: &[&str]) -> Recording {
-    let id = |mode: Mode, place: usize| format!("{}-{place}", mode.word());
+    let id = |mode: Mode, place: usize| format!("{}-{place}", mode.as_str());
     let (mut came, mut lists) = (Vec::new(), Vec::new());
     for (endpoint, (mode, events)) in [Mode::Test, Mode::Live].into_iter().zip(modes).enumerate() {
         let rows =
             events.iter().enumerate().map(|(at, (kind, _))| json!({ "id": id(mode, at), "type": kind }));
         lists.push(after(Caller::Own(mode), &Value::from_iter(rows)));
         came.extend(events.iter().enumerate().filter_map(|(place, (kind, then))| {
-            let body = json!({ "event_id": id(mode, place), "event": kind, "mode": mode.word() });
+            let body = json!({ "event_id": id(mode, place), "event": kind, "mode": mode.as_str() });
             Some(at(endpoint, Delivery { arrived: Duration::from_secs((*then)?), ..delivery(&body) }))
         }));
     }
@@ -154,7 +154,7 @@ fn pushed(modes: [&[Event]; 2], types: &[&str]) -> Recording {
     recording
 }
 
-/// The events of test mode only.
+/// Checks the verdict on events of test mode only.
 #[track_caller]
 fn check_pushed(events: &[Event], settled: bool, expected: &str) {
     let mut recording = pushed([events, &[("charge.created", Some(0))]], &["charge.paid", "charge.expired"]);
@@ -244,8 +244,8 @@ fn events_after_the_last_failure_are_judged() {
         &[(paid, Some(900)), (expired, None), (expired, None), (paid, Some(500)), (paid, Some(1))];
     for (failed, expected) in [(1, "fail"), (500, "pass"), (900, "pass")] {
         let mut recording = pushed([events, &[(paid, Some(1))]], &[paid, expired]);
-        for it in &mut recording.deliveries.as_mut().expect("a receiver").caught {
-            it.answered = Some(if it.arrived == Duration::from_secs(failed) { 302 } else { 200 });
+        for delivery in &mut recording.deliveries.as_mut().expect("a receiver").received {
+            delivery.answered = Some(if delivery.arrived == Duration::from_secs(failed) { 302 } else { 200 });
         }
         check(&recording, "webhooks.pushed", expected);
     }
@@ -271,7 +271,7 @@ fn a_registered_endpoint_receives_the_events_of_its_mode() {
         let mut recording = pushed(modes, &["charge.paid"]);
         let all = recording.deliveries.as_mut().expect("a receiver");
         (all.registrations, all.lasted) = (registrations, Duration::from_secs(lasted));
-        for delivery in &mut all.caught {
+        for delivery in &mut all.received {
             delivery.path = "/live".into();
         }
         check(&recording, "webhooks.pushed", expected);
@@ -299,8 +299,8 @@ fn an_endpoint_that_receives_few_types_may_be_registered_for_these() {
 #[test]
 fn unreadable_bodies_are_no_question_of_addresses() {
     let mut recording = pushed([&[("charge.paid", Some(1))], &[]], &["charge.paid"]);
-    for it in &mut recording.deliveries.as_mut().expect("a receiver").caught {
-        it.body = RawBytes(b"payload=%7B%7D".to_vec());
+    for delivery in &mut recording.deliveries.as_mut().expect("a receiver").received {
+        delivery.body = RawBytes(b"payload=%7B%7D".to_vec());
     }
     for id in ["webhooks.pushed", "webhooks.mode_endpoints", "webhooks.subscribed"] {
         check_says(&recording, id, "see webhooks.post");

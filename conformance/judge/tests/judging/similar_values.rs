@@ -26,7 +26,7 @@ fn similar_ids_find_nothing_with_any_refusal() {
     }
 }
 
-/// A list of one record, and the list filtered by a value that resembles its own.
+/// Returns a list of one record, and the list filtered by a value that resembles its own.
 fn filtered(list: List, row: &Value, filter: &str, status: u16, rows: &Value) -> Recording {
     let purpose = Purpose::Filter { list, filter: filter.to_owned(), side: Side::AbsentAfter };
     let total = rows.as_array().map_or(0, Vec::len);

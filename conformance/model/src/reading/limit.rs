@@ -59,7 +59,7 @@ impl Series {
             .filter(|exchange| exchange.purpose == Purpose::Burst(Burst::Shot { series }))
             .collect();
         let last = shots.last()?;
-        let refused = shots.iter().find(|shot| shot.status() == Some(429)).map(|it| it.number);
+        let refused = shots.iter().find(|shot| shot.status() == Some(429)).map(|shot| shot.number);
         // Requests of the test key in the minute before the burst count against the same limit.
         let before = recording.exchanges.iter().filter(|exchange| {
             exchange.caller == Caller::Own(Mode::Test)
@@ -67,7 +67,7 @@ impl Series {
                 && exchange.sent.saturating_add(WINDOW) > last.ended
         });
         let counted: Vec<_> = before.chain(shots.iter().copied()).collect();
-        let served = counted.iter().filter(|it| is_served(it)).count() as u32;
+        let served = counted.iter().filter(|exchange| is_served(exchange)).count() as u32;
         let cached =
             counted.iter().filter(|exchange| is_served(exchange) && is_cached(exchange)).count() as u32;
         let refusals = counted.iter().filter(|exchange| exchange.status() == Some(429)).count() as u32;

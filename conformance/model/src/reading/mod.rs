@@ -16,7 +16,7 @@ pub use limit::{
     BURST_TIME_MAX, LIMIT, LimiterReading, SERVED_MAX, Series, WINDOW, is_served, most_in_a_minute,
 };
 pub use observed_ids::{
-    ObservedIds, after_rows, before_rows, events, first_event_id, learn, listed, own_event_asked,
+    ObservedIds, after_rows, before_rows, events, first_event_id, learn, listed, requested_own_event,
     single_event, stated_mode, wrapped_event,
 };
 pub use page::{

@@ -80,7 +80,7 @@ pub fn wrapped_event(exchange: &Exchange) -> Option<(Vec<String>, Value)> {
         if found.iter().all(|(most, ..)| likeness > *most) {
             found.push((likeness, path.clone(), at.clone()));
         }
-        let members = at.as_object().into_iter().flatten().filter(|(_, it)| it.is_object());
+        let members = at.as_object().into_iter().flatten().filter(|(_, value)| value.is_object());
         for (name, member) in members.take_while(|_| path.len() < DEPTH_MAX) {
             look(member, [path.clone(), vec![name.clone()]].concat(), found);
         }
@@ -92,7 +92,7 @@ pub fn wrapped_event(exchange: &Exchange) -> Option<(Vec<String>, Value)> {
 }
 
 /// Returns the id of the key's own event that an exchange requested, alone or in a burst.
-pub fn own_event_asked(exchange: &Exchange) -> Option<&str> {
+pub fn requested_own_event(exchange: &Exchange) -> Option<&str> {
     match &exchange.purpose {
         Purpose::Event { id, side: Side::Own, .. } => Some(id),
         Purpose::Burst(Burst::Shot { .. } | Burst::Beside { .. }) => {
@@ -152,6 +152,6 @@ fn rows_of(recording: &Recording, mode: Mode, purpose: &Purpose) -> Option<Vec<V
         .exchanges
         .iter()
         .filter(|exchange| exchange.caller == Caller::Own(mode) && exchange.purpose == *purpose);
-    let pages: Vec<_> = asked.filter_map(|it| Page::of(it)?.rows().cloned()).collect();
+    let pages: Vec<_> = asked.filter_map(|exchange| Page::of(exchange)?.rows().cloned()).collect();
     (!pages.is_empty()).then(|| pages.concat())
 }

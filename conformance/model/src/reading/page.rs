@@ -47,7 +47,8 @@ const PARAMETERS: [&str; 7] = ["page", "per_page", "status", "payment_link", "ty
 
 /// Returns the query of a link, and `true` if it contains specified parameters only. Such a link need not be followed.
 pub fn link_query(link: &str) -> (Vec<(String, String)>, bool) {
-    let query = link.split('#').next().and_then(|it| it.split_once('?')).map_or("", |(_, query)| query);
+    let query =
+        link.split('#').next().and_then(|address| address.split_once('?')).map_or("", |(_, query)| query);
     let pairs: Vec<(String, String)> = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
     let is_plain = pairs.iter().all(|(name, _)| PARAMETERS.contains(&name.as_str()));
     (pairs, is_plain)

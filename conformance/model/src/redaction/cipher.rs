@@ -34,8 +34,8 @@ impl Cipher {
         // The scheme of a URL is not personal, and a check may need it.
         let open = text.find("://").map_or(0, |at| at + "://".len());
         let (scheme, rest) = text.split_at(open);
-        let is_hex =
-            rest.chars().all(|it| it.is_ascii_hexdigit()) && rest.chars().any(|it| it.is_ascii_digit());
+        let is_hex = rest.chars().all(|character| character.is_ascii_hexdigit())
+            && rest.chars().any(|character| character.is_ascii_digit());
         let places: Vec<_> = rest.chars().map(|letter| place(letter, is_hex)).collect();
         scheme.to_owned() + &self.permuted(rest, &places)
     }
@@ -48,7 +48,7 @@ impl Cipher {
             return text.to_owned();
         }
         let whole = digits.find('.').unwrap_or(digits.len());
-        let first = digits.find(|it: char| it.is_ascii_digit());
+        let first = digits.find(|character: char| character.is_ascii_digit());
         let place = |(at, letter): (usize, char)| {
             let leads = Some(at) == first && at < whole;
             match letter {
@@ -72,8 +72,11 @@ impl Cipher {
 
     fn permuted(&self, text: &str, places: &[Option<Slot>]) -> String {
         let mut moving: Vec<Slot> = places.iter().copied().flatten().collect();
-        let shape: String =
-            text.chars().zip(places).map(|(it, place)| if place.is_some() { '\0' } else { it }).collect();
+        let shape: String = text
+            .chars()
+            .zip(places)
+            .map(|(letter, place)| if place.is_some() { '\0' } else { letter })
+            .collect();
         let (left, right) = moving.split_at_mut(places.iter().flatten().count().div_ceil(2));
         for round in 0..ROUNDS {
             match round % 2 {
@@ -116,7 +119,7 @@ impl Cipher {
 
 fn is_decimal(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
-    digits.starts_with(|it: char| it.is_ascii_digit())
+    digits.starts_with(|character: char| character.is_ascii_digit())
         && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
         && digits.bytes().filter(|byte| *byte == b'.').count() <= 1
 }
@@ -148,7 +151,7 @@ mod tests {
         assert_eq!(hidden, Cipher::new([1; 32]).text(text), "the same key hides alike");
         assert_ne!(hidden, Cipher::new([2; 32]).text(text), "another key hides otherwise");
         assert_eq!(hidden.len(), text.len());
-        for (before, after) in text.chars().zip(hidden.chars()).filter(|(it, _)| it.is_ascii()) {
+        for (before, after) in text.chars().zip(hidden.chars()).filter(|(before, _)| before.is_ascii()) {
             let class = |character: char| {
                 (character.is_ascii_digit(), character.is_ascii_lowercase(), character.is_ascii_uppercase())
             };
@@ -171,10 +174,9 @@ mod tests {
         let cipher = Cipher::new([3; 32]);
         for count in [10_usize, 100, 1000] {
             let width = count.ilog10() as usize;
-            let amounts: BTreeSet<_> = (0..count).map(|it| cipher.text(&format!("0.{it:0width$}"))).collect();
+            let amounts: BTreeSet<_> = (0..count).map(|n| cipher.text(&format!("0.{n:0width$}"))).collect();
             assert_eq!(amounts.len(), count);
-            let words: BTreeSet<_> =
-                (0..count).map(|it| cipher.text(&format!("order {it:0width$}"))).collect();
+            let words: BTreeSet<_> = (0..count).map(|n| cipher.text(&format!("order {n:0width$}"))).collect();
             assert_eq!(words.len(), count);
         }
     }
@@ -183,12 +185,12 @@ mod tests {
     fn zero_stays_zero_and_numbers_stay_numbers() {
         let cipher = Cipher::new([4; 32]);
         assert_eq!((cipher.text("0.00"), cipher.text("")), ("0.00".to_owned(), String::new()));
-        for it in 1..200 {
-            let hidden = cipher.number(&it.to_string());
+        for n in 1..200 {
+            let hidden = cipher.number(&n.to_string());
             assert!(!hidden.starts_with('0'), "{hidden}");
         }
         assert!(cipher.number("1.5e-7").ends_with("e-7"), "an exponent stays");
         assert!(cipher.text("https://shop.example").starts_with("https://"));
-        assert!(cipher.text("deadbeef01").chars().all(|it| it.is_ascii_hexdigit()));
+        assert!(cipher.text("deadbeef01").chars().all(|character| character.is_ascii_hexdigit()));
     }
 }

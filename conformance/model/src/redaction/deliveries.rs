@@ -14,7 +14,7 @@ const NO_TEXT: u8 = 0xff;
 impl Redaction {
     pub(super) fn redact_deliveries(&self, deliveries: &mut Deliveries, ids: &BTreeSet<String>) {
         let own = format!("{}-", deliveries.header_prefix).to_ascii_lowercase();
-        for delivery in &mut deliveries.caught {
+        for delivery in &mut deliveries.received {
             let (path, query) = delivery.path.split_once('?').unwrap_or((&delivery.path, ""));
             if !query.is_empty() {
                 delivery.path = format!("{path}?{}", self.0.text(query));

@@ -123,11 +123,11 @@ pub(super) fn names_something_plain(name: &str, text: &str) -> bool {
     ];
     const OF_PERSONS: &[&str] = &["tax", "vat", "postal", "zip", "phone"];
     let words = || name.split('_');
-    if OF_PERSONS.iter().any(|it| words().any(|word| word == *it)) {
+    if OF_PERSONS.iter().any(|known| words().any(|word| word == *known)) {
         return false;
     }
     let is_word = words().next_back().is_some_and(|last| WORDS.contains(&last));
     MESSAGES.contains(&name)
         || LINKS.contains(&name)
-        || (is_word && !text.contains(|it: char| it.is_whitespace() || it == '@'))
+        || (is_word && !text.contains(|character: char| character.is_whitespace() || character == '@'))
 }

@@ -253,7 +253,7 @@ impl Book {
                 200,
                 json!({
                     "data": { "type": "personal", "display_name": self.name, "default_currency": "EUR" },
-                    "meta": { "mode": mode.word(), "accepted_assets": ["BTC"] },
+                    "meta": { "mode": mode.as_str(), "accepted_assets": ["BTC"] },
                 }),
             ),
             "/v1/charges" => self.page(request, &self.charges, address),
@@ -387,8 +387,11 @@ impl Book {
 
     /// Returns `true` if an invoice lists that charge.
     fn holds(&self, invoice: &str, charge: &Value) -> bool {
-        let charges = self.invoices.iter().filter(|it| it["code"] == *invoice);
-        charges.filter_map(|charge| charge["charges"].as_array()).flatten().any(|it| it["code"] == *charge)
+        let charges = self.invoices.iter().filter(|listed| listed["code"] == *invoice);
+        charges
+            .filter_map(|charge| charge["charges"].as_array())
+            .flatten()
+            .any(|code| code["code"] == *charge)
     }
 }
 

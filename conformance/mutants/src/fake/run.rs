@@ -31,7 +31,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 pub fn run_with(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
     block_on(async {
         let mut clock = server.clock.clone();
-        let sends = server.sender.as_ref().map(|it| it.quick);
+        let sends = server.sender.as_ref().map(|sender| sender.quick);
         let (base, server) = wire::serve_shared(server).await;
         let mut plan = plan(&base);
         if let Some(quick) = sends {
@@ -69,7 +69,7 @@ pub fn run(server: FakeServer) -> Outcome {
 
 /// Returns the names of the statements with one of these verdicts.
 pub fn named(outcome: &Outcome, words: &[&str]) -> Vec<String> {
-    let worded = outcome.rows.iter().filter(|row| words.contains(&row.verdict.word()));
+    let worded = outcome.rows.iter().filter(|row| words.contains(&row.verdict.as_str()));
     let mut names: Vec<_> = worded.map(|row| row.id.clone()).collect();
     names.sort();
     names

@@ -58,7 +58,7 @@ impl DeliveryRequest {
 
     /// Removes a header.
     pub fn drop(&mut self, name: &str) {
-        self.headers.retain(|(it, _)| it != name);
+        self.headers.retain(|(header, _)| header != name);
     }
 }
 
@@ -113,7 +113,7 @@ impl Default for Sender {
             reversed: false,
             accepts: |address| {
                 let is_private =
-                    ["localhost", "127.", "10.", "169.254."].iter().any(|it| address.contains(it));
+                    ["localhost", "127.", "10.", "169.254."].iter().any(|prefix| address.contains(prefix));
                 address.starts_with("https://") && !is_private
             },
             quick: true,
@@ -141,7 +141,7 @@ pub fn secret_of(path: &str) -> String {
 
 /// Returns two endpoints for all types, two for some, one that redirects, and one that fails at first.
 fn endpoints() -> Vec<Endpoint> {
-    let all = || EVENT_TYPES.iter().map(|it| (*it).to_owned()).collect::<BTreeSet<_>>();
+    let all = || EVENT_TYPES.iter().map(|kind| (*kind).to_owned()).collect::<BTreeSet<_>>();
     let some = |kinds: &[&str]| kinds.iter().map(|kind| (*kind).to_owned()).collect::<BTreeSet<_>>();
     let endpoint = |path: &str, mode, events| Endpoint {
         path: path.to_owned(),
@@ -316,7 +316,7 @@ impl Sender {
             "id": id,
             "event_id": planned_deliveries.event["id"],
             "event": planned_deliveries.kind,
-            "mode": planned_deliveries.mode.word(),
+            "mode": planned_deliveries.mode.as_str(),
             "created_at": planned_deliveries.event["created_at"],
             "data": { subject: planned_deliveries.event[subject] },
         });

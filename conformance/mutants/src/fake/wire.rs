@@ -114,7 +114,7 @@ async fn serve_connection(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead
 }
 
 fn answer(server: &mut FakeServer, request: &http::Request<Incoming>) -> Response<ResponseBody> {
-    let authorization = request.headers().get("authorization").and_then(|it| it.to_str().ok());
+    let authorization = request.headers().get("authorization").and_then(|value| value.to_str().ok());
     let query = request.uri().query().unwrap_or_default();
     let request = Request {
         mode: None,

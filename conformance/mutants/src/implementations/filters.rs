@@ -45,7 +45,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             let mut some = Vec::new();
             for name in &filters {
                 let mut one = request.clone();
-                one.query.retain(|it, _| it == name);
+                one.query.retain(|key, _| key == name);
                 one.query.insert("per_page".into(), "100".into());
                 some.extend(book.answer(&one, mode, "").body["data"].as_array().cloned().unwrap_or_default());
             }
@@ -86,7 +86,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     requests("an unknown charge is ignored as a filter", &["filters.charge"], |request| {
-        let known = |it: &String| it.len() == 11 && it.contains("abcdef") || it.starts_with("hook");
+        let known = |code: &String| code.len() == 11 && code.contains("abcdef") || code.starts_with("hook");
         if !request.query.get("charge").is_some_and(known) {
             request.query.remove("charge");
         }

@@ -139,7 +139,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         if request.query.contains_key("type") && request.query.contains_key("charge") {
             each_link(reply, |link| {
                 let (path, query) = link.split_once('?').unwrap_or((link, ""));
-                let left: Vec<_> = query.split('&').filter(|it| !it.starts_with("type=")).collect();
+                let left: Vec<_> = query.split('&').filter(|pair| !pair.starts_with("type=")).collect();
                 format!("{path}?{}", left.join("&"))
             });
         }

@@ -110,7 +110,7 @@ impl HttpClient {
 /// HTTP at all.
 fn no_head(err: &(dyn Error + 'static)) -> String {
     let why = innermost(err);
-    let is_field = ["header", "content-length", "transfer-encoding"].iter().any(|it| why.contains(it));
+    let is_field = ["header", "content-length", "transfer-encoding"].iter().any(|field| why.contains(field));
     if is_field && why.ends_with("parsed") { format!("{MALFORMED} {why}") } else { why }
 }
 

@@ -16,10 +16,10 @@ const MALFORMED_MAX: u32 = 3;
 /// Requests the account with both keys. A key that is refused ends the run.
 pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
     for mode in Mode::BOTH {
-        let mut exchange = session.ask(Caller::Own(mode), Purpose::Account, ACCOUNT_PATH).await;
+        let mut exchange = session.send(Caller::Own(mode), Purpose::Account, ACCOUNT_PATH).await;
         for _ in 1..MALFORMED_MAX {
             if exchange.is_malformed() {
-                exchange = session.ask_again(exchange).await;
+                exchange = session.send_again(exchange).await;
             }
         }
         // It is judged. No other request would get a readable response.
@@ -29,7 +29,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
         }
         usable(&exchange, mode)?;
     }
-    if session.recording.account(Mode::Test).and_then(stated_mode).as_deref() != Some(Mode::Test.word()) {
+    if session.recording.account(Mode::Test).and_then(stated_mode).as_deref() != Some(Mode::Test.as_str()) {
         // A burst must never use a key that might be live.
         session.recording.no_burst =
             Some("the account does not say that the test key is one of test mode".into());
@@ -38,7 +38,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
 }
 
 fn usable(exchange: &Exchange, mode: Mode) -> Result<(), Stop> {
-    let word = mode.word();
+    let word = mode.as_str();
     let answer = match &exchange.ending {
         Ending::Answered(answer) => answer,
         Ending::Lost(why) => return Err(Stop::Unreachable(why.clone())),

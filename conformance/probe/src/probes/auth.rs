@@ -4,7 +4,7 @@ use conformance_model::budget::Cost;
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::recording::{Caller, Exchange, Forgery, List, Purpose};
 
-use crate::probes::isolation::telling_events;
+use crate::probes::isolation::events_with_most_data;
 use crate::session::{Session, event_path};
 
 /// Includes a valid request after a refusal, and HEAD requests.
@@ -62,18 +62,18 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     if session.has_room() {
         // A cache that ignores the method would return the empty response to HEAD; one that ignores the key, the
         // refusal to the next client, or the reverse.
-        session.ask(KEY, Purpose::Head, UNREAD).await;
+        session.send(KEY, Purpose::Head, UNREAD).await;
         session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, UNREAD).await;
-        session.ask(KEY, Purpose::AfterRefusal, UNREAD).await;
+        session.send(KEY, Purpose::AfterRefusal, UNREAD).await;
         session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, UNREAD).await;
     }
     for path in [ACCOUNT_PATH, List::Events.path()] {
         session.send_retrying_5xx(Caller::NoKey, Purpose::Head, path).await;
     }
     // HEAD must distinguish own events from those of the other mode as GET does.
-    let foreign = telling_events(session, Mode::Live).into_iter().next();
+    let foreign = events_with_most_data(session, Mode::Live).into_iter().next();
     if let Some(id) = foreign.filter(|_| session.has_room()) {
-        session.ask(KEY, Purpose::Head, &event_path(&id)).await;
+        session.send(KEY, Purpose::Head, &event_path(&id)).await;
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) async fn probe_revoked(session: &mut Session<'_>) {
 }
 
 fn is_served(session: &Session<'_>, path: &str) -> bool {
-    let is_at = |target: &str| target.split('?').next().is_some_and(|it| it.ends_with(path));
+    let is_at = |target: &str| target.split('?').next().is_some_and(|base| base.ends_with(path));
     let is_own =
         |exchange: &Exchange| matches!(exchange.caller, Caller::Own(_)) && exchange.status() == Some(200);
     session.recording.last(|exchange| is_own(exchange) && is_at(&exchange.target)).is_some()
@@ -99,5 +99,5 @@ fn paths(session: &Session<'_>) -> Vec<String> {
 }
 
 fn some_event(session: &Session<'_>) -> Option<String> {
-    Mode::BOTH.into_iter().rev().flat_map(|mode| telling_events(session, mode)).next()
+    Mode::BOTH.into_iter().rev().flat_map(|mode| events_with_most_data(session, mode)).next()
 }

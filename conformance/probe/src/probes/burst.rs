@@ -12,7 +12,7 @@ use conformance_model::reading::{
 };
 use conformance_model::recording::{Burst, Caller, Exchange, List, PageRequest, Purpose, Recording};
 
-use crate::probes::filters::FilterValues;
+use crate::probes::filter_values::FilterValues;
 use crate::probes::positions::{self, LONG, plain, sized};
 use crate::session::{IDLE_WINDOW, Session, TIMEOUT, event_path, path_of};
 
@@ -92,11 +92,11 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         send_burst(session, series, &mut paths).await;
         refills(session, series).await;
     }
-    if Series::of(&session.recording, series).is_none_or(|it| it.refused.is_none()) {
+    if Series::of(&session.recording, series).is_none_or(|series| series.refused.is_none()) {
         reserve_fresh_window(session);
         return send_settling_burst(session, &mut paths).await;
     }
-    ask_in_rounds(session, series, &paths).await;
+    send_in_rounds(session, series, &paths).await;
     session.send_retrying_5xx(Caller::Own(Mode::Live), Purpose::Burst(Burst::OtherKey), ACCOUNT_PATH).await;
     if session.plan.second_key.is_some() {
         let second = Purpose::Burst(Burst::SecondKey);
@@ -118,7 +118,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 }
 
 /// Requests each path of the burst while the key is refused, with a HEAD request and a nonexistent event.
-async fn ask_in_rounds(session: &mut Session<'_>, series: u8, paths: &[String]) {
+async fn send_in_rounds(session: &mut Session<'_>, series: u8, paths: &[String]) {
     let mut requests: Vec<_> = paths.iter().map(|path| (Method::Get, path.clone())).collect();
     requests.push((Method::Head, ACCOUNT_PATH.to_owned()));
     let event = paths.iter().find_map(|path| path.strip_prefix("/v1/events/"));
@@ -131,7 +131,7 @@ async fn ask_in_rounds(session: &mut Session<'_>, series: u8, paths: &[String]) 
                 Method::Get => Burst::Round { series, round },
                 Method::Head => Burst::Head { round },
             };
-            session.ask_once(KEY, Purpose::Burst(step), path).await;
+            session.send_once(KEY, Purpose::Burst(step), path).await;
         }
     }
 }
@@ -172,7 +172,7 @@ async fn refills(session: &mut Session<'_>, series: u8) -> bool {
 /// Waits for the next minute of the server's clock if it is near: an aligned window would end during the burst.
 async fn wait_for_next_minute(session: &mut Session<'_>) {
     let last = session.recording.last(|exchange| exchange.caller == KEY);
-    let response_time = last.map_or(Duration::ZERO, |it| it.ended.saturating_sub(it.sent));
+    let response_time = last.map_or(Duration::ZERO, |exchange| exchange.ended.saturating_sub(exchange.sent));
     let near = (response_time * SEQUENTIAL_RESPONSES).clamp(NEAR_MIN, NEAR_MAX);
     if let Some(left) = until_minute(&session.recording).filter(|left| *left <= near + NEAR_MIN) {
         session.pause(left, "the server's minute ends").await;
@@ -222,12 +222,12 @@ async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<Strin
             }
         }
         let beside = burst_pages.beside.pop_front();
-        aims.extend(beside.map(|it| {
+        aims.extend(beside.map(|aim| {
             event_of_unread_type(&session.recording)
-                .filter(|_| it.2 == ACCOUNT_PATH && shots > 0)
-                .map_or(it.clone(), |id| (it.0, it.1, event_path(&id)))
+                .filter(|_| aim.2 == ACCOUNT_PATH && shots > 0)
+                .map_or(aim.clone(), |id| (aim.0, aim.1, event_path(&id)))
         }));
-        let exchanges = session.ask_together(&aims).await;
+        let exchanges = session.send_together(&aims).await;
         shots += batch;
         let of_key = |exchange: &&Exchange| exchange.caller == KEY;
         if exchanges.iter().filter(of_key).any(|exchange| exchange.status() == Some(429))
@@ -241,7 +241,8 @@ async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<Strin
             burst_pages.add_further_requests(&session.recording);
         }
         if paths.len() < PATHS_MAX as usize
-            && let Some(id) = aims.iter().zip(&exchanges).find_map(|((.., path), it)| listed_event(path, it))
+            && let Some(id) =
+                aims.iter().zip(&exchanges).find_map(|((.., path), exchange)| listed_event(path, exchange))
         {
             paths.push(event_path(&id));
         }
@@ -260,7 +261,7 @@ async fn is_refused_otherwise(
         .exchanges
         .iter()
         .rev()
-        .filter(|exchange| exchange.purpose == shot && exchange.is_asked());
+        .filter(|exchange| exchange.purpose == shot && exchange.is_sent());
     let row: Vec<_> = shots.take_while(|shot| !is_served(shot)).map(Exchange::status).collect();
     if row.len() < OTHERWISE_MIN {
         *other_is_answered = None;
@@ -268,14 +269,14 @@ async fn is_refused_otherwise(
     }
     if other_is_answered.is_none() {
         let beside = Purpose::Burst(Burst::Beside { series });
-        let other = session.ask_once(Caller::Own(Mode::Live), beside, ACCOUNT_PATH).await;
+        let other = session.send_once(Caller::Own(Mode::Live), beside, ACCOUNT_PATH).await;
         *other_is_answered = Some(other.status() == Some(200));
     }
     if *other_is_answered != Some(true) {
         return session.is_silent();
     }
     session.revive();
-    row.len() >= OTHERWISE_MAX || row.iter().take_while(|it| it.is_none()).count() >= SILENCES_MAX
+    row.len() >= OTHERWISE_MAX || row.iter().take_while(|exchange| exchange.is_none()).count() >= SILENCES_MAX
 }
 
 /// The pages that a burst reads: those for which no other probe has requests left.
@@ -444,7 +445,7 @@ fn ends_early(session: &Session<'_>, refused: &Exchange, delay: Duration) -> boo
         .exchanges
         .iter()
         .find(|exchange| exchange.caller == KEY && exchange.sent + WINDOW > refused.sent)
-        .map_or(Duration::ZERO, |it| it.sent);
+        .map_or(Duration::ZERO, |exchange| exchange.sent);
     series.is_some_and(|series| series.fit() == LimiterReading::Exact)
         && delay > SHORT_WAIT_MAX
         && (refused.ended + delay).saturating_sub(first) + SLACK < WINDOW
@@ -456,7 +457,7 @@ async fn is_new_window(session: &mut Session<'_>, round: u8, paths: &[String]) -
     for batch in 0..FRESH_BATCHES {
         let path = |at: usize| paths[(batch * BATCH + at) % paths.len()].clone();
         let aims: Vec<_> = (0..BATCH).map(|at| (KEY, purpose.clone(), path(at))).collect();
-        if session.ask_together(&aims).await.iter().any(|it| it.status() != Some(200)) {
+        if session.send_together(&aims).await.iter().any(|exchange| exchange.status() != Some(200)) {
             return false;
         }
     }
@@ -470,7 +471,7 @@ pub(crate) async fn close(session: &mut Session<'_>) {
         return;
     }
     let is_refused = |exchange: &Exchange| exchange.caller == KEY && exchange.status() == Some(429);
-    let closed = session.recording.last(is_refused).map_or(Duration::ZERO, |it| it.sent);
+    let closed = session.recording.last(is_refused).map_or(Duration::ZERO, |exchange| exchange.sent);
     let mut paths = PATHS.map(str::to_owned).to_vec();
     send_burst(session, Burst::CLOSING, &mut paths).await;
     let refused = session.recording.last(is_refused).filter(|recording| recording.sent > closed).cloned();
@@ -503,7 +504,7 @@ async fn send_until_refused(
             let aims: Vec<_> = (0..BATCH)
                 .map(|at| (KEY, purpose.clone(), paths[(place as usize + at) % paths.len()].clone()))
                 .collect();
-            let exchanges = session.ask_together(&aims).await;
+            let exchanges = session.send_together(&aims).await;
             refused = exchanges.into_iter().find(|exchange| exchange.status() == Some(429));
             if refused.is_some() || session.is_silent() {
                 break;
@@ -523,7 +524,7 @@ fn reserve_fresh_window(session: &mut Session<'_>) {
     let shot = |exchange: &Exchange| {
         matches!(exchange.purpose, Purpose::Burst(Burst::Shot { .. } | Burst::Again { .. }))
     };
-    if let Some(last) = session.recording.last(shot).map(|it| it.ended) {
+    if let Some(last) = session.recording.last(shot).map(|exchange| exchange.ended) {
         session.idle_until(last + IDLE_WINDOW);
     }
 }

@@ -47,7 +47,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         }
         // Paths with missing objects are skipped.
         if !path.contains('{') {
-            session.ask(Caller::Own(Mode::Test), Purpose::Choice { what: what.to_owned() }, &path).await;
+            session.send(Caller::Own(Mode::Test), Purpose::Choice { what: what.to_owned() }, &path).await;
         }
     }
 }

@@ -3,19 +3,18 @@
 //! The burst has read all of them in test mode. This probe reads single filters in live mode, and those that no burst
 //! has read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use conformance_model::budget::Cost;
 use conformance_model::mode::Mode;
 use conformance_model::reading::{
-    ChargeInvoices, Page, charges_of, enclosing, holds_charge, names_invoice, page_request, selected_names,
-    shown_link, text_at,
+    ChargeInvoices, Page, charges_of, enclosing, page_request, selected_names, text_at,
 };
 use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose, Recording, Side};
 
-use crate::probes::lists::RECORDS_MIN;
+use crate::probes::filter_values::{FilterValues, counts, selective_type};
 use crate::probes::positions::{LONG, filtered, sized};
 use crate::session::{Session, encoded};
 
@@ -192,17 +191,17 @@ fn unstable_page(recording: &Recording) -> Option<(Mode, PageRequest)> {
 /// Reads an old paid invoice and all events of its charge, if no recent event is a payment of an invoice.
 async fn read_old_paid_invoice(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
     let is_paid = |event: &Value| text_at(event, &["type"]) == Some("invoice.paid");
-    if modes.iter().any(|(_, available)| available.events.iter().any(is_paid)) {
+    if modes.iter().any(|(_, available)| available.rows(List::Events).iter().any(is_paid)) {
         return;
     }
-    let full = modes.iter().filter(|(_, available)| available.events.len() as u64 >= LONG);
+    let full = modes.iter().filter(|(_, available)| available.rows(List::Events).len() as u64 >= LONG);
     for (mode, _) in full {
         if !session.has_room_for(OLD_INVOICE) {
             return;
         }
         let (_, page) = session.page(*mode, filtered(List::Events, &[("type", "invoice.paid")], LONG)).await;
         let rows = page.and_then(|page| page.rows().cloned()).unwrap_or_default();
-        if let Some(code) = rows.iter().find_map(|row| charges_of(row)?.first().map(|it| (*it).to_owned())) {
+        if let Some(code) = rows.iter().find_map(|row| Some((*charges_of(row)?.first()?).to_owned())) {
             session.page(*mode, filtered(List::Events, &[("charge", &code)], LONG)).await;
             return;
         }
@@ -224,7 +223,7 @@ async fn unknown_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues
             let value = value_prefix(available.rows(list), filter).unwrap_or(unknown);
             let path = format!("{}?{filter}={}", list.path(), encoded(&value));
             let purpose = Purpose::Filter { list, filter: filter.to_owned(), side: Side::AbsentBefore };
-            session.ask(Caller::Own(*mode), purpose, &path).await;
+            session.send(Caller::Own(*mode), purpose, &path).await;
         }
     }
 }
@@ -252,14 +251,14 @@ async fn halved_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues)
         {
             let path = format!("{}?{filter}={}", list.path(), encoded(&value));
             let purpose = Purpose::Filter { list, filter: filter.to_owned(), side: Side::AbsentAfter };
-            session.ask(Caller::Own(mode), purpose, &path).await;
+            session.send(Caller::Own(mode), purpose, &path).await;
         }
     }
 }
 
 /// Returns `true` for numbers and UUIDs, whose first half may be another value.
 fn is_hexadecimal(value: &str) -> bool {
-    value.bytes().all(|it| it.is_ascii_hexdigit() || it == b'-')
+    value.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
 /// Returns a prefix of a filter value that is no value itself: the first word of `charge.paid`, or `paid` without its
@@ -282,203 +281,6 @@ fn has_filtered(recording: &Recording, list: List, names: &[&str]) -> bool {
         request.list == list
             && request.filters.iter().map(|(name, _)| name.as_str()).eq(names.iter().copied())
     })
-}
-
-type Filters = Vec<(&'static str, String)>;
-
-/// The filter values in the lists of a mode.
-pub(super) struct FilterValues {
-    events: Vec<Value>,
-    charges: Vec<Value>,
-    invoices: Vec<Value>,
-}
-
-impl FilterValues {
-    /// Returns the values in the long pages with a matching purpose.
-    pub(super) fn of(recording: &Recording, mode: Mode, fits: impl Fn(&Purpose) -> bool) -> FilterValues {
-        let rows = |list| {
-            let mut pages = BTreeMap::new();
-            for exchange in recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(mode))
-            {
-                let Some(request) = page_request(exchange).filter(|_| fits(&exchange.purpose)) else {
-                    continue;
-                };
-                if (request.list, request.per_page) == (list, Some(LONG)) && request.filters.is_empty() {
-                    let rows = Page::of(exchange).and_then(|page| page.rows().cloned());
-                    pages.insert(request.page.unwrap_or(1), rows.unwrap_or_default());
-                }
-            }
-            pages.into_values().flatten().collect()
-        };
-        FilterValues {
-            events: rows(List::Events),
-            charges: rows(List::Charges),
-            invoices: rows(List::Invoices),
-        }
-    }
-
-    fn rows(&self, list: List) -> &[Value] {
-        match list {
-            List::Charges => &self.charges,
-            List::Invoices => &self.invoices,
-            List::Events => &self.events,
-        }
-    }
-
-    /// Returns every value of a filter in the lists.
-    fn values(&self, list: List, filter: &str) -> BTreeSet<String> {
-        let texts = |rows: &[Value], path: &[&str]| -> BTreeSet<String> {
-            let texts = rows.iter().filter_map(|row| text_at(row, path));
-            texts.filter(|text| !text.is_empty()).map(str::to_owned).collect()
-        };
-        match filter {
-            "charge" | "invoice" => texts(&self.events, &[filter, "code"]),
-            "payment_link" => {
-                let mut links = texts(&self.events, &["charge", "payment_link"]);
-                links.extend(self.charges.iter().filter_map(shown_link).map(str::to_owned));
-                links
-            }
-            _ => texts(self.rows(list), &[filter]),
-        }
-    }
-
-    /// Returns requests with one filter, with pairs, and with the three filters of events. `None` if there is no value.
-    pub(super) fn requests(&self) -> [Option<PageRequest>; 11] {
-        let events = &self.events[..];
-        // The newest object with the most types of events, of which a filter may omit some.
-        let value = |name, path: [&str; 2]| {
-            let types = |value: &&str| {
-                let of_value = events.iter().filter(|event| text_at(event, &path) == Some(*value));
-                of_value.filter_map(|event| text_at(event, &["type"])).collect::<BTreeSet<_>>().len()
-            };
-            let values = events.iter().rev().filter_map(|event| text_at(event, &path));
-            let text = values.max_by_key(types)?;
-            Some(vec![(name, text.to_owned())])
-        };
-        let listed_link = || {
-            let link = self.charges.iter().find_map(shown_link)?;
-            Some(vec![("payment_link", link.to_owned())])
-        };
-        let all_three = || {
-            let (kind, mut pair) = charge_and_invoice(events)?;
-            pair.insert(0, ("type", kind));
-            Some(pair)
-        };
-        let by = |list, filters: Option<Filters>| {
-            // An empty value is no filter.
-            let filters = filters.filter(|filters| filters.iter().all(|(_, value)| !value.is_empty()))?;
-            let filters: Vec<_> = filters.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            Some(filtered(list, &filters, LONG))
-        };
-        [
-            by(List::Events, selective_value(events, "type").map(|(kind, _)| vec![("type", kind)])),
-            by(List::Events, value("charge", ["charge", "code"])),
-            by(List::Events, value("invoice", ["invoice", "code"])),
-            by(List::Charges, self.status(List::Charges, "charge")),
-            by(List::Invoices, self.status(List::Invoices, "invoice")),
-            by(List::Charges, value("payment_link", ["charge", "payment_link"]).or_else(listed_link)),
-            by(List::Events, type_of(events, "charge")),
-            by(List::Events, type_of(events, "invoice")),
-            by(List::Events, charge_and_invoice(events).map(|(_, pair)| pair)),
-            by(List::Events, all_three()),
-            by(List::Charges, status_and_link(events)),
-        ]
-    }
-
-    /// Replaces a request by status by that of the second page, if there is one: the first was read in test mode.
-    fn second_page(&self, request: PageRequest) -> PageRequest {
-        const HALVES: u64 = 2;
-        let [(name, value)] = &request.filters[..] else { return request };
-        let count =
-            self.rows(request.list).iter().filter(|row| text_at(row, &[name]) == Some(value)).count() as u64;
-        if name != "status" || count < HALVES {
-            return request;
-        }
-        PageRequest { page: Some(2), per_page: Some(count / HALVES), ..request }
-    }
-
-    /// Returns the further requests of a burst: the second page of each filter by number, all other types and statuses
-    /// in the lists, and the events of the oldest objects.
-    pub(super) fn further_requests(&self) -> Vec<PageRequest> {
-        let mut asked: Vec<_> = self.requests().into_iter().flatten().collect();
-        asked.retain(|request| request.filters.len() == 1);
-        let has_second = |request: &&PageRequest| {
-            let (name, value) = &request.filters[0];
-            let value_in = |row| match name.as_str() {
-                "charge" | "invoice" => text_at(row, &[name, "code"]),
-                _ => text_at(row, &[name]),
-            };
-            self.rows(request.list).iter().filter(|row| value_in(row) == Some(value)).count() > 1
-        };
-        let second =
-            |request: &PageRequest| PageRequest { page: Some(2), per_page: Some(1), ..request.clone() };
-        let by_default = |request: &PageRequest| PageRequest { per_page: None, ..request.clone() };
-        let mut further: Vec<_> = asked.iter().filter(has_second).map(second).collect();
-        further.extend(asked.iter().find(has_second).map(by_default));
-        let values = |list, name| counts(self.rows(list), name).into_keys().map(move |key| (list, name, key));
-        let oldest = |list, name, path: [&str; 2]| {
-            let mut values = self.events.iter().rev().filter_map(|event| text_at(event, &path));
-            let value = values.find(|value| !value.is_empty())?;
-            Some((list, name, value))
-        };
-        let values = values(List::Events, "type")
-            .chain(values(List::Charges, "status"))
-            .chain(values(List::Invoices, "status"))
-            .chain(oldest(List::Events, "charge", ["charge", "code"]))
-            .chain(oldest(List::Events, "invoice", ["invoice", "code"]))
-            .chain(oldest(List::Charges, "payment_link", ["charge", "payment_link"]));
-        let requests = values.map(|(list, name, value)| filtered(list, &[(name, value)], LONG));
-        further.extend(requests.filter(|request| !asked.contains(request)));
-        further
-    }
-
-    /// Returns a status that several rows of the list have, but not all; otherwise one of the events.
-    fn status(&self, list: List, member: &str) -> Option<Filters> {
-        let shown = selective_value(self.rows(list), "status").map(|(status, _)| status);
-        let status_in_events = || self.events.iter().find_map(|event| text_at(event, &[member, "status"]));
-        let status = shown.or_else(|| status_in_events().map(str::to_owned))?;
-        Some(vec![("status", status)])
-    }
-
-    /// Returns the id of the oldest event of each type.
-    pub(super) fn one_of_each_type(&self) -> Vec<String> {
-        let mut found = BTreeMap::new();
-        for event in self.events.iter().rev() {
-            if let (Some(kind), Some(id)) = (text_at(event, &["type"]), text_at(event, &["id"])) {
-                found.entry(kind).or_insert(id);
-            }
-        }
-        found.into_values().map(str::to_owned).collect()
-    }
-}
-
-/// Returns the values of a member, with the number of rows that have each.
-fn counts<'a>(rows: &'a [Value], name: &str) -> BTreeMap<&'a str, usize> {
-    let mut counts = BTreeMap::new();
-    for value in rows.iter().filter_map(|row| text_at(row, &[name])) {
-        *counts.entry(value).or_default() += 1;
-    }
-    counts
-}
-
-/// Returns a value of a member, and `true` if it is selective: it fills two pages of two, and not all rows have it. A
-/// selective value is preferred.
-fn selective_value(rows: &[Value], name: &str) -> Option<(String, bool)> {
-    let is_selective = |count: usize| count as u64 >= RECORDS_MIN && count < rows.len();
-    let mut found: Vec<_> =
-        counts(rows, name).into_iter().map(|(value, count)| (value, is_selective(count))).collect();
-    found.sort_by_key(|(_, is_selective)| !is_selective);
-    found.into_iter().next().map(|(value, is_selective)| (value.to_owned(), is_selective))
-}
-
-/// Returns a mode and an event type, preferably one for which `selective_value` returns `true`.
-fn selective_type(modes: &[(Mode, &FilterValues); 2]) -> Option<(Mode, String)> {
-    let found = modes
-        .iter()
-        .filter_map(|(mode, available)| Some((*mode, selective_value(&available.events, "type")?)));
-    let mut found: Vec<_> = found.collect();
-    found.sort_by_key(|(_, (_, is_selective))| !is_selective);
-    found.into_iter().next().map(|(mode, (kind, _))| (mode, kind))
 }
 
 async fn read_filtered(session: &mut Session<'_>, mode: Mode, filters: PageRequest, followed: &mut u32) {
@@ -507,115 +309,4 @@ fn link_lacking_parameter(exchange: &Exchange, page: &Page) -> Option<&'static s
             !required.iter().all(|pair| pairs.contains(pair))
         })
     })
-}
-
-/// Returns the type of an event and its charge or invoice, preferably one that also has events of other types.
-fn type_of(events: &[Value], object: &'static str) -> Option<Filters> {
-    let code = |event: &Value| text_at(event, &[object, "code"]).map(str::to_owned);
-    let kind = |event: &Value| text_at(event, &["type"]).map(str::to_owned);
-    let pair = |event: &Value| Some(vec![("type", kind(event)?), (object, code(event)?)]);
-    let is_selective = |event: &&Value| {
-        events.iter().any(|it| code(it).is_some() && code(it) == code(event) && kind(it) != kind(event))
-    };
-    events.iter().filter(is_selective).find_map(pair).or_else(|| events.iter().find_map(pair))
-}
-
-/// Returns a charge and an invoice, preferably related ones, and the type of an event of the charge.
-fn charge_and_invoice(events: &[Value]) -> Option<(String, Filters)> {
-    let charges = events.iter().filter_map(|event| Some((event, text_at(event, &["charge", "code"])?)));
-    let invoices: Vec<_> =
-        events.iter().filter_map(|event| Some((event, text_at(event, &["invoice", "code"])?))).collect();
-    let mut pairs = Vec::new();
-    for (event, charge) in charges {
-        let related = invoices
-            .iter()
-            .find(|(of, invoice)| holds_charge(of, charge) || names_invoice(event, invoice))
-            .map(|(_, invoice)| *invoice);
-        let invoice = related.or(invoices.first().map(|(_, invoice)| *invoice));
-        pairs.push((related.is_none(), event, charge, invoice?));
-    }
-    pairs.sort_by_key(|(is_unrelated, ..)| *is_unrelated);
-    let (_, event, charge, invoice) = pairs.into_iter().next()?;
-    let kind = text_at(event, &["type"])?.to_owned();
-    Some((kind, vec![("charge", charge.to_owned()), ("invoice", invoice.to_owned())]))
-}
-
-/// Returns a status and a payment link, preferably ones that select different charges.
-fn status_and_link(events: &[Value]) -> Option<Filters> {
-    let both = |event: &Value| {
-        Some((
-            text_at(event, &["charge", "status"])?.to_owned(),
-            text_at(event, &["charge", "payment_link"]).map(str::to_owned),
-        ))
-    };
-    let all: Vec<_> = events.iter().filter_map(both).collect();
-    let linked = all.iter().filter_map(|(status, link)| Some((status, link.as_ref()?)));
-    let selectivity = |status: &String, link: &String| {
-        let others = |it: &&(String, Option<String>)| (it.0 == *status) != (it.1.as_ref() == Some(link));
-        let groups: BTreeSet<_> = all.iter().filter(others).map(|it| it.0 == *status).collect();
-        groups.len()
-    };
-    let (status, link) = linked.max_by_key(|(status, link)| selectivity(status, link))?;
-    Some(vec![("status", status.clone()), ("payment_link", link.clone())])
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::session::path_of;
-
-    fn event(kind: &str, charge: &Value, invoice: &Value) -> Value {
-        json!({ "type": kind, "charge": charge, "invoice": invoice })
-    }
-
-    #[track_caller]
-    fn check(found: Option<Filters>, expected: &str) {
-        let found = found.unwrap_or_default();
-        let shown: Vec<_> = found.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        assert_eq!(shown.join("&"), expected);
-    }
-
-    #[test]
-    fn combined_filters_select_different_records() {
-        let lone = event("charge.created", &json!({ "code": "c1" }), &Value::Null);
-        let paid = event("charge.paid", &json!({ "code": "c2", "invoice": "i2" }), &Value::Null);
-        let created = event("charge.created", &json!({ "code": "c2", "invoice": "i2" }), &Value::Null);
-        let invoice = event("invoice.created", &Value::Null, &json!({ "code": "i1" }));
-        let settled =
-            event("invoice.paid", &Value::Null, &json!({ "code": "i2", "charges": [{ "code": "c2" }] }));
-        let events = [lone.clone(), invoice.clone(), paid, created, settled];
-        check(type_of(&events, "charge"), "type=charge.paid&charge=c2");
-        check(type_of(&events, "invoice"), "type=invoice.created&invoice=i1");
-        check(charge_and_invoice(&events).map(|it| it.1), "charge=c2&invoice=i2");
-        check(charge_and_invoice(&[lone.clone(), invoice]).map(|it| it.1), "charge=c1&invoice=i1");
-        check(charge_and_invoice(&[lone]).map(|it| it.1), "");
-    }
-
-    #[test]
-    fn a_burst_requests_second_pages_and_every_value() {
-        let rows = |statuses: &[&str]| -> Vec<_> {
-            statuses.iter().map(|status| json!({ "status": status })).collect()
-        };
-        let [code, older] = ["c1", "c0"].map(|code| json!({ "code": code }));
-        let available = FilterValues {
-            events: [("charge.paid", &code), ("charge.created", &code), ("charge.expired", &older)]
-                .map(|(kind, charge)| event(kind, charge, &Value::Null))
-                .into(),
-            charges: rows(&["paid", "open", "paid", "expired"]),
-            invoices: rows(&["open"]),
-        };
-        let found: Vec<_> = available.further_requests().iter().map(path_of).collect();
-        let expected = [
-            "events?charge=c1&per_page=1&page=2",
-            "events?charge=c1",
-            "events?type=charge.expired&per_page=100",
-            "events?type=charge.paid&per_page=100",
-            "charges?status=open&per_page=100",
-            "charges?status=paid&per_page=100",
-            "events?charge=c0&per_page=100",
-        ];
-        assert_eq!(found, expected.map(|expected| format!("/v1/{expected}")));
-    }
 }

@@ -107,7 +107,7 @@ fn by_number(list: List, page: Option<u64>, size: u64) -> String {
 }
 
 async fn ask(session: &mut Session<'_>, list: List, step: Step, path: &str) -> Exchange {
-    session.ask(KEY, Purpose::DuringInserts { list, step }, path).await
+    session.send(KEY, Purpose::DuringInserts { list, step }, path).await
 }
 
 async fn create(session: &mut Session<'_>) {
@@ -151,5 +151,7 @@ fn accepted_asset(session: &Session<'_>) -> Option<String> {
     let first = body.get("meta")?.get("accepted_assets")?.get(0)?;
     let code = first.as_str().or_else(|| first.get("code")?.as_str())?;
     // It is inserted into a JSON text.
-    code.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_' || it == b'-').then(|| code.to_owned())
+    code.bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-')
+        .then(|| code.to_owned())
 }

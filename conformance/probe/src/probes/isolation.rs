@@ -27,7 +27,7 @@ pub(crate) const OTHER_COST: Cost = Cost { live: 2, test: 2, other: 2, total: 4 
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
     for mode in Mode::BOTH {
-        let mut wanted = telling_events(session, mode);
+        let mut wanted = events_with_most_data(session, mode);
         // One own event is the precondition of all refusals. Those that a burst has read need not be read again.
         let is_shown = |id: &String| {
             session
@@ -45,7 +45,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         wanted.extend(old_event(session, mode).filter(|id| !wanted.contains(id)));
         for (place, id) in wanted.iter().enumerate() {
             if place == 0 || session.has_room_for(1 + COMPARED) {
-                ask_event(session, mode, id, Side::Own, 1).await;
+                request_event(session, mode, id, Side::Own, 1).await;
             }
         }
     }
@@ -53,7 +53,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     for mode in Mode::BOTH {
         let foreign = learn(&session.recording, mode.other());
         // Its own key has just read it: a cache that ignores the key would reveal it.
-        let event = telling_events(session, mode.other()).into_iter().next().or(foreign.event);
+        let event = events_with_most_data(session, mode.other()).into_iter().next().or(foreign.event);
         if let Some(id) = event {
             let is_alike = Comparison { mode, foreign: &id }.round(session, 1).await;
             compared.push((mode, id, is_alike));
@@ -95,7 +95,7 @@ fn foreign(session: &Session<'_>, mode: Mode, pick: Pick) -> Option<String> {
 }
 
 /// Tests the other directions of these filters, if requests are left.
-pub(super) async fn other_ways(session: &mut Session<'_>) {
+pub(super) async fn test_remaining_directions(session: &mut Session<'_>) {
     for (list, filter, pick) in ONE_WAY {
         let mut found =
             Mode::BOTH.into_iter().filter_map(|mode| Some((mode, foreign(session, mode, pick)?))).skip(1);
@@ -107,10 +107,12 @@ pub(super) async fn other_ways(session: &mut Session<'_>) {
 
 /// Returns an event of a paid charge and one of a paid invoice, whose objects have the most data; otherwise any of
 /// each.
-pub(super) fn telling_events(session: &Session<'_>, mode: Mode) -> Vec<String> {
+pub(super) fn events_with_most_data(session: &Session<'_>, mode: Mode) -> Vec<String> {
     let events = events(&session.recording, mode);
     let of = |kind: &str| {
-        let kinds = events.iter().filter(|it| text_at(it, &["type"]).is_some_and(|it| it.starts_with(kind)));
+        let kinds = events
+            .iter()
+            .filter(|event| text_at(event, &["type"]).is_some_and(|text| text.starts_with(kind)));
         kinds.filter_map(|kind| text_at(kind, &["id"])).map(str::to_owned).next()
     };
     let found: Vec<_> = ["charge", "invoice"]
@@ -148,7 +150,7 @@ fn has_changed(event: &Value, newer: &[Value], member: &str) -> bool {
 
 /// Requests an event of the other mode with its id in capital letters, which is the same id, and its charge by two
 /// filters.
-pub(super) async fn in_other_ways(session: &mut Session<'_>) {
+pub(super) async fn test_other_spellings(session: &mut Session<'_>) {
     let found = Mode::BOTH.into_iter().rev().find_map(|mode| {
         let event = events(&session.recording, mode.other())
             .into_iter()
@@ -159,7 +161,7 @@ pub(super) async fn in_other_ways(session: &mut Session<'_>) {
     let [id, kind, code] =
         [&["id"][..], &["type"], &["charge", "code"]].map(|path| text_at(&event, path).unwrap_or_default());
     if session.has_room() && id != id.to_ascii_uppercase() {
-        ask_event(session, mode, &id.to_ascii_uppercase(), Side::Foreign, RESPELLED).await;
+        request_event(session, mode, &id.to_ascii_uppercase(), Side::Foreign, RESPELLED).await;
     }
     filter_trials(session, mode, List::Events, "charge", code, &format!("&type={}", encoded(kind))).await;
 }
@@ -195,7 +197,7 @@ impl Comparison<'_> {
             } else {
                 session.unused_id_like(self.foreign, which)
             };
-            asked.push((ask_event(session, self.mode, &id, side, round).await, id));
+            asked.push((request_event(session, self.mode, &id, side, round).await, id));
         }
         seem_alike(&asked)
     }
@@ -216,14 +218,14 @@ fn seem_alike(asked: &[(Exchange, String)]) -> bool {
         |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Event { side: Side::Foreign, .. });
     let messages =
         |foreign: bool, text_of: &dyn Fn(&Answer, &str) -> Option<String>| -> BTreeSet<Option<String>> {
-            let of_kind = asked.iter().filter(|(it, _)| is_foreign(it) == foreign);
-            of_kind.filter_map(|(it, id)| Some(text_of(it.answer()?, id))).collect()
+            let of_kind = asked.iter().filter(|(exchange, _)| is_foreign(exchange) == foreign);
+            of_kind.filter_map(|(exchange, id)| Some(text_of(exchange.answer()?, id))).collect()
         };
     let is_alike = |text_of: &dyn Fn(&Answer, &str) -> Option<String>| {
-        let [foreign, absent] = [true, false].map(|it| messages(it, text_of));
+        let [foreign, absent] = [true, false].map(|foreign| messages(foreign, text_of));
         foreign.len() != 1 || absent.len() != 1 || foreign == absent
     };
-    let answers = || asked.iter().filter_map(|(it, _)| it.answer());
+    let answers = || asked.iter().filter_map(|(exchange, _)| exchange.answer());
     let names: BTreeSet<&String> =
         answers().flat_map(|answer| answer.headers.iter().map(|(name, _)| name)).collect();
     is_alike(&|answer, _| Some(answer.status.to_string()))
@@ -234,7 +236,7 @@ fn seem_alike(asked: &[(Exchange, String)]) -> bool {
             .all(|name| is_alike(&|answer, id| answer.header(name).map(|value| value.replace(id, ""))))
 }
 
-pub(crate) async fn ask_event(
+pub(crate) async fn request_event(
     session: &mut Session<'_>,
     mode: Mode,
     id: &str,
@@ -242,7 +244,7 @@ pub(crate) async fn ask_event(
     round: u8,
 ) -> Exchange {
     let purpose = Purpose::Event { id: id.to_owned(), side, round };
-    session.ask(Caller::Own(mode), purpose, &event_path(id)).await
+    session.send(Caller::Own(mode), purpose, &event_path(id)).await
 }
 
 async fn filter_trials(
@@ -260,27 +262,27 @@ async fn filter_trials(
     for (code, side) in [(absent.as_str(), Side::AbsentBefore), (foreign, Side::Foreign)] {
         let purpose = Purpose::Filter { list, filter: filter.to_owned(), side };
         let path = format!("{}?{filter}={}{beside}", list.path(), encoded(code));
-        session.ask(Caller::Own(mode), purpose, &path).await;
+        session.send(Caller::Own(mode), purpose, &path).await;
     }
 }
 
 /// Requests an event and a charge of the other account with the own key of the same mode.
 pub(crate) async fn probe_other(session: &mut Session<'_>) {
-    let account = session.ask(Caller::OtherAccount, Purpose::Account, ACCOUNT_PATH).await;
+    let account = session.send(Caller::OtherAccount, Purpose::Account, ACCOUNT_PATH).await;
     let stated = stated_mode(&account);
-    let Some(mode) = Mode::BOTH.into_iter().find(|mode| stated.as_deref() == Some(mode.word())) else {
+    let Some(mode) = Mode::BOTH.into_iter().find(|mode| stated.as_deref() == Some(mode.as_str())) else {
         return;
     };
     let path = format!("{}?per_page={LONG}", List::Events.path());
-    let events = session.ask(Caller::OtherAccount, Purpose::OtherEvents, &path).await;
+    let events = session.send(Caller::OtherAccount, Purpose::OtherEvents, &path).await;
     let rows = Page::of(&events).and_then(|page| page.rows().cloned()).unwrap_or_default();
     if let Some(id) = first_event_id(&rows) {
-        ask_event(session, mode, &id, Side::OtherAccount, 1).await;
+        request_event(session, mode, &id, Side::OtherAccount, 1).await;
     }
     if let Some(code) = rows.iter().find_map(|row| text_at(row, &["charge", "code"])) {
         let path = format!("{}?charge={}", List::Events.path(), encoded(code));
         let purpose =
             Purpose::Filter { list: List::Events, filter: "charge".to_owned(), side: Side::OtherAccount };
-        session.ask(Caller::Own(mode), purpose, &path).await;
+        session.send(Caller::Own(mode), purpose, &path).await;
     }
 }

@@ -11,7 +11,9 @@ use conformance_model::mode::Mode;
 use conformance_model::reading::{events, text_at};
 use conformance_model::recording::{List, Purpose, RESEMBLING, Recording, Side};
 
-use crate::probes::isolation::{ask_event, in_other_ways, old_event, other_ways, telling_events};
+use crate::probes::isolation::{
+    events_with_most_data, old_event, request_event, test_other_spellings, test_remaining_directions,
+};
 use crate::probes::positions::sized;
 use crate::session::Session;
 
@@ -31,13 +33,13 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         session.page(Mode::Test, sized(List::Events, None, OUT_OF_RANGE)).await;
     }
     resembling_ids(session).await;
-    other_ways(session).await;
-    in_other_ways(session).await;
+    test_remaining_directions(session).await;
+    test_other_spellings(session).await;
     // Isolation may fail for old events.
     if let Some(id) = old_event(session, Mode::Test)
         && session.has_room()
     {
-        ask_event(session, Mode::Live, &id, Side::Foreign, ROUND).await;
+        request_event(session, Mode::Live, &id, Side::Foreign, ROUND).await;
     }
     let wanted: Vec<_> = types(&session.recording).into_iter().enumerate().collect();
     // Alternates between the modes; then the rest of either.
@@ -47,25 +49,27 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
             let found = [turn, turn.other()].into_iter().find_map(|mode| Some((mode, of.get(&mode)?)));
             let Some((mode, id)) = found.filter(|(mode, _)| round == 0 || *mode == turn) else { continue };
             if session.has_room() {
-                ask_event(session, mode.other(), id, Side::Foreign, ROUND).await;
+                request_event(session, mode.other(), id, Side::Foreign, ROUND).await;
             }
         }
     }
     // The burst has read one event of each type in test mode.
     for of in wanted.iter().filter_map(|(_, (_, of))| of.get(&Mode::Live)) {
         if session.has_room() {
-            ask_event(session, Mode::Live, of, Side::Own, ROUND).await;
+            request_event(session, Mode::Live, of, Side::Own, ROUND).await;
         }
     }
 }
 
 /// Requests an id with one more and with one less character.
 async fn resembling_ids(session: &mut Session<'_>) {
-    let Some(id) = telling_events(session, Mode::Test).into_iter().find(|id| id.is_ascii()) else { return };
+    let Some(id) = events_with_most_data(session, Mode::Test).into_iter().find(|id| id.is_ascii()) else {
+        return;
+    };
     let shortened = id[..id.len().saturating_sub(1)].to_owned();
     for text in [format!("{id}0"), shortened] {
         if session.has_room() && !text.is_empty() {
-            ask_event(session, Mode::Test, &text, Side::AbsentAfter, RESEMBLING).await;
+            request_event(session, Mode::Test, &text, Side::AbsentAfter, RESEMBLING).await;
         }
     }
 }
@@ -79,7 +83,7 @@ fn types(recording: &Recording) -> BTreeMap<String, BTreeMap<Mode, String>> {
             let (Some(kind), Some(id)) = (text_at(&event, &["type"]), text_at(&event, &["id"])) else {
                 continue;
             };
-            if was_asked(recording, &event) {
+            if was_requested(recording, &event) {
                 tried.push(kind.to_owned());
             }
             found.entry(kind.to_owned()).or_default().entry(mode).or_insert_with(|| id.to_owned());
@@ -89,7 +93,7 @@ fn types(recording: &Recording) -> BTreeMap<String, BTreeMap<Mode, String>> {
     found
 }
 
-fn was_asked(recording: &Recording, event: &Value) -> bool {
+fn was_requested(recording: &Recording, event: &Value) -> bool {
     recording.exchanges.iter().any(|exchange| match &exchange.purpose {
         Purpose::Event { id, side: Side::Foreign, .. } => event["id"] == **id,
         _ => false,

@@ -6,6 +6,7 @@ pub(crate) mod account;
 pub(crate) mod auth;
 pub(crate) mod burst;
 pub(crate) mod extended;
+pub(crate) mod filter_values;
 pub(crate) mod filters;
 pub(crate) mod inserts;
 pub(crate) mod isolation;

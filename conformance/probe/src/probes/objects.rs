@@ -64,6 +64,6 @@ impl Objects<'_> {
     async fn one(&self, session: &mut Session<'_>, id: &str, side: Side, round: u8) -> Exchange {
         let path = self.path.replace("{id}", &encoded(id));
         let purpose = Purpose::Object { kind: self.kind, id: id.to_owned(), side, round };
-        session.ask(Caller::Own(self.mode), purpose, &path).await
+        session.send(Caller::Own(self.mode), purpose, &path).await
     }
 }

@@ -10,18 +10,18 @@ use crate::session::{Session, event_path, path_of};
 pub(crate) const COST: Cost = Cost { live: 0, test: 1, other: 5, total: 6 };
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
-    session.ask(Caller::Second, Purpose::Account, ACCOUNT_PATH).await;
+    session.send(Caller::Second, Purpose::Account, ACCOUNT_PATH).await;
     for list in List::ALL {
         let page = sized(list, None, LONG);
         let path = path_of(&page);
-        session.ask(Caller::Second, Purpose::Page(page), &path).await;
+        session.send(Caller::Second, Purpose::Page(page), &path).await;
     }
     let own = session.recording.last(|exchange| {
         let is_own = matches!(&exchange.purpose, Purpose::Event { side: Side::Own, .. });
         is_own && exchange.caller == Caller::Own(Mode::Test) && exchange.status() == Some(200)
     });
     if let Some(purpose @ Purpose::Event { id, .. }) = own.map(|exchange| exchange.purpose.clone()).as_ref() {
-        session.ask(Caller::Second, purpose.clone(), &event_path(id)).await;
+        session.send(Caller::Second, purpose.clone(), &event_path(id)).await;
     }
     // Events may have been recorded since the test key read them.
     if session.has_room() {

@@ -38,12 +38,14 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     let deliveries = match &webhooks.source {
         Source::Receiver { receiver, receive_for, trigger } => {
             let (made, listed_at) = receive(session, receiver, *receive_for, trigger.as_deref()).await;
-            let caught = receiver.caught().await;
-            Deliveries { listed_at, ..listened(webhooks, receiver, caught, made, &session.redactor) }
+            let received = receiver.received().await;
+            Deliveries { listed_at, ..listened(webhooks, receiver, received, made, &session.redactor) }
         }
-        Source::Captured { caught, endpoints } => captured(webhooks, caught, endpoints, &session.redactor),
+        Source::Captured { received, endpoints } => {
+            captured(webhooks, received, endpoints, &session.redactor)
+        }
     };
-    let none = deliveries.caught.is_empty();
+    let none = deliveries.received.is_empty();
     session.recording.deliveries = Some(deliveries);
     if !none {
         read_back(session).await;
@@ -52,7 +54,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 
 /// Returns the longest wait of a plan, given that of its other waits, during which the receiver runs.
 pub(crate) fn wait(plan: &Plan, others: Duration) -> Duration {
-    match plan.webhooks.as_ref().map(|it| &it.source) {
+    match plan.webhooks.as_ref().map(|webhooks| &webhooks.source) {
         Some(Source::Receiver { receive_for, .. }) if !receive_for.is_zero() => {
             others.max(*receive_for) + LINGER
         }
@@ -62,22 +64,22 @@ pub(crate) fn wait(plan: &Plan, others: Duration) -> Duration {
 
 /// Reads the existing events. Later ones are new.
 pub(crate) async fn begin(session: &mut Session<'_>) {
-    let source = session.plan.webhooks.as_ref().map(|it| &it.source);
+    let source = session.plan.webhooks.as_ref().map(|webhooks| &webhooks.source);
     let Some(Source::Receiver { receive_for, .. }) = source else { return };
     for mode in Mode::BOTH {
-        ask_long(session, mode, Purpose::BeforeDeliveries, 1).await;
+        request_long_page(session, mode, Purpose::BeforeDeliveries, 1).await;
     }
     session.receiving_since = Some(session.waiter.now());
     session.progress.receiving(*receive_for);
 }
 
-async fn ask_after(session: &mut Session<'_>) {
+async fn read_new_events(session: &mut Session<'_>) {
     for mode in Mode::BOTH {
         let before = before_rows(&session.recording, mode);
-        let is_known = |row: &Value| before.iter().any(|it| it["id"] == row["id"]);
+        let is_known = |row: &Value| before.iter().any(|known| known["id"] == row["id"]);
         for page in 1..=AFTER_PAGES {
-            let exchange = ask_long(session, mode, Purpose::AfterDeliveries, page).await;
-            let rows = Page::of(&exchange).and_then(|it| it.rows().cloned()).unwrap_or_default();
+            let exchange = request_long_page(session, mode, Purpose::AfterDeliveries, page).await;
+            let rows = Page::of(&exchange).and_then(|page| page.rows().cloned()).unwrap_or_default();
             if (rows.len() as u64) < LONG || rows.iter().any(is_known) {
                 break;
             }
@@ -85,10 +87,10 @@ async fn ask_after(session: &mut Session<'_>) {
     }
 }
 
-async fn ask_long(session: &mut Session<'_>, mode: Mode, purpose: Purpose, page: u32) -> Exchange {
+async fn request_long_page(session: &mut Session<'_>, mode: Mode, purpose: Purpose, page: u32) -> Exchange {
     let number = if page == 1 { String::new() } else { format!("&page={page}") };
     let path = format!("{}?per_page={LONG}{number}", List::Events.path());
-    session.ask(Caller::Own(mode), purpose, &path).await
+    session.send(Caller::Own(mode), purpose, &path).await
 }
 
 /// Waits until all caused events were delivered, or for the time of the plan, which includes the earlier part of the
@@ -119,7 +121,7 @@ async fn receive(
         session.listen(QUIET, "more may come").await;
     }
     let listed_at = Duration::try_from(time::OffsetDateTime::now_utc() - receiver.began()).ok();
-    ask_after(session).await;
+    read_new_events(session).await;
     // Every type was delivered, or the time is over. The listed events may still be on their way.
     let missing = missing(&session.recording, &receiver.endpoints());
     let left = until.saturating_sub(session.waiter.now()).max(LINGER);
@@ -131,8 +133,8 @@ async fn receive(
 }
 
 /// Returns the index of the endpoint that received a request.
-fn endpoint_of(endpoints: &[Endpoint], caught: &ReceivedRequest) -> Option<usize> {
-    let path = caught.path.split('?').next().unwrap_or_default();
+fn endpoint_of(endpoints: &[Endpoint], received: &ReceivedRequest) -> Option<usize> {
+    let path = received.path.split('?').next().unwrap_or_default();
     // A proxy may have added a prefix.
     endpoints.iter().position(|endpoint| path.ends_with(&endpoint.path))
 }
@@ -143,9 +145,9 @@ fn every_type(endpoints: Vec<Endpoint>) -> impl FnMut(&ReceivedRequest) -> bool 
         endpoint.events.iter().flatten().map(move |kind| (at, kind.clone())).collect::<Vec<_>>()
     });
     let mut awaited: BTreeSet<_> = types.collect();
-    move |caught| {
-        let body: Value = serde_json::from_slice(&caught.body.0).unwrap_or_default();
-        if let (Some(at), Some(kind)) = (endpoint_of(&endpoints, caught), text_at(&body, &["event"])) {
+    move |received| {
+        let body: Value = serde_json::from_slice(&received.body.0).unwrap_or_default();
+        if let (Some(at), Some(kind)) = (endpoint_of(&endpoints, received), text_at(&body, &["event"])) {
             awaited.remove(&(at, kind.to_owned()));
         }
         awaited.is_empty()
@@ -174,9 +176,9 @@ fn all_of(
     mut missing: BTreeSet<(usize, String)>,
     endpoints: Vec<Endpoint>,
 ) -> impl FnMut(&ReceivedRequest) -> bool {
-    move |caught| {
-        let body: Value = serde_json::from_slice(&caught.body.0).unwrap_or_default();
-        if let (Some(at), Some(id)) = (endpoint_of(&endpoints, caught), text_at(&body, &["event_id"])) {
+    move |received| {
+        let body: Value = serde_json::from_slice(&received.body.0).unwrap_or_default();
+        if let (Some(at), Some(id)) = (endpoint_of(&endpoints, received), text_at(&body, &["event_id"])) {
             missing.remove(&(at, id.to_owned()));
         }
         missing.is_empty()
@@ -186,7 +188,7 @@ fn all_of(
 fn listened(
     webhooks: &Webhooks,
     receiver: &BackgroundReceiver,
-    caught: ReceivedRequests,
+    received: ReceivedRequests,
     made: Result<TriggeredDeliveries, String>,
     keys: &Redactor,
 ) -> Deliveries {
@@ -194,10 +196,10 @@ fn listened(
         Ok(caused) => (caused, None),
         Err(why) => (TriggeredDeliveries::default(), Some(keys.redact(&why))),
     };
-    let ReceivedRequests { kept, lost, strays } = caught;
+    let ReceivedRequests { kept, lost, strays } = received;
     let began = receiver.began();
-    let since = |caught: &ReceivedRequest| Duration::try_from(caught.at - began).unwrap_or_default();
-    let arrivals = kept.iter().map(|(caught, status)| (since(caught), caught, *status));
+    let since = |received: &ReceivedRequest| Duration::try_from(received.at - began).unwrap_or_default();
+    let arrivals = kept.iter().map(|(received, status)| (since(received), received, *status));
     let mut deliveries = written(&webhooks.names, &receiver.endpoints(), arrivals, keys);
     deliveries.receiver = Some(receiver.address().to_string());
     deliveries.public_url = webhooks.public_url.as_deref().map(|url| keys.redact(url));
@@ -213,16 +215,16 @@ fn listened(
 
 fn captured(
     webhooks: &Webhooks,
-    caught: &[ReceivedRequest],
+    received: &[ReceivedRequest],
     endpoints: &[Endpoint],
     keys: &Redactor,
 ) -> Deliveries {
-    let first = caught.iter().map(|it| it.at).min();
+    let first = received.iter().map(|request| request.at).min();
     let since = |request: &ReceivedRequest| {
         first.and_then(|first| Duration::try_from(request.at - first).ok()).unwrap_or_default()
     };
-    let lasted = caught.iter().map(since).max().unwrap_or_default();
-    let arrivals = caught.iter().map(|delivery| (since(delivery), delivery, None));
+    let lasted = received.iter().map(since).max().unwrap_or_default();
+    let arrivals = received.iter().map(|delivery| (since(delivery), delivery, None));
     Deliveries { lasted, ..written(&webhooks.names, endpoints, arrivals, keys) }
 }
 
@@ -233,7 +235,7 @@ fn written<'a>(
     arrivals: impl Iterator<Item = (Duration, &'a ReceivedRequest, Option<u16>)>,
     keys: &Redactor,
 ) -> Deliveries {
-    let secrets = endpoints.iter().filter_map(|it| it.secret.as_ref());
+    let secrets = endpoints.iter().filter_map(|endpoint| endpoint.secret.as_ref());
     let redaction = SecretRedaction::new(secrets);
     let mut deliveries = Deliveries {
         header_prefix: names.header_prefix.clone(),
@@ -241,26 +243,30 @@ fn written<'a>(
         endpoints: endpoints.iter().map(Endpoint::place).collect(),
         ..Deliveries::default()
     };
-    for (arrived, caught, answered) in arrivals {
-        let path = caught.path.split('?').next().unwrap_or_default();
+    for (arrived, received, answered) in arrivals {
+        let path = received.path.split('?').next().unwrap_or_default();
         let redirected = path == REDIRECTED;
-        if !redirected && !looks_like_one(caught, names) {
+        if !redirected && !looks_like_one(received, names) {
             deliveries.strays = deliveries.strays.saturating_add(1);
             continue;
         }
-        let endpoint = endpoint_of(endpoints, caught);
-        let clean = redaction.redact_request(caught);
-        deliveries.caught.push(Delivery {
-            number: deliveries.caught.len() as u32 + 1,
+        let endpoint = endpoint_of(endpoints, received);
+        let clean = redaction.redact_request(received);
+        deliveries.received.push(Delivery {
+            number: deliveries.received.len() as u32 + 1,
             arrived,
             endpoint,
             redirected,
             method: keys.redact(&clean.method),
             path: keys.redact(&clean.path),
-            headers: clean.headers.iter().map(|(name, it)| (keys.redact(name), blanked(keys, it))).collect(),
+            headers: clean
+                .headers
+                .iter()
+                .map(|(name, value)| (keys.redact(name), blanked(keys, value)))
+                .collect(),
             body: blanked(keys, &clean.body),
             answered,
-            signed: match construction(caught, &keyring(names, endpoints, endpoint)) {
+            signed: match construction(received, &keyring(names, endpoints, endpoint)) {
                 // It may be signed with an unknown secret.
                 SignatureStatus::Unknown if endpoint.is_none_or(|at| endpoints[at].secret.is_none()) => {
                     SignatureStatus::NoSecret
@@ -273,14 +279,15 @@ fn written<'a>(
 }
 
 /// Returns `true` if a request has a feature of a delivery. A public receiver gets other requests too.
-fn looks_like_one(caught: &ReceivedRequest, names: &Names) -> bool {
-    let marked =
-        ["Event", "Delivery", "Signature"].iter().any(|it| !caught.values(&names.header(it)).is_empty());
+fn looks_like_one(received: &ReceivedRequest, names: &Names) -> bool {
+    let marked = ["Event", "Delivery", "Signature"]
+        .iter()
+        .any(|header| !received.values(&names.header(header)).is_empty());
     let envelope = || {
-        let body: Option<Value> = serde_json::from_slice(&caught.body.0).ok();
+        let body: Option<Value> = serde_json::from_slice(&received.body.0).ok();
         body.is_some_and(|body| body.get("event_id").is_some() && body.get("data").is_some())
     };
-    marked || caught.text("User-Agent") == Some(&names.user_agent) || envelope()
+    marked || received.text("User-Agent") == Some(&names.user_agent) || envelope()
 }
 
 /// Returns the secrets from the view of an endpoint: its own and others.
@@ -291,7 +298,7 @@ fn keyring(names: &Names, endpoints: &[Endpoint], own: Option<usize>) -> Keyring
         let Some(secret) = &endpoint.secret else { continue };
         let named = (endpoint.path.clone(), secret.clone());
         // Endpoints may share a secret, so if its own is unknown it may be any.
-        if own == Some(at) || own_secret.is_none_or(|it: &Secret| it == secret) {
+        if own == Some(at) || own_secret.is_none_or(|known: &Secret| known == secret) {
             keyring.secrets.push(named);
         } else {
             keyring.other_mode.push(named);
@@ -318,13 +325,13 @@ fn blanked(keys: &Redactor, bytes: &RawBytes) -> RawBytes {
 /// Reads the delivered events from the API.
 async fn read_back(session: &mut Session<'_>) {
     if session.recording.last(|exchange| exchange.purpose == Purpose::AfterDeliveries).is_none() {
-        ask_after(session).await;
+        read_new_events(session).await;
     }
     for mode in Mode::BOTH {
         for id in events_to_read(&session.recording, mode) {
             for (key, side) in [(mode, Side::Own), (mode.other(), Side::Foreign)] {
                 let purpose = Purpose::DeliveredEvent { id: id.clone(), side };
-                session.ask(Caller::Own(key), purpose, &event_path(&id)).await;
+                session.send(Caller::Own(key), purpose, &event_path(&id)).await;
             }
         }
     }
@@ -334,10 +341,10 @@ async fn read_back(session: &mut Session<'_>) {
 fn events_to_read(recording: &Recording, mode: Mode) -> Vec<String> {
     let listed = listed(recording, mode);
     let mut wanted: Vec<(bool, String)> = Vec::new();
-    let caught = recording.deliveries.iter().flat_map(|it| &it.caught);
-    for body in caught.filter_map(|delivery| serde_json::from_slice::<Value>(&delivery.body.0).ok()) {
+    let received = recording.deliveries.iter().flat_map(|deliveries| &deliveries.received);
+    for body in received.filter_map(|delivery| serde_json::from_slice::<Value>(&delivery.body.0).ok()) {
         let Some(id) = text_at(&body, &["event_id"]).filter(|id| !id.is_empty()) else { continue };
-        if text_at(&body, &["mode"]) != Some(mode.word()) || wanted.iter().any(|(_, it)| it == id) {
+        if text_at(&body, &["mode"]) != Some(mode.as_str()) || wanted.iter().any(|(_, known)| known == id) {
             continue;
         }
         wanted.push((listed.contains_key(id), id.to_owned()));

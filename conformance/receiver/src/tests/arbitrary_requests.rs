@@ -35,43 +35,43 @@ proptest! {
     fn any_bytes_are_judged_and_recorded(headers in headers(), body in body(), now in any::<i64>()) {
         let at = OffsetDateTime::UNIX_EPOCH;
         let (method, path) = ("POST".to_owned(), "/".to_owned());
-        let caught = ReceivedRequest { at, method, path, headers, body };
-        let diagnosis = diagnose(&caught, &keyring(), now);
+        let received = ReceivedRequest { at, method, path, headers, body };
+        let diagnosis = diagnose(&received, &keyring(), now);
         let verified = matches!(diagnosis, Diagnosis::Verified { .. });
         prop_assert!(!verified && !diagnosis.reasons().is_empty());
         let shown = diagnosis.reasons().iter().map(ToString::to_string);
-        let noted = notes(&caught, &Names::default()).iter().map(ToString::to_string).collect::<Vec<_>>();
+        let noted = notes(&received, &Names::default()).iter().map(ToString::to_string).collect::<Vec<_>>();
         for text in shown.chain(noted) {
             prop_assert!(!text.contains(char::is_control), "{text:?}");
         }
-        let line = serde_json::to_string(&caught).unwrap();
-        prop_assert_eq!(serde_json::from_str::<ReceivedRequest>(&line).unwrap(), caught);
+        let line = serde_json::to_string(&received).unwrap();
+        prop_assert_eq!(serde_json::from_str::<ReceivedRequest>(&line).unwrap(), received);
     }
 
     #[test]
     fn every_correctly_signed_body_is_verified(secret in "[!-~]{8,60}", body in body(), now in 1..99_999_999_999_i64) {
         let message = [format!("{now}.").as_bytes(), &body.0].concat();
-        let mut caught = delivery(&format!("t={now},v1={}", mac(&secret, message)), "");
-        caught.body = body;
+        let mut received = delivery(&format!("t={now},v1={}", mac(&secret, message)), "");
+        received.body = body;
         let keyring = Keyring { secrets: vec![named("A", &secret)], ..Keyring::default() };
         let verified = Diagnosis::Verified { secret: "A".to_owned() };
-        prop_assert_eq!(diagnose(&caught, &keyring, now), verified);
+        prop_assert_eq!(diagnose(&received, &keyring, now), verified);
     }
 
     #[test]
     fn no_record_quotes_the_secret(secret in "[a-z0-9]{8,12}", before in "[a-z0-9]{0,9}", after in "[a-z0-9]{0,9}") {
         let quoted = format!("{before}{secret}{after}");
-        let mut caught = delivery(&quoted, &quoted);
-        caught.path = format!("/{quoted}");
-        let clean = SecretRedaction::new([&Secret::new(&*secret)]).redact_request(&caught);
+        let mut received = delivery(&quoted, &quoted);
+        received.path = format!("/{quoted}");
+        let clean = SecretRedaction::new([&Secret::new(&*secret)]).redact_request(&received);
         prop_assert!(!serde_json::to_string(&clean).unwrap().contains(&secret));
     }
 
     #[test]
     fn a_changed_byte_is_never_verified(place in 0..BODY.len(), by in 1_u8..) {
-        let mut caught = delivery(&signed(BODY), BODY);
-        caught.body.0[place] ^= by;
-        let diagnosis = diagnose(&caught, &keyring(), NOW);
+        let mut received = delivery(&signed(BODY), BODY);
+        received.body.0[place] ^= by;
+        let diagnosis = diagnose(&received, &keyring(), NOW);
         prop_assert!(!diagnosis.reasons().is_empty(), "{diagnosis:?}");
     }
 }
@@ -81,9 +81,9 @@ fn the_deepest_and_the_largest_bodies_are_judged() {
     // Indenting the last one multiplies its size.
     let wide = format!("{}{}1{}", "[".repeat(100), "1,".repeat(64_000), "]".repeat(100));
     for body in ["[".repeat(1024 * 1024), "[".repeat(100_000) + &"]".repeat(100_000), wide] {
-        let caught = delivery(&signed(&body), &body);
+        let received = delivery(&signed(&body), &body);
         let verified = Diagnosis::Verified { secret: "SHOP".to_owned() };
-        assert_eq!(diagnose(&caught, &keyring(), NOW), verified);
+        assert_eq!(diagnose(&received, &keyring(), NOW), verified);
         assert!(
             !diagnose(&delivery(&format!("t=1,v1={}", "0".repeat(64)), &body), &keyring(), 1)
                 .reasons()

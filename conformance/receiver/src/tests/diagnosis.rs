@@ -11,25 +11,25 @@ use crate::{
 };
 
 #[track_caller]
-fn check_with(caught: &ReceivedRequest, keyring: &Keyring, now: i64, expected: &[Reason]) {
-    let diagnosis = diagnose(caught, keyring, now);
+fn check_with(received: &ReceivedRequest, keyring: &Keyring, now: i64, expected: &[Reason]) {
+    let diagnosis = diagnose(received, keyring, now);
     assert_eq!(diagnosis.reasons(), expected, "{diagnosis:?}");
     for reason in expected {
         let (says, secret) = (format!("{reason} {}", reason.remedy()), &SECRET[6..]);
         assert!(!says.contains(secret), "{says}");
     }
-    check_construction(&construction(caught, keyring), expected);
+    check_construction(&construction(received, keyring), expected);
 }
 
 /// Checks that a recorded construction equals the diagnosis, except for the age.
 #[track_caller]
 fn check_construction(signed: &SignatureStatus, reasons: &[Reason]) {
-    let of_age = |it: &&Reason| matches!(it, Reason::Stale { .. } | Reason::Future { .. });
+    let of_age = |reason: &&Reason| matches!(reason, Reason::Stale { .. } | Reason::Future { .. });
     let names: Vec<_> = reasons.iter().filter(|reason| !of_age(reason)).map(Reason::name).collect();
     let is_by_other = |name: &str| name == Reason::OtherMode { secret: String::new() }.name();
     match signed {
         SignatureStatus::By { own, differs } => {
-            let differs: Vec<_> = differs.iter().map(|it| it.name.as_str()).collect();
+            let differs: Vec<_> = differs.iter().map(|difference| difference.name.as_str()).collect();
             assert_eq!(*own, !names.iter().any(|name| is_by_other(name)));
             assert_eq!(differs, names.into_iter().filter(|name| !is_by_other(name)).collect::<Vec<_>>());
         }
@@ -88,27 +88,27 @@ fn one_valid_signature_among_several_suffices() {
 
 #[test]
 fn a_time_out_of_tolerance_is_stale_or_in_the_future() {
-    let caught = delivery(&signed(BODY), BODY);
-    check_with(&caught, &keyring(), NOW + 301, &[Reason::Stale { by_secs: 301 }]);
-    check_with(&caught, &keyring(), NOW - 301, &[Reason::Future { by_secs: 301 }]);
+    let received = delivery(&signed(BODY), BODY);
+    check_with(&received, &keyring(), NOW + 301, &[Reason::Stale { by_secs: 301 }]);
+    check_with(&received, &keyring(), NOW - 301, &[Reason::Future { by_secs: 301 }]);
 }
 
 #[test]
 fn a_missing_header_is_reported_with_one_of_another_prefix() {
-    let mut caught = delivery(&signed(BODY), BODY);
+    let mut received = delivery(&signed(BODY), BODY);
     let name = "X-Service-Signature".to_owned();
-    caught.headers.last_mut().unwrap().0 = "X-Acme-Signature".to_owned();
+    received.headers.last_mut().unwrap().0 = "X-Acme-Signature".to_owned();
     let similar = Some("X-Acme-Signature".to_owned());
-    check_with(&caught, &keyring(), NOW, &[Reason::HeaderMissing { name: name.clone(), similar }]);
-    caught.headers.pop();
-    check_with(&caught, &keyring(), NOW, &[Reason::HeaderMissing { name, similar: None }]);
+    check_with(&received, &keyring(), NOW, &[Reason::HeaderMissing { name: name.clone(), similar }]);
+    received.headers.pop();
+    check_with(&received, &keyring(), NOW, &[Reason::HeaderMissing { name, similar: None }]);
 }
 
 #[test]
 fn a_repeated_header_and_one_that_is_not_text_are_invalid() {
-    let mut caught = delivery(&signed(BODY), BODY);
-    caught.headers.push(caught.headers.last().unwrap().clone());
-    check_with(&caught, &keyring(), NOW, &[Reason::HeaderRepeated { times: 2 }]);
+    let mut received = delivery(&signed(BODY), BODY);
+    received.headers.push(received.headers.last().unwrap().clone());
+    check_with(&received, &keyring(), NOW, &[Reason::HeaderRepeated { times: 2 }]);
     check("t=1,v1=ü", &[Reason::HeaderNotText]);
 }
 
@@ -228,16 +228,16 @@ fn another_key_is_diagnosed() {
 
 #[test]
 fn a_faulty_secret_of_the_receiver_is_diagnosed() {
-    let caught = delivery(&signed(BODY), BODY);
+    let received = delivery(&signed(BODY), BODY);
     let with = |text: &str| Keyring { secrets: vec![named("SHOP", text)], ..Keyring::default() };
     let padded = Reason::SecretPadded { whose: Padding::Receiver };
-    check_with(&caught, &with(&format!("{SECRET}\n")), NOW, &[padded]);
-    check_with(&caught, &with(&SECRET[6..]), NOW, &[Reason::SecretPrefixAdded]);
+    check_with(&received, &with(&format!("{SECRET}\n")), NOW, &[padded]);
+    check_with(&received, &with(&SECRET[6..]), NOW, &[Reason::SecretPrefixAdded]);
     let hexadecimal = hex::encode("0123456789");
     let signature = mac("0123456789", format!("{NOW}.{BODY}"));
-    let caught = delivery(&format!("t={NOW},v1={signature}"), BODY);
+    let received = delivery(&format!("t={NOW},v1={signature}"), BODY);
     let decoded = Reason::SecretDecoded { from: Encoding::Hex };
-    check_with(&caught, &with(&format!("whsec_{hexadecimal}")), NOW, &[decoded]);
+    check_with(&received, &with(&format!("whsec_{hexadecimal}")), NOW, &[decoded]);
 }
 
 #[test]
@@ -250,9 +250,9 @@ fn a_hash_without_hmac_is_diagnosed() {
 #[test]
 fn several_faults_are_all_diagnosed() {
     let base = STANDARD.encode(mac_bytes(&SECRET[6..], BODY));
-    let caught = delivery(&format!("t={NOW}000,v1={base}"), BODY);
+    let received = delivery(&format!("t={NOW}000,v1={base}"), BODY);
     check_with(
-        &caught,
+        &received,
         &keyring(),
         NOW + 400,
         &[
@@ -282,9 +282,9 @@ fn two_faults_of_the_message_are_both_diagnosed() {
 
 #[test]
 fn without_a_secret_format_and_time_are_judged() {
-    let caught = delivery(&signed(BODY), BODY);
-    assert_eq!(diagnose(&caught, &Keyring::default(), NOW), Diagnosis::NotJudged);
-    check_with(&caught, &Keyring::default(), NOW + 500, &[Reason::Stale { by_secs: 500 }]);
-    let caught = delivery("t=1", BODY);
-    check_with(&caught, &Keyring::default(), 1, &[Reason::SignatureMissing]);
+    let received = delivery(&signed(BODY), BODY);
+    assert_eq!(diagnose(&received, &Keyring::default(), NOW), Diagnosis::NotJudged);
+    check_with(&received, &Keyring::default(), NOW + 500, &[Reason::Stale { by_secs: 500 }]);
+    let received = delivery("t=1", BODY);
+    check_with(&received, &Keyring::default(), 1, &[Reason::SignatureMissing]);
 }

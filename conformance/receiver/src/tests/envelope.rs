@@ -10,23 +10,23 @@ use crate::{
 
 #[track_caller]
 fn check(change: impl FnOnce(&mut ReceivedRequest), expected: &[Note]) {
-    let mut caught = delivery(&signed(BODY), BODY);
-    change(&mut caught);
-    assert_eq!(notes(&caught, &Names::default()), expected);
+    let mut received = delivery(&signed(BODY), BODY);
+    change(&mut received);
+    assert_eq!(notes(&received, &Names::default()), expected);
 }
 
-fn set(caught: &mut ReceivedRequest, name: &str, value: &str) {
-    let header = caught.headers.iter_mut().find(|(own, _)| own == name).unwrap();
+fn set(received: &mut ReceivedRequest, name: &str, value: &str) {
+    let header = received.headers.iter_mut().find(|(own, _)| own == name).unwrap();
     header.1 = value.as_bytes().into();
 }
 
-fn drop_header(caught: &mut ReceivedRequest, name: &str) {
-    caught.headers.retain(|(own, _)| own != name);
+fn drop_header(received: &mut ReceivedRequest, name: &str) {
+    received.headers.retain(|(own, _)| own != name);
 }
 
-fn swap(caught: &mut ReceivedRequest, from: &str, to: &str) {
-    assert!(caught.body.lossy().contains(from));
-    caught.body = caught.body.lossy().replace(from, to).as_bytes().into();
+fn swap(received: &mut ReceivedRequest, from: &str, to: &str) {
+    assert!(received.body.lossy().contains(from));
+    received.body = received.body.lossy().replace(from, to).as_bytes().into();
 }
 
 #[test]
@@ -108,10 +108,10 @@ fn a_redirect_that_is_followed_is_noted() {
 
 #[test]
 fn a_summary_has_the_values_of_the_sender() {
-    let caught = delivery(&signed(BODY), BODY);
+    let received = delivery(&signed(BODY), BODY);
     let text = |text: &str| Some(text.to_owned());
     assert_eq!(
-        caught.summary(&Names::default()),
+        received.summary(&Names::default()),
         DeliverySummary {
             delivery: text(DELIVERY),
             event: text("charge.paid"),
@@ -119,8 +119,8 @@ fn a_summary_has_the_values_of_the_sender() {
             subject: text("kanwf93se5yn"),
         }
     );
-    let caught = delivery("", "no JSON");
-    let summary = caught.summary(&Names::default());
+    let received = delivery("", "no JSON");
+    let summary = received.summary(&Names::default());
     assert_eq!(summary.event, text("charge.paid"), "the header, where the body says nothing");
     assert_eq!(summary.subject, None);
 }
@@ -134,21 +134,21 @@ fn each_arrival_of_a_delivery_is_counted() {
 
 #[test]
 fn a_record_preserves_every_byte() {
-    let mut caught = delivery(&signed(BODY), BODY);
-    caught.headers.push(("x-ODD".to_owned(), RawBytes(vec![0xff, 0x00])));
+    let mut received = delivery(&signed(BODY), BODY);
+    received.headers.push(("x-ODD".to_owned(), RawBytes(vec![0xff, 0x00])));
     for body in [&b"{\"a\": 1}\r\n"[..], &[0xff, 0xfe, 0x00], b""] {
-        caught.body = body.into();
-        let line = serde_json::to_string(&caught).unwrap();
-        assert_eq!(serde_json::from_str::<ReceivedRequest>(&line).unwrap(), caught, "{line}");
+        received.body = body.into();
+        let line = serde_json::to_string(&received).unwrap();
+        assert_eq!(serde_json::from_str::<ReceivedRequest>(&line).unwrap(), received, "{line}");
     }
 }
 
 #[test]
 fn a_record_has_the_same_diagnosis_and_no_secret() {
-    let caught = delivery(&signed(BODY), BODY);
+    let received = delivery(&signed(BODY), BODY);
     let redaction = SecretRedaction::new([&Secret::new(SECRET)]);
-    assert_eq!(redaction.redact_request(&caught), caught);
-    assert!(diagnose(&caught, &super::keyring(), super::NOW).reasons().is_empty());
+    assert_eq!(redaction.redact_request(&received), received);
+    assert!(diagnose(&received, &super::keyring(), super::NOW).reasons().is_empty());
 
     let mut leaking = delivery(SECRET, &format!("{{\"secret\":\"{SECRET}\"}}"));
     leaking.path = format!("/hooks?secret={}", &SECRET[6..]);

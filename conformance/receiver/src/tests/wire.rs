@@ -62,15 +62,17 @@ async fn a_request_is_recorded_verbatim() {
     );
     let answer = send(&receiver, &post(&headers, BODY)).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
-    let Arrival::ReceivedRequest(caught, given) = next(&mut receiver).await else { panic!("it was caught") };
+    let Arrival::ReceivedRequest(received, given) = next(&mut receiver).await else {
+        panic!("it was received")
+    };
     assert_eq!(given, ReceiverAnswer::Scripted(Reply::Status(200)));
-    assert_eq!((caught.method.as_str(), caught.path.as_str()), ("POST", "/hooks?a=%20b"));
-    let names: Vec<&str> = caught.headers.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!((received.method.as_str(), received.path.as_str()), ("POST", "/hooks?a=%20b"));
+    let names: Vec<&str> = received.headers.iter().map(|(name, _)| name.as_str()).collect();
     let written = ["Host", "X-SERVICE-signature", "x-Odd", "X-Service-Event", "x-odd", "Content-Length"];
     assert_eq!(names, written);
-    assert_eq!(caught.values("X-Odd"), ["\u{fc}".as_bytes(), b"2"]);
-    assert_eq!(caught.body.lossy(), BODY);
-    assert!(matches!(diagnose(&caught, &keyring(), NOW), Diagnosis::Verified { .. }));
+    assert_eq!(received.values("X-Odd"), ["\u{fc}".as_bytes(), b"2"]);
+    assert_eq!(received.body.lossy(), BODY);
+    assert!(matches!(diagnose(&received, &keyring(), NOW), Diagnosis::Verified { .. }));
 }
 
 #[tokio::test]
@@ -83,9 +85,9 @@ async fn a_chunked_request_in_pieces_is_recorded_completely() {
         stream.write_all(&[*byte]).await.unwrap();
     }
     assert!(read(stream).await.starts_with("HTTP/1.1 200"));
-    let Arrival::ReceivedRequest(caught, _) = next(&mut receiver).await else { panic!("it was caught") };
-    assert_eq!(caught.body, RawBytes(b"{ }".to_vec()));
-    assert_eq!(caught.headers.len(), 2);
+    let Arrival::ReceivedRequest(received, _) = next(&mut receiver).await else { panic!("it was received") };
+    assert_eq!(received.body, RawBytes(b"{ }".to_vec()));
+    assert_eq!(received.headers.len(), 2);
 }
 
 #[tokio::test]
@@ -103,13 +105,13 @@ async fn answers_follow_the_script() {
     ] {
         let answer = send(&receiver, &post("", "{}")).await;
         assert!(answer.starts_with(start) && answer.is_empty() == start.is_empty(), "{given:?}: {answer}");
-        let Arrival::ReceivedRequest(_, got) = next(&mut receiver).await else { panic!("it was caught") };
+        let Arrival::ReceivedRequest(_, got) = next(&mut receiver).await else { panic!("it was received") };
         assert_eq!(got, ReceiverAnswer::Scripted(given));
     }
 }
 
 #[track_caller]
-fn check_turned(arrival: Arrival, expected: &RejectedRequest) {
+fn check_rejected(arrival: Arrival, expected: &RejectedRequest) {
     assert_eq!(arrival, Arrival::Rejected(expected.clone()));
 }
 
@@ -119,7 +121,7 @@ async fn another_method_is_rejected() {
     let answer = send(&receiver, b"GET /hooks HTTP/1.1\r\nHost: h\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 405 ") && answer.contains("allow: POST\r\n"), "{answer}");
     let (method, path) = ("GET".to_owned(), "/hooks".to_owned());
-    check_turned(next(&mut receiver).await, &RejectedRequest::Method { method, path });
+    check_rejected(next(&mut receiver).await, &RejectedRequest::Method { method, path });
 }
 
 #[tokio::test]
@@ -131,7 +133,7 @@ async fn a_body_over_the_bound_is_refused_and_the_sender_reads_it() {
     assert!(matches!(next(&mut receiver).await, Arrival::ReceivedRequest(..)));
     let answer = send(&receiver, &post("", &"x".repeat(bytes_max + 1))).await;
     assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
-    check_turned(next(&mut receiver).await, &RejectedRequest::BodyTooLarge { bytes_max });
+    check_rejected(next(&mut receiver).await, &RejectedRequest::BodyTooLarge { bytes_max });
 }
 
 #[tokio::test]
@@ -147,7 +149,7 @@ async fn a_truncated_body_is_rejected() {
 async fn garbage_is_distinguished_from_tls_and_the_next_request_is_recorded() {
     let mut receiver = start(Settings::default()).await;
     send(&receiver, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03").await;
-    check_turned(next(&mut receiver).await, &RejectedRequest::Tls);
+    check_rejected(next(&mut receiver).await, &RejectedRequest::Tls);
     send(&receiver, b"\x00\xff nonsense\r\n\r\n").await;
     assert!(matches!(next(&mut receiver).await, Arrival::Rejected(RejectedRequest::NotHttp { .. })));
     // A connection without data is not an arrival.

@@ -6,10 +6,10 @@ use std::{
 };
 
 use super::{
-    Found, Outcome, Plan,
-    ask::{Ask, By, Keys, ResolvedRequest, Sent, address},
+    Outcome, Plan, Reproduction,
     judge::{self, Violation},
     known::KnownIds,
+    request_template::{By, Keys, RequestTemplate, ResolvedRequest, Sent, address},
 };
 use conformance_model::reading::retry_after;
 use conformance_model::recording::Ending;
@@ -26,7 +26,7 @@ const TIMEOUT: Duration = Duration::from_secs(90);
 /// Receives the progress of a fuzz run.
 pub trait Progress {
     /// Called after each request.
-    fn asked(&mut self, requests: u32, of: u32, found: usize);
+    fn requested(&mut self, requests: u32, of: u32, found: usize);
     /// Called before a wait.
     fn waiting(&mut self, span: Duration, why: &str);
 }
@@ -95,7 +95,7 @@ impl<'a> FuzzClient<'a> {
     /// Checks that the server responds, and that each key has its mode.
     pub(super) async fn ground(&mut self) -> Result<(), StopBefore> {
         for (by, name) in [(By::Live, "live"), (By::Test, "test")] {
-            let ask = Ask::get(by, "/v1/account");
+            let ask = RequestTemplate::get(by, "/v1/account");
             let filled = ask.filled(&KnownIds::default());
             match self.send(&ask, &filled).await {
                 Ending::Lost(why) => return Err(StopBefore::Unreachable(why)),
@@ -119,7 +119,7 @@ impl<'a> FuzzClient<'a> {
     }
 
     /// Sends a request, judges the response and adds its objects to the known ones.
-    pub(super) async fn judged(&mut self, ask: &Ask, known: &mut KnownIds) -> JudgedResponse {
+    pub(super) async fn judged(&mut self, ask: &RequestTemplate, known: &mut KnownIds) -> JudgedResponse {
         let filled = ask.filled(known);
         let mut ending = self.send(ask, &filled).await;
         if judge::may_pass(&ending) && !ask.writes() {
@@ -145,19 +145,23 @@ impl<'a> FuzzClient<'a> {
     }
 
     /// Sends a sequence. Returns the violation if its last response violates this invariant.
-    pub(super) async fn breaks(&mut self, statement: &str, asks: &[Ask]) -> Option<Found> {
+    pub(super) async fn breaks(
+        &mut self,
+        statement: &str,
+        templates: &[RequestTemplate],
+    ) -> Option<Reproduction> {
         let mut known = KnownIds::default();
         let (mut sent, mut last) = (Vec::new(), Vec::new());
-        for ask in asks {
+        for ask in templates {
             let judged = self.judged(ask, &mut known).await;
             sent.push(judged.went_out);
             last = judged.violations;
         }
         let violation = last.into_iter().find(|violation| violation.statement == statement)?;
-        Some(Found { violation, asks: asks.to_vec(), sent, repeats: true })
+        Some(Reproduction { violation, templates: templates.to_vec(), sent, repeats: true })
     }
 
-    async fn send(&mut self, ask: &Ask, filled: &ResolvedRequest) -> Ending {
+    async fn send(&mut self, ask: &RequestTemplate, filled: &ResolvedRequest) -> Ending {
         let keys =
             Keys { live: &self.plan.live_key, test: &self.plan.test_key, prefix: &self.plan.key_prefix };
         let mut headers: Vec<(String, String)> =

@@ -5,7 +5,7 @@ use rand_core::{Rng, SeedableRng};
 
 use conformance_model::catalogue::EVENT_TYPES;
 
-use super::ask::{Ask, By};
+use super::request_template::{By, RequestTemplate};
 
 const ENDPOINTS: [&str; 4] = ["/v1/account", "/v1/charges", "/v1/invoices", "/v1/events"];
 const ODD_PATHS: &[&str] = &[
@@ -83,7 +83,7 @@ pub(super) struct Draw {
     rng: ChaCha8Rng,
     allow_writes: bool,
     /// The generated requests, some of which are repeated.
-    drawn: Vec<Ask>,
+    drawn: Vec<RequestTemplate>,
 }
 
 impl Draw {
@@ -100,7 +100,7 @@ impl Draw {
     }
 
     /// Returns the next request. The first ones read the existing objects.
-    pub(super) fn next(&mut self) -> Ask {
+    pub(super) fn next(&mut self) -> RequestTemplate {
         let first = [
             "/v1/account",
             "/v1/events?per_page=100",
@@ -109,28 +109,30 @@ impl Draw {
         ];
         let n = self.drawn.len();
         let ask = match first.get(n / 2) {
-            Some(target) => Ask::get(if n.is_multiple_of(2) { By::Live } else { By::Test }, *target),
+            Some(target) => {
+                RequestTemplate::get(if n.is_multiple_of(2) { By::Live } else { By::Test }, *target)
+            }
             None => self.drawn_freely(),
         };
         self.drawn.push(ask.clone());
         ask
     }
 
-    fn drawn_freely(&mut self) -> Ask {
+    fn drawn_freely(&mut self) -> RequestTemplate {
         let mut ask = match self.below(100) {
             0..=29 => self.list(),
             30..=49 => self.event(),
-            50..=54 => Ask::get(self.own(), "/v1/account"),
+            50..=54 => RequestTemplate::get(self.own(), "/v1/account"),
             55..=71 => self.hostile_list(),
             72..=81 => self.refused_request(),
-            82..=88 => Ask::get(self.own(), self.one_of(ODD_PATHS)),
+            82..=88 => RequestTemplate::get(self.own(), self.one_of(ODD_PATHS)),
             89..=93 => {
                 let again = self.below(self.drawn.len());
                 self.drawn[again].clone()
             }
             94..=96 => {
                 let method = self.one_of(&["HEAD", "OPTIONS"]);
-                Ask { method: method.to_owned(), ..self.list() }
+                RequestTemplate { method: method.to_owned(), ..self.list() }
             }
             _ if self.allow_writes => self.create(),
             _ => self.list(),
@@ -164,7 +166,7 @@ impl Draw {
         }
     }
 
-    fn list(&mut self) -> Ask {
+    fn list(&mut self) -> RequestTemplate {
         let path = self.one_of(&ENDPOINTS[1..]);
         let mut query = Vec::new();
         let filters: &[&str] = match path {
@@ -195,10 +197,10 @@ impl Draw {
             let other = self.below(at + 1);
             query.swap(at, other);
         }
-        Ask::get(self.own(), with_query(path, &query))
+        RequestTemplate::get(self.own(), with_query(path, &query))
     }
 
-    fn hostile_list(&mut self) -> Ask {
+    fn hostile_list(&mut self) -> RequestTemplate {
         let path = self.one_of(&ENDPOINTS);
         let mut query = Vec::new();
         for _ in 0..=self.below(3) {
@@ -210,10 +212,10 @@ impl Draw {
                 _ => format!("{name}={value}"),
             });
         }
-        Ask::get(self.own(), with_query(path, &query))
+        RequestTemplate::get(self.own(), with_query(path, &query))
     }
 
-    fn event(&mut self) -> Ask {
+    fn event(&mut self) -> RequestTemplate {
         let name = self.name("event");
         let target = match self.below(10) {
             0 => format!("/v1/events/{name}x"),
@@ -221,26 +223,26 @@ impl Draw {
             2 => format!("/v1/events/%20{name}"),
             _ => format!("/v1/events/{name}"),
         };
-        Ask::get(self.own(), target)
+        RequestTemplate::get(self.own(), target)
     }
 
-    fn refused_request(&mut self) -> Ask {
+    fn refused_request(&mut self) -> RequestTemplate {
         let all = [By::NoKey, By::Unknown, By::Shortened, By::Swapped, By::OtherScheme, By::NoScheme];
         let by = all[self.below(all.len())];
         match self.below(3) {
-            0 => Ask { by, ..self.event() },
-            1 => Ask { by, ..self.list() },
-            _ => Ask::get(by, self.one_of(&ENDPOINTS)),
+            0 => RequestTemplate { by, ..self.event() },
+            1 => RequestTemplate { by, ..self.list() },
+            _ => RequestTemplate::get(by, self.one_of(&ENDPOINTS)),
         }
     }
 
-    fn create(&mut self) -> Ask {
+    fn create(&mut self) -> RequestTemplate {
         let body = self.one_of(BODIES).to_owned();
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
         if self.below(3) == 0 {
             headers.push(("idempotency-key".to_owned(), format!("fuzz-{}", self.below(4))));
         }
-        Ask {
+        RequestTemplate {
             by: By::Test,
             method: "POST".to_owned(),
             target: "/v1/charges".to_owned(),

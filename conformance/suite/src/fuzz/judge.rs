@@ -10,8 +10,8 @@ use serde_json::Value;
 use url::form_urlencoded;
 
 use super::{
-    ask::{Ask, ResolvedRequest},
     known::{IdKind, KnownIds, fixed},
+    request_template::{RequestTemplate, ResolvedRequest},
 };
 use conformance_model::mode::Mode;
 use conformance_model::reading::{duplicate_key, has_text, identity, is_json, text_at, utc};
@@ -61,7 +61,7 @@ impl Operation {
 
 /// Returns the invariants that a response violates.
 pub(super) fn judge(
-    ask: &Ask,
+    ask: &RequestTemplate,
     filled: &ResolvedRequest,
     ending: &Ending,
     known: &KnownIds,
@@ -80,7 +80,7 @@ pub(super) fn judge(
 }
 
 /// Adds the objects of a response to the known ones.
-pub(super) fn learn(ask: &Ask, filled: &ResolvedRequest, ending: &Ending, known: &mut KnownIds) {
+pub(super) fn learn(ask: &RequestTemplate, filled: &ResolvedRequest, ending: &Ending, known: &mut KnownIds) {
     let (Some(mode), Ending::Answered(answer)) = (ask.by.mode(), ending) else { return };
     let path = filled.sent.target.split('?').next().unwrap_or_default();
     let Some(place) = Operation::of(&ask.method, path) else { return };
@@ -105,10 +105,10 @@ pub(super) fn learn(ask: &Ask, filled: &ResolvedRequest, ending: &Ending, known:
             }
         }
         Operation::Event(_) => {
-            known.learn(mode, IdKind::Event, data.filter(|it| it.is_object()).unwrap_or(&body))
+            known.learn(mode, IdKind::Event, data.filter(|data| data.is_object()).unwrap_or(&body))
         }
         Operation::Create => {
-            known.learn(mode, IdKind::Charge, data.filter(|it| it.is_object()).unwrap_or(&body))
+            known.learn(mode, IdKind::Charge, data.filter(|data| data.is_object()).unwrap_or(&body))
         }
     }
 }
@@ -118,7 +118,7 @@ fn violation(statement: &str, expected: impl Into<String>, actual: impl Into<Str
 }
 
 struct Judging<'a> {
-    ask: &'a Ask,
+    ask: &'a RequestTemplate,
     filled: &'a ResolvedRequest,
     answer: &'a Answer,
     known: &'a KnownIds,
@@ -209,7 +209,7 @@ impl Judging<'_> {
         names(body, &mut shown);
         let leak = self.known.foreign(mode).find(|id| id.len() >= TELLING_CHARS_MIN && shown.contains(*id));
         if let Some(id) = leak {
-            let other = mode.other().word();
+            let other = mode.other().as_str();
             self.report_violation(
                 "isolation.leak",
                 format!("no object of {other} mode"),
@@ -223,10 +223,10 @@ impl Judging<'_> {
             return self.report_violation("account.served", "200", self.response_text());
         }
         let stated = body.pointer("/meta/mode").cloned().unwrap_or_default();
-        if stated != mode.word() {
+        if stated != mode.as_str() {
             self.report_violation(
                 "account.mode",
-                format!("meta.mode `{}`", mode.word()),
+                format!("meta.mode `{}`", mode.as_str()),
                 format!("meta.mode {stated}"),
             );
         }
@@ -245,7 +245,7 @@ impl Judging<'_> {
                 );
             }
             200 => {
-                let row = body.get("data").filter(|it| it.is_object()).unwrap_or(body);
+                let row = body.get("data").filter(|data| data.is_object()).unwrap_or(body);
                 if text_at(row, &["id"]).is_some_and(|shown| !shown.eq_ignore_ascii_case(id)) {
                     self.report_violation(
                         "events.single",
@@ -364,7 +364,7 @@ impl Judging<'_> {
         let Some(links) = body.get("links").and_then(Value::as_object) else {
             return self.report_violation("paging.links", "`links`", "none");
         };
-        let has = |name: &str| links.get(name).is_some_and(|it| it.is_string());
+        let has = |name: &str| links.get(name).is_some_and(|link| link.is_string());
         let shown = format!("prev {}, next {} on page {page} of {last}", has("prev"), has("next"));
         if page == 1 && has("prev") || page >= last && has("next") {
             self.report_violation("paging.ends", "no link beyond the ends", shown);
@@ -401,7 +401,7 @@ impl Judging<'_> {
                 continue;
             }
             // Rows of charges and invoices need not have the filtered field.
-            let other = rows.iter().find(|row| text_at(row, path).is_some_and(|it| it != wanted));
+            let other = rows.iter().find(|row| text_at(row, path).is_some_and(|text| text != wanted));
             if let Some(row) = other {
                 let statement = format!("filters.{name}");
                 self.report_violation(
@@ -411,7 +411,7 @@ impl Judging<'_> {
                 );
             }
             let named = self.filled.named.iter().find(|value| value.text == wanted);
-            let is_foreign = named.is_some_and(|it| it.of.is_none() || it.of != self.ask.by.mode());
+            let is_foreign = named.is_some_and(|named| named.of.is_none() || named.of != self.ask.by.mode());
             let mode = self.ask.by.mode();
             let is_own = mode.is_some_and(|mode| self.known.has_seen(mode, wanted));
             if is_foreign && !is_own && (total > 0 || !rows.is_empty()) {

@@ -65,7 +65,7 @@ impl KnownIds {
         };
         let mut parts = name.split(':');
         let kind = IdKind::of(parts.next()?)?;
-        let mode = Mode::BOTH.into_iter().find(|mode| Some(mode.word()) == name.split(':').nth(1))?;
+        let mode = Mode::BOTH.into_iter().find(|mode| Some(mode.as_str()) == name.split(':').nth(1))?;
         let n: usize = parts.nth(1)?.parse().ok()?;
         let all = self.ids.get(&(kind, mode)).map_or(&[][..], Vec::as_slice);
         Some(match (all.get(n).or(all.last()), absent) {
@@ -96,7 +96,7 @@ impl KnownIds {
                     }
                 }
                 for (name, kind) in [("charge", IdKind::Charge), ("invoice", IdKind::Invoice)] {
-                    if let Some(object) = row.get(name).filter(|it| it.is_object()) {
+                    if let Some(object) = row.get(name).filter(|object| object.is_object()) {
                         self.learn(mode, kind, object);
                     }
                 }

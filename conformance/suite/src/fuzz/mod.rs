@@ -5,12 +5,12 @@
 //! shortest sequence that violates the same invariant. Requests contain placeholders instead of identifiers, so that a
 //! sequence can be replayed, shortened, or run against another account.
 
-mod ask;
 mod client;
 mod draw;
 mod judge;
 mod known;
 mod report;
+mod request_template;
 mod run;
 mod shrink;
 #[cfg(test)]
@@ -26,10 +26,10 @@ use conformance_probe::Interrupt;
 
 use crate::FileError;
 
-pub use ask::{Ask, By, Sent};
 pub use client::Progress;
 pub use judge::Violation;
-pub use report::{json, kept, text};
+pub use report::{json, saved_findings, text};
+pub use request_template::{By, RequestTemplate, Sent};
 pub use run::{fuzz, replay};
 
 /// The plan of a fuzz run: target, keys and limits.
@@ -63,12 +63,13 @@ pub struct Plan {
 
 /// A violated statement, with the shortest sequence that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Found {
+pub struct Reproduction {
     /// The violation, by the last request of the sequence.
     #[serde(rename = "breach")]
     pub violation: Violation,
     /// The requests, in order.
-    pub asks: Vec<Ask>,
+    #[serde(rename = "asks")]
+    pub templates: Vec<RequestTemplate>,
     /// The requests as sent, with identifiers in place of placeholders.
     pub sent: Vec<Sent>,
     /// `true` if the violation occurred again when the sequence was replayed.
@@ -97,7 +98,7 @@ pub struct Outcome {
     /// `true` if the operator interrupted the run.
     pub interrupted: bool,
     /// The violated invariants, one entry each.
-    pub found: Vec<Found>,
+    pub found: Vec<Reproduction>,
 }
 
 impl Outcome {
@@ -115,14 +116,14 @@ impl Outcome {
 /// The contents of a `--keep` file, for `fuzz --replay`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Kept {
+pub struct SavedFindings {
     /// The version of this format.
     pub format: u32,
     /// The violated invariants and their sequences.
-    pub found: Vec<Found>,
+    pub found: Vec<Reproduction>,
 }
 
-impl Kept {
+impl SavedFindings {
     /// The version of the format. Incremented when an older reader would misread a file.
     pub const FORMAT: u32 = 1;
 
@@ -131,14 +132,14 @@ impl Kept {
     /// # Errors
     ///
     /// [`FileError::Malformed`] if the text is not such a file, [`FileError::OtherFormat`] for another version.
-    pub fn read(text: &str) -> Result<Kept, FileError> {
-        let kept: Kept = serde_json::from_str(text).map_err(|error| FileError::Malformed {
+    pub fn read(text: &str) -> Result<SavedFindings, FileError> {
+        let saved: SavedFindings = serde_json::from_str(text).map_err(|error| FileError::Malformed {
             kind: "no file of `fuzz --save`",
             error: error.to_string(),
         })?;
-        match kept.format {
-            Kept::FORMAT => Ok(kept),
-            other => Err(FileError::OtherFormat { found: other.into(), supported: Kept::FORMAT }),
+        match saved.format {
+            SavedFindings::FORMAT => Ok(saved),
+            other => Err(FileError::OtherFormat { found: other.into(), supported: SavedFindings::FORMAT }),
         }
     }
 }

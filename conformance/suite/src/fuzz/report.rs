@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use url::Url;
 
-use super::{Kept, Outcome};
+use super::{Outcome, SavedFindings};
 use crate::report::{Style, Tone, one_line, pretty};
 
 /// Returns the file for `fuzz --replay`: the violated invariants and their sequences.
-pub fn kept(outcome: &Outcome) -> String {
-    let kept = Kept { format: Kept::FORMAT, found: outcome.found.clone() };
+pub fn saved_findings(outcome: &Outcome) -> String {
+    let kept = SavedFindings { format: SavedFindings::FORMAT, found: outcome.found.clone() };
     pretty(&kept) + "\n"
 }
 
@@ -44,7 +44,7 @@ pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
         if !found.repeats {
             line("  not reproduced when the requests were repeated");
         }
-        for (n, (ask, sent)) in found.asks.iter().zip(&found.sent).enumerate() {
+        for (n, (ask, sent)) in found.templates.iter().zip(&found.sent).enumerate() {
             let name = if n == 0 { "asked" } else { "" };
             if let Some(base) = &base {
                 line(&format!("  {name:<9} {}", ask.curl(base, &outcome.key_prefix, sent)));

@@ -1,7 +1,7 @@
 //! A fuzz run: sends the requests of a seed, and shrinks sequences that violate an invariant.
 
 use super::{
-    Found, Outcome, Plan,
+    Outcome, Plan, Reproduction,
     client::{FuzzClient, JudgedResponse, Progress},
     draw::Draw,
     known::KnownIds,
@@ -13,38 +13,45 @@ use conformance_probe::{Interrupt, Waiter};
 /// Sends the requests of the plan's seed, and shrinks sequences that violate an invariant. After an interrupt, sends no
 /// more requests.
 pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progress) -> Outcome {
-    let mut talk = FuzzClient::new(plan, waiter, progress);
-    let mut outcome = talk.outcome();
-    if !begins(plan, &mut talk, &mut outcome).await {
+    let mut client = FuzzClient::new(plan, waiter, progress);
+    let mut outcome = client.outcome();
+    if !begins(plan, &mut client, &mut outcome).await {
         return outcome;
     }
     let mut draw = Draw::new(plan.seed, plan.allow_writes);
     let mut known = KnownIds::default();
-    let (mut asks, mut sent) = (Vec::new(), Vec::new());
-    let mut found = Vec::<Found>::new();
-    let begun = talk.waiter.now();
+    let (mut templates, mut sent) = (Vec::new(), Vec::new());
+    let mut found = Vec::<Reproduction>::new();
+    let begun = client.waiter.now();
     for _ in 0..plan.requests {
-        if plan.lasting.is_some_and(|lasting| talk.waiter.now().saturating_sub(begun) >= lasting) {
+        if plan.lasting.is_some_and(|lasting| client.waiter.now().saturating_sub(begun) >= lasting) {
             break;
         }
         let ask = draw.next();
-        let Some(judged) = unless_raised(&plan.interrupt, talk.judged(&ask, &mut known)).await else { break };
+        let Some(judged) = unless_raised(&plan.interrupt, client.judged(&ask, &mut known)).await else {
+            break;
+        };
         let JudgedResponse { went_out, ending, violations } = judged;
-        asks.push(ask);
+        templates.push(ask);
         sent.push(went_out);
         count(&mut outcome, &ending);
         for violation in violations {
-            if found.iter().all(|it| it.violation.statement != violation.statement) {
-                found.push(Found { violation, asks: asks.clone(), sent: sent.clone(), repeats: false });
+            if found.iter().all(|earlier| earlier.violation.statement != violation.statement) {
+                found.push(Reproduction {
+                    violation,
+                    templates: templates.clone(),
+                    sent: sent.clone(),
+                    repeats: false,
+                });
             }
         }
-        talk.progress.asked(talk.requests, plan.requests, found.len());
+        client.progress.requested(client.requests, plan.requests, found.len());
     }
     for first in found {
-        let shrunk = unless_raised(&plan.interrupt, shrink::shrink(&mut talk, first.clone())).await;
+        let shrunk = unless_raised(&plan.interrupt, shrink::shrink(&mut client, first.clone())).await;
         outcome.found.push(shrunk.unwrap_or(first));
     }
-    outcome.requests = talk.requests;
+    outcome.requests = client.requests;
     outcome.interrupted = plan.interrupt.is_raised();
     outcome
 }
@@ -53,33 +60,33 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
 /// requests.
 pub async fn replay(
     plan: &Plan,
-    kept: &[Found],
+    kept: &[Reproduction],
     waiter: &mut dyn Waiter,
     progress: &mut dyn Progress,
 ) -> Outcome {
-    let mut talk = FuzzClient::new(plan, waiter, progress);
-    let mut outcome = talk.outcome();
-    if !begins(plan, &mut talk, &mut outcome).await {
+    let mut client = FuzzClient::new(plan, waiter, progress);
+    let mut outcome = client.outcome();
+    if !begins(plan, &mut client, &mut outcome).await {
         return outcome;
     }
     for found in kept {
-        let again = talk.breaks(&found.violation.statement, &found.asks);
+        let again = client.breaks(&found.violation.statement, &found.templates);
         let Some(again) = unless_raised(&plan.interrupt, again).await else { break };
         outcome.found.extend(again);
     }
-    outcome.requests = talk.requests;
+    outcome.requests = client.requests;
     outcome.interrupted = plan.interrupt.is_raised();
     outcome
 }
 
 /// Checks that the target responds to both keys. Otherwise sets the reason in the outcome.
-async fn begins(plan: &Plan, talk: &mut FuzzClient<'_>, outcome: &mut Outcome) -> bool {
-    let ground = unless_raised(&plan.interrupt, talk.ground()).await;
+async fn begins(plan: &Plan, client: &mut FuzzClient<'_>, outcome: &mut Outcome) -> bool {
+    let ground = unless_raised(&plan.interrupt, client.ground()).await;
     let begins = matches!(ground, Some(Ok(())));
     if let Some(Err(stop)) = ground {
         stop.record(outcome);
     }
-    outcome.requests = talk.requests;
+    outcome.requests = client.requests;
     outcome.interrupted = plan.interrupt.is_raised();
     begins
 }

@@ -5,9 +5,9 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::{
-    ask::{Ask, By, Keys, ResolvedRequest, Sent, shown_authorization},
     judge,
     known::{IdKind, KnownIds},
+    request_template::{By, Keys, RequestTemplate, ResolvedRequest, Sent, shown_authorization},
 };
 use conformance_model::mode::Mode;
 use conformance_model::recording::{Answer, Ending};
@@ -45,7 +45,7 @@ fn list(rows: &[Value], numbers: [u64; 4]) -> Value {
 
 #[track_caller]
 fn check(by: By, target: &str, answer: Answer, expected: &[&str]) {
-    let ask = Ask::get(by, target);
+    let ask = RequestTemplate::get(by, target);
     let found = judge::judge(&ask, &ask.filled(&known()), &Ending::Answered(answer), &known());
     let statements: Vec<_> = found.iter().map(|violation| violation.statement.as_str()).collect();
     assert_eq!(statements, expected, "{found:?}");
@@ -60,7 +60,7 @@ fn a_server_error_is_a_violation_on_any_path() {
 
 #[test]
 fn a_missing_response_is_a_violation() {
-    let ask = Ask::get(By::Live, "/v1/events");
+    let ask = RequestTemplate::get(By::Live, "/v1/events");
     let found = judge::judge(&ask, &ask.filled(&known()), &Ending::Lost("reset".into()), &known());
     assert_eq!(found[0].statement, "answers.silence");
 }
@@ -122,7 +122,7 @@ fn objects_of_the_other_mode_are_not_found() {
     check(By::Live, &path(FOREIGN), shown(FOREIGN), &["isolation.leak", "isolation.not_found"]);
     check(By::Live, &path(FOREIGN), answer(403, &json!({})), &["isolation.not_found"]);
     check(By::Live, "/v1/events/{absent:event:live:0}", absent(), &[]);
-    let made_up = Ask::get(By::Live, "/v1/events/{absent:event:live:0}");
+    let made_up = RequestTemplate::get(By::Live, "/v1/events/{absent:event:live:0}");
     let id = made_up.filled(&known()).named[0].text.clone();
     check(By::Live, "/v1/events/{absent:event:live:0}", shown(&id), &["isolation.not_found"]);
     check(
@@ -187,12 +187,16 @@ fn a_429_has_a_retry_after() {
 
 #[test]
 fn placeholders_are_replaced_by_known_identifiers() {
-    let filled = Ask::get(By::Live, "/v1/events/{event:test:7}?charge={charge:live:0}&x={nothing}&y={")
-        .filled(&known());
+    let filled =
+        RequestTemplate::get(By::Live, "/v1/events/{event:test:7}?charge={charge:live:0}&x={nothing}&y={")
+            .filled(&known());
     let expected = format!("/v1/events/{FOREIGN}?charge=code{}&x={{nothing}}&y={{", &OWN[30..]);
     assert_eq!(filled.sent, Sent { target: expected, body: None });
-    assert_eq!(filled.named.iter().map(|it| it.of).collect::<Vec<_>>(), [Some(Mode::Test), Some(Mode::Live)]);
+    assert_eq!(
+        filled.named.iter().map(|value| value.of).collect::<Vec<_>>(),
+        [Some(Mode::Test), Some(Mode::Live)]
+    );
     let ResolvedRequest { named, .. } =
-        Ask::get(By::Live, "/v1/events/{absent:event:live:0}").filled(&known());
+        RequestTemplate::get(By::Live, "/v1/events/{absent:event:live:0}").filled(&known());
     assert_eq!((named[0].of, named[0].text.len()), (None, 36));
 }

@@ -94,7 +94,7 @@ impl DeliveryContent<'_> {
             r#"{{"id":"{}","event_id":{event},"event":"{}","mode":"{}","created_at":"{}"{},"data":{}}}"#,
             self.delivery,
             self.kind,
-            self.mode.word(),
+            self.mode.as_str(),
             self.created_at,
             self.more,
             self.data

@@ -15,7 +15,7 @@ pub(super) fn rows(attempt: &Attempt, took: &[TrialResult]) -> Vec<HandlerRow> {
     let first = FirstTrial::of(took);
     let mut rows = Vec::new();
     for trial in TRIALS {
-        let seen = took.iter().find(|it| it.trial == trial.name);
+        let seen = took.iter().find(|taken| taken.trial == trial.name);
         let mut word = |(id, level, text): TrialStatement, judged: &dyn Fn() -> Verdict| {
             if wants(attempt, id) {
                 rows.push(HandlerRow { id, level, text, verdict: judged() });
@@ -43,8 +43,8 @@ struct FirstTrial {
 impl FirstTrial {
     fn of(took: &[TrialResult]) -> FirstTrial {
         let first = took.first();
-        let takes = first.is_some_and(|it| it.sent.iter().all(|sent| is_taken(&sent.response)));
-        let acts = first.and_then(|it| it.acts.clone()).and_then(Result::ok);
+        let takes = first.is_some_and(|trial| trial.sent.iter().all(|sent| is_taken(&sent.response)));
+        let acts = first.and_then(|trial| trial.acts.clone()).and_then(Result::ok);
         FirstTrial { takes, acts }
     }
 }
@@ -110,7 +110,7 @@ fn of_answers(
 
 fn of_acts(trial: &Trial, times: u64, seen: Option<&TrialResult>, first: &FirstTrial) -> CheckResult {
     let unjudged = |why: String| Err(CheckError::unjudged(why, WITNESS));
-    match seen.and_then(|it| it.acts.as_ref()) {
+    match seen.and_then(|trial| trial.acts.as_ref()) {
         None => unjudged(NEEDS_WITNESS.to_owned()),
         Some(Err(why)) => unjudged(why.clone()),
         Some(Ok(_)) if !is_first(trial) && first.acts != Some(1) => unjudged(

@@ -53,7 +53,7 @@ fn counts(outcome: &HandlerOutcome) -> String {
         ("not judged", "not judged"),
         ("left out", "left out"),
     ];
-    let count = |word: &str| outcome.rows.iter().filter(|row| row.verdict.word() == word).count();
+    let count = |word: &str| outcome.rows.iter().filter(|row| row.verdict.as_str() == word).count();
     let parts: Vec<_> = words
         .iter()
         .map(|(word, label)| (count(word), label))
@@ -195,7 +195,7 @@ fn markdown(outcome: &HandlerOutcome) -> String {
     for row in &outcome.rows {
         let below: Vec<_> =
             details(row).into_iter().map(|(name, text)| format!("{name}: {}", cell(&text))).collect();
-        let (word, id, below) = (row.verdict.word(), row.id, below.join("; "));
+        let (word, id, below) = (row.verdict.as_str(), row.id, below.join("; "));
         writeln!(out, "| {word} | `{id}` {} | {below} |", cell(row.text)).expect("a string takes any text");
     }
     out

@@ -67,7 +67,7 @@ pub async fn attempt(
         .iter()
         .enumerate()
         .filter(|(n, trial)| *n == 0 || is_wanted(attempt, trial))
-        .map(|it| it.1)
+        .map(|numbered| numbered.1)
         .collect();
     let mut took: Vec<TrialResult> = Vec::new();
     let mut unreachable = None;
@@ -91,7 +91,7 @@ pub async fn attempt(
         }
         took.push(result);
     }
-    let posts = took.iter().map(|it| it.sent.len()).sum();
+    let posts = took.iter().map(|trial| trial.sent.len()).sum();
     let expected = TRIALS.iter().flat_map(ids).filter(|id| wants(attempt, id)).count();
     let mut rows = if unreachable.is_some() { Vec::new() } else { rows(attempt, &took) };
     for row in rows.iter_mut().filter(|_| attempt.strict) {

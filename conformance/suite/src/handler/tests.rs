@@ -64,7 +64,7 @@ impl Handler {
         let rewritten =
             plain.replace("\\u0061", "a").replace("\" : \"", "\":\"").replace("{ \n", "{").into_bytes();
         let raw = if self.fault == Fault::WritesTheBodyAgain { &rewritten } else { &request.body };
-        let caught = ReceivedRequest {
+        let received = ReceivedRequest {
             at: time::OffsetDateTime::now_utc(),
             method: "POST".to_owned(),
             path: "/".to_owned(),
@@ -76,14 +76,14 @@ impl Handler {
             secrets: vec![("OWN".to_owned(), Secret::new(SECRET))],
             other_mode: Vec::new(),
         };
-        let signed_at = caught
+        let signed_at = received
             .text("x-service-signature")
             .and_then(|text| text.strip_prefix("t=")?.split(',').next()?.parse().ok());
         let now = match self.fault {
             Fault::IgnoresTheTime => signed_at.unwrap_or_default(),
-            _ => caught.unix_secs(),
+            _ => received.unix_secs(),
         };
-        match diagnose(&caught, &keyring, now) {
+        match diagnose(&received, &keyring, now) {
             Diagnosis::Verified { .. } => true,
             Diagnosis::NotVerified { reasons, .. } => {
                 self.fault == Fault::SignsWithoutTime && reasons == [conformance_receiver::Reason::BodyOnly]
@@ -217,7 +217,7 @@ fn broken(outcome: &HandlerOutcome) -> Vec<&'static str> {
     outcome
         .rows
         .iter()
-        .filter(|row| matches!(row.verdict.word(), "fail" | "warn"))
+        .filter(|row| matches!(row.verdict.as_str(), "fail" | "warn"))
         .map(|row| row.id)
         .collect()
 }
@@ -265,7 +265,7 @@ async fn each_fault_violates_exactly_its_statements() {
     ] {
         let outcome = tried(fault, |_| {}, true).await;
         assert_eq!(broken(&outcome), expected, "{fault:?}");
-        let must = outcome.rows.iter().any(|row| row.verdict.word() == "fail");
+        let must = outcome.rows.iter().any(|row| row.verdict.as_str() == "fail");
         assert_eq!(outcome.exit_code(), u8::from(must), "{fault:?}");
     }
 }
@@ -284,7 +284,7 @@ async fn warnings_count_as_failures_with_strict() {
     )
     .await;
     let words =
-        |outcome: &HandlerOutcome| outcome.rows.iter().map(|row| row.verdict.word()).collect::<Vec<_>>();
+        |outcome: &HandlerOutcome| outcome.rows.iter().map(|row| row.verdict.as_str()).collect::<Vec<_>>();
     assert!(words(&lenient).contains(&"warn"), "{:?}", words(&lenient));
     assert_eq!((words(&strict), strict.exit_code()), (vec!["fail"; lenient.rows.len()], 1));
 }
@@ -300,7 +300,7 @@ async fn refusals_are_not_judged_if_everything_is_refused() {
     for fault in [Fault::RefusesAll, Fault::Redirects] {
         let outcome = tried(fault, |_| {}, true).await;
         assert_eq!(broken(&outcome), ["answers.delivery", "acts.delivery"], "{fault:?}");
-        let silent = outcome.rows.iter().filter(|row| row.verdict.word() == "not judged").count();
+        let silent = outcome.rows.iter().filter(|row| row.verdict.as_str() == "not judged").count();
         assert_eq!(silent, outcome.rows.len() - 2, "{fault:?}");
     }
 }
@@ -311,7 +311,7 @@ async fn without_a_witness_the_run_is_incomplete_unless_acts_are_excluded() {
     assert_eq!((outcome.exit_code(), broken(&outcome).len()), (3, 0));
     let outcome = tried(Fault::None, |plan| plan.without_acts = true, false).await;
     assert_eq!(outcome.exit_code(), 0);
-    assert!(outcome.rows.iter().any(|row| row.verdict.word() == "left out"));
+    assert!(outcome.rows.iter().any(|row| row.verdict.as_str() == "left out"));
 }
 
 #[tokio::test]
@@ -319,9 +319,9 @@ async fn only_selected_statements_are_reported_but_the_first_trial_is_always_run
     let only = |name: &str| vec![name.to_owned()];
     let outcome = tried(Fault::RefusesAll, |plan| plan.only = only("answers.tampered"), true).await;
     assert_eq!(outcome.rows.len(), 1);
-    assert_eq!(outcome.rows[0].verdict.word(), "not judged");
+    assert_eq!(outcome.rows[0].verdict.as_str(), "not judged");
     let outcome = tried(Fault::None, |plan| plan.only = only("answers.tampered"), true).await;
-    assert_eq!((outcome.rows[0].verdict.word(), outcome.exit_code()), ("pass", 0));
+    assert_eq!((outcome.rows[0].verdict.as_str(), outcome.exit_code()), ("pass", 0));
 }
 
 #[tokio::test]

@@ -65,7 +65,7 @@ pub(super) fn coverage(rows: &[Row]) -> Vec<Sentence> {
     }
     let claim = |(id, unjudged): &(String, Option<String>)| {
         let verdict = match (verdicts.get(id.as_str()), unjudged) {
-            (Some(verdict), _) => verdict.word(),
+            (Some(verdict), _) => verdict.as_str(),
             (None, Some(_)) => "unjudged",
             (None, None) => "not asked",
         };
@@ -92,10 +92,10 @@ mod tests {
         for it in &found {
             assert!(!it.statements.is_empty(), "{} {} has no statement", it.section, it.place);
         }
-        let known: Vec<_> = found.iter().map(|it| it.source.as_str()).collect();
-        for (id, it) in catalogue() {
+        let known: Vec<_> = found.iter().map(|sentence| sentence.source.as_str()).collect();
+        for (id, requirement) in catalogue() {
             assert!(
-                it.source.iter().all(|hash| known.contains(&hash.as_str())),
+                requirement.source.iter().all(|hash| known.contains(&hash.as_str())),
                 "{id} cites what has no place"
             );
         }
@@ -105,8 +105,9 @@ mod tests {
     fn a_sentence_has_the_verdicts_of_its_statements() {
         let found = coverage(&samples::mixed().rows);
         let words = |place: &str| {
-            let at = |it: &&Sentence| format!("{} {}", it.section, it.place).starts_with(place);
-            let claims = found.iter().filter(at).flat_map(|it| &it.statements);
+            let at =
+                |sentence: &&Sentence| format!("{} {}", sentence.section, sentence.place).starts_with(place);
+            let claims = found.iter().filter(at).flat_map(|sentence| &sentence.statements);
             claims.map(|claim| format!("{} {}", claim.id, claim.verdict)).collect::<Vec<_>>().join(", ")
         };
         let row = words("8 row 1");

@@ -20,9 +20,9 @@ pub fn github(outcome: &Outcome) -> String {
             Verdict::Warn(_) | Verdict::Known { .. } => "warning",
             _ => continue,
         };
-        annotate(&mut out, kind, &format!("{}: {}", row.verdict.word(), row.id), &annotation(&view, row));
+        annotate(&mut out, kind, &format!("{}: {}", row.verdict.as_str(), row.id), &annotation(&view, row));
     }
-    for gap in view.gaps().into_iter().filter(|gap| gap.rows.iter().any(|row| row.leaves_a_gap())) {
+    for gap in view.gaps().into_iter().filter(|gap| gap.rows.iter().any(|row| row.is_gap())) {
         let text = format!("remedy: {}\n{}", gap.remedy, gap.ids().join(", "));
         annotate(&mut out, "warning", &format!("not judged, {}", gap.title()), &text);
     }

@@ -37,10 +37,10 @@ fn outcome_with(text: &str) -> Outcome {
     for row in &mut outcome.rows {
         row.verdict = match row.verdict.clone() {
             Verdict::Pass { .. } => Verdict::Pass { note: Some(text.to_owned()) },
-            Verdict::Fail(it) => {
-                Verdict::Fail(Finding { actual: text.to_owned(), expected: text.to_owned(), ..it })
+            Verdict::Fail(finding) => {
+                Verdict::Fail(Finding { actual: text.to_owned(), expected: text.to_owned(), ..finding })
             }
-            Verdict::Warn(it) => Verdict::Warn(Finding { actual: text.to_owned(), ..it }),
+            Verdict::Warn(finding) => Verdict::Warn(Finding { actual: text.to_owned(), ..finding }),
             Verdict::NotJudged { .. } => Verdict::NotJudged { why: text.to_owned(), remedy: text.to_owned() },
             Verdict::NotApplicable { .. } => Verdict::NotApplicable { why: text.to_owned() },
             Verdict::Observed { .. } => Verdict::Observed { seen: text.to_owned() },
@@ -102,7 +102,7 @@ fn json_fits_the_schema_and_keeps_every_text() {
 /// Collects the elements of a document in order.
 fn elements(node: &Handle, into: &mut Vec<String>) {
     if let NodeData::Element { name, attrs, .. } = &node.data {
-        let of = |it: &html5ever::Attribute| format!(" {}", it.name.local);
+        let of = |attribute: &html5ever::Attribute| format!(" {}", attribute.name.local);
         into.push(name.local.to_string() + &attrs.borrow().iter().map(of).collect::<String>());
     }
     node.children.borrow().iter().for_each(|child| elements(child, into));
@@ -163,7 +163,7 @@ fn markdown_has_the_same_tables_and_headings_whatever_a_server_sends() {
 
 /// Parses an annotation as GitHub's runner does: `::kind name=value,…::text`, with its escapes decoded.
 fn annotation(line: &str) -> (String, String, String) {
-    let (head, text) = line.strip_prefix("::").and_then(|it| it.split_once("::")).expect(line);
+    let (head, text) = line.strip_prefix("::").and_then(|command| command.split_once("::")).expect(line);
     let (kind, properties) = head.split_once(' ').expect(line);
     let values: Vec<_> =
         properties.split(',').map(|property| property.split_once('=').expect(line)).collect();

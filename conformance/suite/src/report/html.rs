@@ -98,7 +98,7 @@ pub fn html(outcome: &Outcome) -> String {
         entries: view.rows(word).into_iter().map(|row| entry(&view, row)).collect(),
     };
     let sentences = coverage(&outcome.rows);
-    let judged = sentences.iter().filter(|it| it.is_judged()).count();
+    let judged = sentences.iter().filter(|sentence| sentence.is_judged()).count();
     let page = Page {
         base: &outcome.recording.base,
         exit: outcome.exit_code(),
@@ -131,18 +131,18 @@ pub fn html(outcome: &Outcome) -> String {
 
 fn chapters(sentences: Vec<Sentence>) -> Vec<Chapter> {
     let mut found: Vec<Chapter> = Vec::new();
-    for it in sentences {
-        let name = section_name(&it.section);
+    for sentence in sentences {
+        let name = section_name(&sentence.section);
         match found.last_mut().filter(|chapter| chapter.name == name) {
-            Some(chapter) => chapter.sentences.push(it),
-            None => found.push(Chapter { name, sentences: vec![it] }),
+            Some(chapter) => chapter.sentences.push(sentence),
+            None => found.push(Chapter { name, sentences: vec![sentence] }),
         }
     }
     found
 }
 
 fn entry<'a>(view: &ReportView<'a>, row: &'a Row) -> Entry<'a> {
-    let word = row.verdict.word();
+    let word = row.verdict.as_str();
     let sign = match word {
         "pass" => "✓",
         "fail" => "✕",
@@ -156,7 +156,7 @@ fn entry<'a>(view: &ReportView<'a>, row: &'a Row) -> Entry<'a> {
     Entry {
         id: &row.id,
         spec: &row.requirement.spec,
-        level: row.requirement.level.word(),
+        level: row.requirement.level.as_str(),
         text: &row.requirement.text,
         word,
         class: class(word),

@@ -207,7 +207,7 @@ pub fn json(outcome: &Outcome) -> String {
         complete: view.is_complete,
         accepted: outcome.is_accepted(),
         selection: outcome.selection.clone(),
-        without: outcome.recording.without.iter().map(|part| part.word().to_owned()).collect(),
+        without: outcome.recording.without.iter().map(|part| part.as_str().to_owned()).collect(),
         baseline_faults: outcome.faults.clone(),
         private: outcome.private,
         requests: Requests {
@@ -235,14 +235,14 @@ pub(crate) fn pretty(value: &impl Serialize) -> String {
 /// marks in the text of a server, which JSON does not escape.
 pub fn tame(text: &str) -> String {
     let mut tame = String::with_capacity(text.len());
-    for it in text.chars() {
-        if (is_unseen(it) && it != '\n') || (it == '#' && tame.ends_with('#')) {
+    for character in text.chars() {
+        if (is_unseen(character) && character != '\n') || (character == '#' && tame.ends_with('#')) {
             // Such characters occur only within strings.
-            for unit in it.encode_utf16(&mut [0; 2]) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
                 tame.push_str(&format!("\\u{unit:04x}"));
             }
         } else {
-            tame.push(it);
+            tame.push(character);
         }
     }
     tame
@@ -314,7 +314,10 @@ mod tests {
     fn control_characters_are_escaped_without_loss() {
         let sent = "a\u{7f}b\u{9b}2J\n\u{1b}[0m \u{202e}##[error]\u{e0041}";
         let text = pretty(&[sent]);
-        assert!(text.chars().all(|it| !is_unseen(it) || it == '\n') && !text.contains("##"), "{text:?}");
+        assert!(
+            text.chars().all(|character| !is_unseen(character) || character == '\n') && !text.contains("##"),
+            "{text:?}"
+        );
         assert_eq!(serde_json::from_str::<[String; 1]>(&text).expect("JSON"), [sent]);
     }
 

@@ -54,7 +54,7 @@ fn case(view: &ReportView<'_>, row: &Row) -> TestCase {
         | Verdict::LeftOut { .. } => {
             let mut status = TestCaseStatus::skipped();
             let because: Vec<_> = lines.iter().map(|(_, text)| text.as_str()).collect();
-            status.set_type(row.verdict.word()).set_message(because.join("; "));
+            status.set_type(row.verdict.as_str()).set_message(because.join("; "));
             status
         }
         Verdict::Pass { .. } | Verdict::Warn(_) | Verdict::Observed { .. } => TestCaseStatus::success(),
@@ -63,7 +63,7 @@ fn case(view: &ReportView<'_>, row: &Row) -> TestCase {
     let mut case = TestCase::new(row.id.clone(), status);
     case.set_classname(format!("chargeproof.{}", row.id.split('.').next().unwrap_or_default()));
     if is_success && !details.is_empty() {
-        case.set_system_out(format!("{}\n{}", row.verdict.word(), details.join("\n")));
+        case.set_system_out(format!("{}\n{}", row.verdict.as_str(), details.join("\n")));
     }
     case
 }

@@ -59,7 +59,7 @@ fn matrix(out: &mut String, view: &ReportView<'_>) {
     put(out, &format!("| section | {} |", WORDS.join(" | ")));
     put(out, &format!("|---|{}", "--:|".repeat(WORDS.len())));
     for section in &view.sections {
-        let of = |word: &&str| section.rows.iter().filter(|row| row.verdict.word() == *word).count();
+        let of = |word: &&str| section.rows.iter().filter(|row| row.verdict.as_str() == *word).count();
         let cells =
             WORDS.iter().map(of).map(|count| if count == 0 { String::new() } else { count.to_string() });
         put(out, &format!("| {} | {} |", escaped(&section.name()), cells.collect::<Vec<_>>().join(" | ")));
@@ -110,7 +110,7 @@ fn every_statement(out: &mut String, view: &ReportView<'_>) {
     put(out, "<details><summary>Every statement</summary>\n");
     put(out, "| | statement | section | what it says |\n|---|---|---|---|");
     for row in view.sections.iter().flat_map(|section| &section.rows) {
-        let (word, spec, text) = (row.verdict.word(), &row.requirement.spec, &row.requirement.text);
+        let (word, spec, text) = (row.verdict.as_str(), &row.requirement.spec, &row.requirement.text);
         put(out, &format!("| {word} | {} | {} | {} |", escaped(&row.id), escaped(spec), escaped(text)));
     }
     put(out, "\n</details>");
@@ -143,7 +143,7 @@ fn on_one_line(text: &str) -> String {
 }
 
 fn longest_run(text: &str) -> usize {
-    text.split(|it| it != '`').map(str::len).max().unwrap_or(0)
+    text.split(|character| character != '`').map(str::len).max().unwrap_or(0)
 }
 
 fn put(out: &mut String, text: &str) {

@@ -207,8 +207,8 @@ fn recording() -> Recording {
         exchange(trial, "/v1/events?type=x", 404, &no),
         exchange(Purpose::Burst(Burst::Shot { series: 1 }), "/v1/account", 429, &no),
     ];
-    for (number, it) in (1..).zip(&mut exchanges) {
-        it.number = number;
+    for (number, exchange) in (1..).zip(&mut exchanges) {
+        exchange.number = number;
     }
     Recording {
         format: FORMAT,

@@ -35,7 +35,7 @@ impl Style {
             Verdict::Warn(_) | Verdict::NotJudged { .. } | Verdict::Known { .. } => Tone::Doubt,
             _ => Tone::Dim,
         };
-        self.coloured(&format!("{:>14}", verdict.word()), tone)
+        self.coloured(&format!("{:>14}", verdict.as_str()), tone)
     }
 
     pub(crate) fn coloured(self, text: &str, tone: Tone) -> String {
@@ -72,7 +72,7 @@ pub struct Layout {
 }
 
 impl From<Style> for Layout {
-    /// The full report, without wrapped lines.
+    /// Returns the layout of the full report, without wrapped lines.
     fn from(style: Style) -> Layout {
         Layout { style, detail: Detail::Full, columns: None }
     }

@@ -61,7 +61,7 @@ impl Gap<'_> {
         format!("{}{others}: {count} statement{}", self.reasons[0], if count == 1 { "" } else { "s" })
     }
 
-    /// The names of the statements.
+    /// Returns the names of the statements.
     pub(super) fn ids(&self) -> Vec<&str> {
         self.rows.iter().map(|row| row.id.as_str()).collect()
     }
@@ -117,7 +117,7 @@ impl<'a> ReportView<'a> {
     }
 
     pub(super) fn rows(&self, word: &str) -> Vec<&'a Row> {
-        self.outcome.rows.iter().filter(|row| row.verdict.word() == word).collect()
+        self.outcome.rows.iter().filter(|row| row.verdict.as_str() == word).collect()
     }
 
     /// Returns the reason why the run was stopped, as a sentence.
@@ -139,7 +139,7 @@ impl<'a> ReportView<'a> {
             (true, _) => "complete".to_owned(),
             (false, _) if self.outcome.origin.interrupted.is_some() => "interrupted".to_owned(),
             (false, Accept::Lacking(parts)) if self.outcome.is_accepted() => {
-                let parts: Vec<_> = parts.iter().map(|part| part.word()).collect();
+                let parts: Vec<_> = parts.iter().map(|part| part.as_str()).collect();
                 format!("incomplete, which --accept incomplete={} allows", parts.join(","))
             }
             (false, _) if self.outcome.is_accepted() => {
@@ -206,7 +206,7 @@ impl<'a> ReportView<'a> {
             1 => format!("1 required statement {ending}"),
             _ => format!("{count} required statements {ending}"),
         };
-        let gaps = self.outcome.rows.iter().filter(|row| row.leaves_a_gap()).count();
+        let gaps = self.outcome.rows.iter().filter(|row| row.is_gap()).count();
         match self.outcome.exit_code() {
             0 if !self.is_complete => ("Incomplete", "every statement that was judged holds".to_owned()),
             0 => ("Conforms", "every required statement was judged and holds".to_owned()),
@@ -229,9 +229,9 @@ impl<'a> ReportView<'a> {
     /// leaves out has no share.
     pub(super) fn power(&self) -> Vec<String> {
         let Some(power) = &self.outcome.power else { return Vec::new() };
-        let percent = |it: &Chapter| it.noticed * 100 / it.known.max(1);
+        let percent = |chapter: &Chapter| chapter.noticed * 100 / chapter.known.max(1);
         let judged = power.chapters.iter().filter(|chapter| !self.is_left_out(&chapter.chapter));
-        let weakest = judged.min_by_key(|it| percent(it));
+        let weakest = judged.min_by_key(|chapter| percent(chapter));
         let summary = weakest.map(|weakest| {
             let (chapter, share) = (&weakest.chapter, percent(weakest));
             format!("this run would have noticed at least {share} % of the known faults of each chapter; {chapter} is the weakest")
@@ -253,7 +253,7 @@ impl<'a> ReportView<'a> {
 
     /// Returns `true` if every statement of a chapter is left out.
     fn is_left_out(&self, chapter: &str) -> bool {
-        let of_chapter = |it: &&Row| it.id.split('.').next() == Some(chapter);
+        let of_chapter = |row: &&Row| row.id.split('.').next() == Some(chapter);
         let mut rows = self.outcome.rows.iter().filter(of_chapter).peekable();
         rows.peek().is_some() && rows.all(|row| matches!(row.verdict, Verdict::LeftOut { .. }))
     }
@@ -270,7 +270,7 @@ impl<'a> ReportView<'a> {
         let quick =
             is_quick.then(|| "--quick: the burst is left out, so the rate limit is not judged".to_owned());
         let parts = recording.without.iter().filter(|part| !(is_quick && **part == Part::Burst));
-        let without: Vec<_> = parts.map(|part| part.word().to_owned()).collect();
+        let without: Vec<_> = parts.map(|part| part.as_str().to_owned()).collect();
         let deliveries = outcome.recording.deliveries.as_ref().map(received);
         let privacy = outcome.private.then(|| "--privacy: personal values and amounts are hidden".to_owned());
         let profile = (selection.profile == Profile::Extended).then(|| {
@@ -346,15 +346,15 @@ fn most_needed(chapter: &Chapter) -> String {
 
 /// Returns the number of deliveries, and their source.
 fn received(deliveries: &Deliveries) -> String {
-    let Deliveries { caught, lost, strays, receiver, lasted, settled, trouble, .. } = deliveries;
+    let Deliveries { received, lost, strays, receiver, lasted, settled, trouble, .. } = deliveries;
     let mut text = match receiver {
         Some(address) if *settled => {
-            format!("webhooks: {} received at {address}, all that were expected", caught.len())
+            format!("webhooks: {} received at {address}, all that were expected", received.len())
         }
         Some(address) => {
-            format!("webhooks: {} received at {address} in {} s", caught.len(), lasted.as_secs())
+            format!("webhooks: {} received at {address} in {} s", received.len(), lasted.as_secs())
         }
-        None => format!("webhooks: {} captured before the run", caught.len()),
+        None => format!("webhooks: {} captured before the run", received.len()),
     };
     for (count, what) in [(*lost, "more not kept"), (*strays, "other requests")] {
         if count > 0 {
@@ -378,10 +378,10 @@ pub fn one_line(text: &str) -> String {
 
 /// Returns `true` for an invisible character or one that XML forbids: a control, a zero-width character, a
 /// bidirectional mark or a noncharacter of Unicode.
-pub fn is_unseen(it: char) -> bool {
-    it.is_control()
-        || u32::from(it) & 0xfffe == 0xfffe
-        || matches!(it,
+pub fn is_unseen(character: char) -> bool {
+    character.is_control()
+        || u32::from(character) & 0xfffe == 0xfffe
+        || matches!(character,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}' | '\u{fdd0}'..='\u{fdef}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
             | '\u{e0000}'..='\u{e007f}')
@@ -389,7 +389,7 @@ pub fn is_unseen(it: char) -> bool {
 
 fn counts<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     let rows: Vec<_> = rows.into_iter().collect();
-    let of = |word: &str| rows.iter().filter(|row| row.verdict.word() == word).count();
+    let of = |word: &str| rows.iter().filter(|row| row.verdict.as_str() == word).count();
     let label = SUMMARY.iter().map(|(word, label)| (of(word), label)).filter(|(count, _)| *count > 0);
     label.map(|(count, label)| format!("{count} {label}")).collect::<Vec<_>>().join(", ")
 }
@@ -482,7 +482,10 @@ mod tests {
     fn check_seen(topic: &str, expected: &str) {
         let outcome = samples::mixed();
         let found = observations(&outcome.recording, &outcome.rows);
-        let seen = found.iter().find(|it| it.topic == topic).map(|it| it.seen.as_str());
+        let seen = found
+            .iter()
+            .find(|observation| observation.topic == topic)
+            .map(|observation| observation.seen.as_str());
         assert_eq!(seen, Some(expected), "{found:?}");
     }
 

@@ -180,7 +180,7 @@ const CASES: u32 = 32;
 fn shortened(outcome: &Outcome) -> Recording {
     let mut recording = outcome.recording.clone();
     let is_shot = |exchange: &Exchange| matches!(exchange.purpose, Purpose::Burst(Burst::Shot { .. }));
-    recording.exchanges.retain(|it| !is_shot(it) || it.number.is_multiple_of(6));
+    recording.exchanges.retain(|exchange| !is_shot(exchange) || exchange.number.is_multiple_of(6));
     recording
 }
 
@@ -200,7 +200,7 @@ proptest! {
             [Format::Text, Format::Json, Format::Junit, Format::Markdown, Format::Html, Format::Github]
         {
             let report = render(&again, format, Style::Plain);
-            let is_tame = report.chars().all(|it| !it.is_control() || it == '\n');
+            let is_tame = report.chars().all(|character| !character.is_control() || character == '\n');
             prop_assert!(is_tame, "a control character in {:?}", format);
         }
     }
@@ -228,8 +228,8 @@ proptest! {
         let mixed = |at: usize| keys[at % keys.len()].wrapping_mul(at as u32 | 1).rotate_left(at as u32 % 31);
         places.sort_by_key(|at| mixed(*at));
         let mut by_kin: BTreeMap<String, Vec<Exchange>> = BTreeMap::new();
-        for it in recording.exchanges.iter().rev() {
-            by_kin.entry(kin(it)).or_default().push(it.clone());
+        for exchange in recording.exchanges.iter().rev() {
+            by_kin.entry(kin(exchange)).or_default().push(exchange.clone());
         }
         for (place, from) in places.into_iter().enumerate() {
             let group = by_kin.get_mut(&kin(&recording.exchanges[from])).expect("a group");
@@ -248,7 +248,7 @@ fn kin(exchange: &Exchange) -> String {
 }
 
 fn words(rows: &[Row]) -> BTreeMap<String, &'static str> {
-    rows.iter().map(|row| (row.id.clone(), row.verdict.word())).collect()
+    rows.iter().map(|row| (row.id.clone(), row.verdict.as_str())).collect()
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn missing_exchanges_are_never_a_violation() {
         let mut recording = whole.clone();
         recording.exchanges.retain(|exchange| kin(exchange) != missing);
         for row in judge(&recording) {
-            let word = row.verdict.word();
+            let word = row.verdict.as_str();
             assert!(word != "fail" && word != "warn", "{}: {:?} without {missing}", row.id, row.verdict);
         }
     }

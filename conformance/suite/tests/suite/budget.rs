@@ -19,7 +19,7 @@ const OPTIONS: [fn(&mut Plan); 7] = [
     |plan| plan.hook = Some(Hook { command: "true".into(), time_limit: Duration::from_secs(10) }),
 ];
 
-/// A server that causes retries: every fifth request gets a 503 or a 429.
+/// Returns a server that causes retries: every fifth request gets a 503 or a 429.
 fn unsteady() -> FakeServer {
     let mut server = FakeServer::default();
     let mut request = 0;

@@ -41,7 +41,7 @@ fn every_required_check_can_fail_the_run() {
             Level::Should => ("warn", 0),
             Level::Open => ("observed", 0),
         };
-        assert_eq!((row.verdict.word(), outcome.exit_code()), (word, exit), "{}", check.id);
+        assert_eq!((row.verdict.as_str(), outcome.exit_code()), (word, exit), "{}", check.id);
     }
 }
 

@@ -198,7 +198,7 @@ fn the_budget_is_reported_before_the_first_request() {
         fn budget(&mut self, budget: &Budget) {
             self.0.push(budget.to_string());
         }
-        fn asked(&mut self, ledger: &Ledger) {
+        fn requested(&mut self, ledger: &Ledger) {
             self.0.push(format!("{} asked", ledger.total()));
         }
     }

@@ -127,7 +127,7 @@ fn a_test_delivery_needs_no_event_and_no_subscription() {
 fn check_stored(make: impl Fn() -> FakeServer) {
     let words = |outcome: &Outcome| {
         let rows = outcome.rows.iter();
-        rows.map(|row| format!("{} {}", row.id, row.verdict.word())).collect::<Vec<_>>()
+        rows.map(|row| format!("{} {}", row.id, row.verdict.as_str())).collect::<Vec<_>>()
     };
     let plain = run_with(make(), |_| {});
     for privacy in [None, Some(Redaction::new([1; 32])), Some(Redaction::new([2; 32]))] {
@@ -224,7 +224,7 @@ fn captured(signature: &str) -> Vec<ReceivedRequest> {
         "headers": [],
         "body": "",
     });
-    [record, stray].map(|it| serde_json::from_value(it).expect("a request")).to_vec()
+    [record, stray].map(|request| serde_json::from_value(request).expect("a request")).to_vec()
 }
 
 fn endpoint(path: &str, mode: Mode) -> Endpoint {
@@ -237,7 +237,7 @@ fn captured_deliveries_are_judged_as_far_as_possible() {
         plan.quick = true;
         plan.without.remove(&Part::Webhooks);
         let endpoints = vec![endpoint("/live", Mode::Live), endpoint("/test", Mode::Test)];
-        plan.webhooks = Some(from(Source::Captured { caught: captured("t=1,v1=ab"), endpoints }));
+        plan.webhooks = Some(from(Source::Captured { received: captured("t=1,v1=ab"), endpoints }));
     });
     let broken = named(&outcome, &["fail"]);
     for id in ["webhooks.content_type", "webhooks.user_agent", "webhooks.delivery_id", "invoices.fields"] {
@@ -250,8 +250,8 @@ fn captured_deliveries_are_judged_as_far_as_possible() {
         assert!(named(&outcome, &["not judged"]).contains(&id.to_owned()), "{id}");
     }
     let kept = outcome.recording.deliveries.as_ref().expect("deliveries");
-    assert_eq!((kept.caught.len(), kept.strays), (1, 1));
-    assert_eq!(kept.caught[0].headers[0].1, RawBytes(b"t=1,v1=ab".to_vec()));
+    assert_eq!((kept.received.len(), kept.strays), (1, 1));
+    assert_eq!(kept.received[0].headers[0].1, RawBytes(b"t=1,v1=ab".to_vec()));
 }
 
 #[test]
@@ -315,10 +315,10 @@ fn check_pushed(delivers: fn(&Endpoint, Mode, &str) -> bool, longer: Duration, e
     let deliveries = recording.deliveries.as_mut().expect("the server sends");
     deliveries.lasted += longer;
     // A refused delivery may delay the next ones.
-    deliveries.caught.iter_mut().for_each(|delivery| delivery.answered = Some(200));
+    deliveries.received.iter_mut().for_each(|delivery| delivery.answered = Some(200));
     let rows = judge(&recording);
     let row = rows.iter().find(|row| row.id == "webhooks.pushed").expect("a row");
-    assert_eq!(row.verdict.word(), expected, "{:?}", row.verdict);
+    assert_eq!(row.verdict.as_str(), expected, "{:?}", row.verdict);
 }
 
 fn all(endpoint: &Endpoint, mode: Mode, kind: &str) -> bool {
@@ -330,13 +330,14 @@ fn a_late_delivery_is_not_yet_a_violation() {
     const MINUTE: Duration = Duration::from_secs(60);
     const UNDERPAID: &str = "charge.underpaid";
     check_pushed(all, MINUTE, "pass");
-    let one_missing =
-        |it: &Endpoint, mode, kind: &str| all(it, mode, kind) && !(kind == UNDERPAID && it.path == "/live");
+    let one_missing = |endpoint: &Endpoint, mode, kind: &str| {
+        all(endpoint, mode, kind) && !(kind == UNDERPAID && endpoint.path == "/live")
+    };
     check_pushed(one_missing, Duration::ZERO, "not judged");
     check_pushed(one_missing, MINUTE, "not judged");
     check_pushed(one_missing, MINUTE * 11, "fail");
     // In both modes.
-    let never = |it: &Endpoint, mode, kind: &str| all(it, mode, kind) && kind != UNDERPAID;
+    let never = |endpoint: &Endpoint, mode, kind: &str| all(endpoint, mode, kind) && kind != UNDERPAID;
     check_pushed(never, Duration::ZERO, "not judged");
     check_pushed(never, MINUTE, "fail");
 }

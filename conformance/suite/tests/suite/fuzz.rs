@@ -5,14 +5,14 @@ use std::time::Duration;
 use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, wire::serve};
 use conformance::{
     Mode, Secret, Waiter,
-    fuzz::{Found, Kept, Outcome, Plan, Progress, fuzz, kept, replay, text},
+    fuzz::{Outcome, Plan, Progress, Reproduction, SavedFindings, fuzz, replay, saved_findings, text},
     report::Style,
 };
 
 struct Quiet;
 
 impl Progress for Quiet {
-    fn asked(&mut self, _: u32, _: u32, _: usize) {}
+    fn requested(&mut self, _: u32, _: u32, _: usize) {}
     fn waiting(&mut self, _: Duration, _: &str) {}
 }
 
@@ -64,16 +64,19 @@ fn a_correct_service_violates_no_invariant() {
 fn check(spoil: impl FnOnce(&mut FakeServer), statement: &str, requests_max: usize) {
     let outcome = run(spoil);
     let report = text(&outcome, Style::Plain, Some("kept.json"));
-    let found: &Found = outcome
+    let found: &Reproduction = outcome
         .found
         .iter()
-        .find(|it| it.violation.statement == statement)
+        .find(|found| found.violation.statement == statement)
         .unwrap_or_else(|| panic!("{report}"));
-    assert!(found.repeats && found.asks.len() <= requests_max, "{report}");
+    assert!(found.repeats && found.templates.len() <= requests_max, "{report}");
     assert_eq!(outcome.exit_code(), 1);
     assert!(report.contains("asked     curl -i -H \"Authorization: Bearer $CHARGEPROOF_"), "{report}");
     assert!(report.contains("--replay kept.json"), "{report}");
-    assert_eq!(Kept::read(&kept(&outcome)).map(|kept| kept.found), Ok(outcome.found.clone()));
+    assert_eq!(
+        SavedFindings::read(&saved_findings(&outcome)).map(|kept| kept.found),
+        Ok(outcome.found.clone())
+    );
 }
 
 #[test]

@@ -5,7 +5,7 @@ use ::mutants::fake::{FakeServer, Limiter, block_on, named, plan, run, wire};
 use conformance::{Interrupt, Ledger, Outcome, Progress, Purpose, Verdict, check as check_plan, judge};
 use tokio::sync::watch::Sender;
 
-/// Correct servers that cause different requests.
+/// Returns correct servers that cause different requests.
 fn servers() -> [FakeServer; 4] {
     [
         FakeServer::default(),
@@ -37,7 +37,7 @@ fn an_interrupted_run_reports_no_violation_for_missing_requests() {
 struct Stop(u32, Sender<bool>);
 
 impl Progress for Stop {
-    fn asked(&mut self, ledger: &Ledger) {
+    fn requested(&mut self, ledger: &Ledger) {
         if ledger.total() >= self.0 {
             let _ = self.1.send(true);
         }

@@ -10,7 +10,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::TlsAcceptor;
 
-/// A private CA, and a server with a certificate for `localhost`.
+/// Returns a private CA, and a server with a certificate for `localhost`.
 fn authority() -> (String, TlsAcceptor) {
     let ca_key = KeyPair::generate().expect("a key");
     let mut ca = CertificateParams::new(Vec::new()).expect("no names");

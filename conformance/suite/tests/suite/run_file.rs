@@ -112,7 +112,7 @@ fn no_report_and_no_file_contains_a_key() {
 fn check_privacy(make: impl Fn() -> FakeServer) {
     let words = |outcome: &Outcome| {
         let rows = outcome.rows.iter();
-        rows.map(|row| format!("{} {}", row.id, row.verdict.word())).collect::<Vec<_>>()
+        rows.map(|row| format!("{} {}", row.id, row.verdict.as_str())).collect::<Vec<_>>()
     };
     let plain = run_with(make(), |_| {});
     for key in [1, 2, 3] {

@@ -75,7 +75,7 @@ impl Book {
         Ok(no)
     }
 
-    /// E-mails an invoice, or a reminder of it.
+    /// Sends an invoice, or a reminder of it, by e-mail.
     pub(crate) fn send_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) -> Result<(), ApiError> {
         let invoice = self.invoice(no);
         invoice.must_be_open()?;

@@ -16,7 +16,7 @@ pub struct DecimalText {
 }
 
 impl DecimalText {
-    /// `n` × 10^-`scale`; `scale` is 1 to 18.
+    /// Formats `n` × 10^-`scale`; `scale` is 1 to 18.
     pub(super) fn new(n: u128, scale: u32) -> DecimalText {
         let unit = 10_u64.pow(scale);
         let (whole, part) = (n / u128::from(unit), n % u128::from(unit));
@@ -34,7 +34,7 @@ impl DecimalText {
         write!(self, "{digits}").expect("there is room for 128 bits");
     }
 
-    /// Without trailing zeros, and without the point if nothing is left behind it.
+    /// Returns the text without trailing zeros, and without the point if no decimals remain.
     pub(super) fn trimmed(&self) -> &str {
         self.trim_end_matches('0').trim_end_matches('.')
     }

@@ -126,7 +126,7 @@ impl Fiat {
         Fiat::rounded(Decimal::from_i128_with_scale(i128::from(minor), 2))
     }
 
-    /// The amount in hundredths.
+    /// Returns the amount in hundredths.
     pub(crate) fn minor(self) -> u64 {
         u64::try_from(self.0.mantissa()).expect("a fiat amount is at most Fiat::MAX")
     }
@@ -297,7 +297,7 @@ impl Coin {
         Coin(10_u128.pow(ATTO_DIGITS - asset.facts().decimals))
     }
 
-    /// The sum.
+    /// Returns the sum.
     ///
     /// # Panics
     ///
@@ -356,7 +356,7 @@ pub struct Percent(u32);
 impl Percent {
     const WHOLE: u32 = 10_000;
 
-    /// A percentage in hundredths of a percent: `Percent::hundredths(150)` is 1.5 %.
+    /// Creates a percentage from hundredths of a percent: `Percent::hundredths(150)` is 1.5 %.
     pub const fn hundredths(n: u32) -> Percent {
         Percent(n)
     }

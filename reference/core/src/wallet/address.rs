@@ -1,4 +1,4 @@
-//! The text of an address, for each form whose addresses are made from a point.
+//! Formats addresses, for each form whose addresses are derived from a public key.
 
 use bech32::Hrp;
 use secp256k1::PublicKey;
@@ -7,8 +7,8 @@ use sha3::{Digest, Keccak256};
 use super::{Script, base58, bip32::hash160, cashaddr};
 use crate::{asset::AddressForm, mode::Mode};
 
-/// The address of the key whose public part is `point`; `None` for the forms that take lists.
-/// Without a script it is native segwit, for the forms that know several.
+/// Returns the address of the public key `point`; `None` for the forms that take lists. `script`: native segwit by
+/// default; used only by forms with several scripts.
 pub(super) fn of_point(
     form: AddressForm,
     script: Option<Script>,
@@ -28,7 +28,7 @@ pub(super) fn of_point(
             cashaddr::pay_to_public_key_hash("bitcoincash", &key_hash())
         }
         (AddressForm::BitcoinCash, Mode::Test) => cashaddr::pay_to_public_key_hash("bchtest", &key_hash()),
-        // The test networks of these two have the addresses of the main ones.
+        // The test networks of these two use the same addresses as the main ones.
         (AddressForm::Evm, _) => eip55(&account(point)),
         (AddressForm::Tron, _) => versioned(0x41, &account(point)),
         (AddressForm::Solana | AddressForm::Monero, _) => return None,
@@ -55,7 +55,7 @@ impl Network {
         match script {
             Script::P2wpkh => pay_to_witness(self.prefix, key_hash),
             Script::P2shP2wpkh => {
-                // Segwit version 0 and a push of 20 bytes: what the hash of the script is taken of.
+                // The hashed script: segwit version 0 and a push of 20 bytes.
                 let program = [&[0, 20], &key_hash[..]].concat();
                 versioned(self.script_hash, &hash160(&program))
             }
@@ -64,7 +64,7 @@ impl Network {
     }
 }
 
-/// The Ethereum family's account number: the end of the Keccak hash of the point's coordinates.
+/// Returns the account of the Ethereum family: the end of the Keccak hash of the point's coordinates.
 fn account(point: &PublicKey) -> [u8; 20] {
     let uncompressed = point.serialize_uncompressed();
     let (_tag, coordinates) = uncompressed.split_at(1);
@@ -72,20 +72,20 @@ fn account(point: &PublicKey) -> [u8; 20] {
     *hash.last_chunk().expect("32 bytes end with 20")
 }
 
-/// Segwit version 0, pay to witness public key hash.
+/// Returns an address of segwit version 0: pay to witness public key hash (P2WPKH).
 fn pay_to_witness(network: &str, key_hash: &[u8; 20]) -> String {
     let network = Hrp::parse(network).expect("the network prefixes are valid");
     bech32::segwit::encode_v0(network, key_hash).expect("20 bytes are a witness program of version 0")
 }
 
-/// Base58check of a version byte and a hash.
+/// Returns the base58check text of a version byte and a hash.
 fn versioned(version: u8, hash: &[u8; 20]) -> String {
     let mut payload = vec![version];
     payload.extend(hash);
     base58::encode(&payload)
 }
 
-/// Hexadecimal, the case of whose letters is a checksum.
+/// Returns the hexadecimal text of an account, with its checksum in the case of the letters (EIP-55).
 fn eip55(account: &[u8; 20]) -> String {
     let digits = hex::encode(account);
     let hash = Keccak256::digest(digits.as_bytes());
@@ -96,8 +96,8 @@ fn eip55(account: &[u8; 20]) -> String {
     "0x".chars().chain(cased).collect()
 }
 
-/// An address as this service spells it. People write some kinds in other ways: the accounts of the Ethereum family
-/// without the checksum in their letters, segwit in capitals as QR codes have it, Bitcoin Cash without its network.
+/// Returns the normal spelling of an address. Some kinds have other valid spellings: accounts of the Ethereum family
+/// without the checksum in their letters, segwit in capitals as in QR codes, Bitcoin Cash without the network prefix.
 /// Any other text is returned unchanged.
 pub fn spelled(form: AddressForm, mode: Mode, text: &str) -> String {
     let network = if mode == Mode::Live { "bitcoincash:" } else { "bchtest:" };
@@ -105,7 +105,7 @@ pub fn spelled(form: AddressForm, mode: Mode, text: &str) -> String {
         AddressForm::Evm => {
             let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
             let account =
-                digits.and_then(|digits| hex::decode(digits).ok()).and_then(|it| it.try_into().ok());
+                digits.and_then(|digits| hex::decode(digits).ok()).and_then(|bytes| bytes.try_into().ok());
             account.map_or_else(|| text.to_owned(), |account| eip55(&account))
         }
         AddressForm::Bitcoin | AddressForm::Litecoin if !text.contains(|c: char| c.is_ascii_lowercase()) => {

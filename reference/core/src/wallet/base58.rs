@@ -1,4 +1,4 @@
-//! Base58, and base58check: with four bytes of double SHA-256 behind the payload.
+//! Base58, and base58check, which appends four bytes of double SHA-256 to the payload.
 
 use sha2::{Digest, Sha256};
 
@@ -13,7 +13,7 @@ pub(super) fn encode(payload: &[u8]) -> String {
     bs58::encode(bytes).into_string()
 }
 
-/// The payload, once its checksum is found right.
+/// Decodes base58check and verifies the checksum. Returns the payload.
 pub(super) fn decode(text: &str) -> Result<Vec<u8>, WalletError> {
     let mut bytes = decode_unchecked(text)?;
     let Some(payload_len) = bytes.len().checked_sub(CHECKSUM_LEN) else {
@@ -26,9 +26,9 @@ pub(super) fn decode(text: &str) -> Result<Vec<u8>, WalletError> {
     Ok(bytes)
 }
 
-/// The bytes of a base58 text of any length that can be meant seriously.
+/// Decodes base58 without a checksum, up to a maximum length.
 pub(super) fn decode_unchecked(text: &str) -> Result<Vec<u8>, WalletError> {
-    // Base58 takes time quadratic in the length, and no key or address comes near this one.
+    // Decoding takes time quadratic in the length; every key and address is much shorter.
     const TEXT_LEN_MAX: usize = 128;
     if text.len() > TEXT_LEN_MAX {
         return Err(WalletError::TooLong);

@@ -1,4 +1,4 @@
-//! BIP-32, the public half: extended public keys and their children that need no private key.
+//! The public part of BIP-32: extended public keys, and the derivation of children without the private key.
 
 use std::{fmt, sync::LazyLock};
 
@@ -11,13 +11,13 @@ use sha2::{Digest, Sha256, Sha512};
 use super::{WalletError, base58};
 
 const SERIALIZED_LEN: usize = 78;
-/// From this child number on, only the private key can derive.
+/// The first hardened child number: hardened children can be derived only with the private key.
 const HARDENED: u32 = 1 << 31;
 
-/// The library's state for multiples of the generator. Never randomised: the tweaks of public keys are no secrets.
+/// The library's precomputed context. Never randomised, because the tweaks of public keys are no secrets.
 static GENERATOR: LazyLock<Secp256k1<SignOnly>> = LazyLock::new(Secp256k1::signing_only);
 
-/// One node of the tree of keys: a point, a chain code, and where it comes from.
+/// A node in the tree of keys: a point, a chain code, and its position.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Node {
     pub version: [u8; 4],
@@ -29,7 +29,7 @@ pub(super) struct Node {
     pub point: PublicKey,
 }
 
-/// In its 33 bytes.
+/// Compressed: 33 bytes.
 mod point {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -65,7 +65,7 @@ impl Node {
         Ok(Node { version, depth, parent, number, chain_code, point })
     }
 
-    /// The point that 33 bytes name, if it is one.
+    /// Parses a compressed point; `None` if it is not on the curve.
     pub(super) fn point(compressed: &[u8]) -> Option<PublicKey> {
         PublicKey::from_byte_array_compressed(compressed.try_into().ok()?).ok()
     }
@@ -76,9 +76,9 @@ impl Node {
         self.number >= HARDENED || self.depth == 0
     }
 
-    /// The point of child `n`, and its chain code. One HMAC, one multiplication, one addition.
+    /// Returns the point of child `n` and its chain code. One HMAC, one multiplication, one addition.
     ///
-    /// `None` when `n` is hardened, and in the case of 1 in 2¹²⁷ where BIP-32 leaves the number out.
+    /// `None` if `n` is hardened, and for the 1 in 2¹²⁷ numbers that BIP-32 skips.
     pub(super) fn step(&self, n: u32) -> Option<(PublicKey, [u8; 32])> {
         if n >= HARDENED {
             return None;
@@ -89,13 +89,13 @@ impl Node {
         mac.update(&n.to_be_bytes());
         let bytes: [u8; 64] = mac.finalize().into_bytes().into();
         let (tweak, chain_code) = take::<32>(&bytes);
-        // The table of the generator serves private keys only, and saves a third of what adding a tweak to a public key takes.
+        // The precomputed table of the generator makes this a third faster than adding a tweak to the public key.
         let tweak = SecretKey::from_byte_array(tweak).ok()?;
         let point = PublicKey::from_secret_key(&GENERATOR, &tweak).combine(&self.point).ok()?;
         Some((point, chain_code.try_into().expect("64 bytes are 32 and 32")))
     }
 
-    /// Child `n` with its place in the tree; `None` as for [`Node::step`], and at the depth where it ends.
+    /// Returns child `n` with its position in the tree; `None` as for [`Node::step`], and below the maximum depth.
     pub(super) fn child(&self, n: u32) -> Option<Node> {
         let depth = self.depth.checked_add(1)?;
         let (point, chain_code) = self.step(n)?;
@@ -117,7 +117,7 @@ impl fmt::Display for Node {
     }
 }
 
-/// RIPEMD-160 of SHA-256: how BIP-32 and the addresses of the Bitcoin family name a public key.
+/// Returns RIPEMD-160 of SHA-256: the hash of a public key in BIP-32 and in addresses of the Bitcoin family.
 pub(super) fn hash160(bytes: &[u8]) -> [u8; 20] {
     Ripemd160::digest(Sha256::digest(bytes)).into()
 }
@@ -131,7 +131,7 @@ fn take<const N: usize>(bytes: &[u8]) -> ([u8; N], &[u8]) {
 mod tests {
     use super::*;
 
-    /// `chain` is what the official vectors print for a key and its non-hardened descendants.
+    /// Checks the derivation of child `n`. `chain`: a key of the official test vectors, and the expected child.
     #[track_caller]
     fn check(chain: [&str; 2], n: u32) {
         let [parent, child] = chain.map(|text| Node::read(text).unwrap());

@@ -1,7 +1,6 @@
-//! Seeded wallets whose addresses are derived once, for hosts that run many services.
+//! A cache of derived addresses, for hosts that run many services with the same seeded wallets.
 //!
-//! Deriving an address is a pure function of a key and a number, and takes longer than all else that a charge
-//! does. Remembering the answer changes no answer.
+//! The derivation is a pure function of a key and a number, and takes longer than the rest of creating a charge.
 
 use std::{
     collections::BTreeMap,
@@ -12,10 +11,10 @@ use std::{
 use super::{Script, Wallet};
 use crate::{asset::AddressForm, mode::Mode, rng::Seed};
 
-/// Addresses of one wallet that are remembered; later ones are derived each time.
+/// The number of cached addresses of one wallet; later ones are derived each time.
 const REMEMBERED_MAX: usize = 4_096;
 
-/// Wallets for new accounts, drawn from one seed, and what was derived from them so far. A copy shares both.
+/// Wallets for new accounts, drawn from one seed, with their derived addresses. Clones share both.
 #[derive(Clone)]
 pub struct WalletCache {
     seed: Seed,
@@ -32,12 +31,12 @@ struct Entries {
 }
 
 impl WalletCache {
-    /// An empty one.
+    /// Creates an empty cache.
     pub fn new(seed: Seed) -> WalletCache {
         WalletCache { seed, known: Arc::default() }
     }
 
-    /// The built-in wallet of `realm`: what [`Wallet::seeded`] gives for this wallet_cache's seed.
+    /// Returns the built-in wallet of `realm`: that of [`Wallet::seeded`] with the seed of this cache.
     pub fn wallet(&self, realm: &str, form: AddressForm, mode: Mode) -> Wallet {
         self.with(|known| {
             let place = (realm.to_owned(), form, mode);

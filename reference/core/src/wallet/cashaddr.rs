@@ -1,13 +1,13 @@
-//! CashAddr, the address text of Bitcoin Cash.
+//! CashAddr, the address format of Bitcoin Cash.
 //!
-//! The alphabet of bech32 with a longer checksum, a BCH code over GF(2⁵) of 40 bits.
+//! It has the alphabet of bech32 and a longer checksum: a BCH code of 40 bits over GF(2⁵).
 
 const ALPHABET: &[u8; 32] = b"qpzry9x8gf2tvdw0s3jn54khce6mua7l";
 const CHECKSUM_LEN: u32 = 8;
-/// Pay to public key hash, 160 bits.
+/// The version byte: pay to public key hash, 160 bits.
 const P2PKH: u8 = 0;
 
-/// The address that pays to a public key's hash: `prefix:q…`.
+/// Returns the address that pays to a public key's hash: `prefix:q…`.
 pub(super) fn pay_to_public_key_hash(prefix: &str, hash: &[u8; 20]) -> String {
     let mut payload = vec![P2PKH];
     payload.extend(hash);
@@ -20,7 +20,7 @@ pub(super) fn pay_to_public_key_hash(prefix: &str, hash: &[u8; 20]) -> String {
     text
 }
 
-/// Bits in groups of five, the last one filled up with zeros.
+/// Returns the bits in groups of five, the last one padded with zeros.
 fn groups_of_five(bytes: &[u8]) -> Vec<u8> {
     let bit = |n: usize| bytes.get(n / 8).is_some_and(|byte| byte >> (7 - n % 8) & 1 == 1);
     (0..bytes.len() * 8)
@@ -35,7 +35,7 @@ fn checksum(prefix: &str, symbols: &[u8]) -> u64 {
     polymod(prefix.chain(symbols.iter().copied()).chain(room))
 }
 
-/// The remainder of `symbols`, as a polynomial, divided by the code's generator; one added.
+/// Returns the remainder of `symbols`, as a polynomial, divided by the code's generator, plus one.
 fn polymod(symbols: impl Iterator<Item = u8>) -> u64 {
     /// The constants that each bit of the outgoing symbol adds.
     const GENERATOR: [u64; 5] =

@@ -1,4 +1,4 @@
-//! The errors of wallets, worded so that no secret is repeated.
+//! The errors of wallets. No message repeats a secret.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::{asset::AddressForm, mode::Mode};
 
 /// The reason why a key or an address is refused. Prints the fault, the allowed forms and the remedy.
 ///
-/// The text itself is never part of it: a mistyped private key is still nearly one.
+/// It never contains the text itself, because a mistyped private key reveals most of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WalletError {
     /// A private key in some spelling.
@@ -16,16 +16,16 @@ pub enum WalletError {
     TooLong,
     /// A character outside the base58 alphabet.
     NotBase58,
-    /// A typing error, or a piece is missing.
+    /// The checksum does not match: a typing error, or a part is missing.
     Checksum,
-    /// Correctly written, but not as long as what is asked for.
+    /// Valid base58check of the wrong length.
     Length {
-        /// The number of bytes that came.
+        /// The number of bytes in the text.
         got: usize,
-        /// The number of bytes that it takes.
+        /// The expected number of bytes.
         takes: usize,
     },
-    /// An extended key of a kind that is not known.
+    /// An extended key with unknown version bytes.
     UnknownVersion([u8; 4]),
     /// An extended key for another coin, or for another kind of address.
     OtherCoin {
@@ -50,7 +50,7 @@ pub enum WalletError {
         /// The kind that was given: `xpub`.
         got: &'static str,
     },
-    /// The prefix of the key says another kind of address.
+    /// The prefix of the key and `script` name different address types.
     OtherScript {
         /// The kind that was given: `zpub`.
         got: &'static str,
@@ -65,7 +65,7 @@ pub enum WalletError {
     Contradiction,
     /// A key below the account: its addresses would not be those that the owner's wallet watches.
     BelowAccount,
-    /// A key so far down that nothing can be derived from it.
+    /// A key at the maximum depth: nothing can be derived from it.
     TooDeep,
     /// This coin takes an extended public key, not addresses.
     NeedsKey(AddressForm),
@@ -73,9 +73,9 @@ pub enum WalletError {
     NeedsList(AddressForm),
     /// No extended key has an address of this number.
     NoSuchAddress(u32),
-    /// An address that carries a payment id, so that it is not one of its own.
+    /// An integrated address, which contains a payment id and is not a separate address.
     IntegratedAddress,
-    /// Not an address of this coin at all.
+    /// The text is not an address of this coin.
     NotAnAddress(AddressForm),
     /// A list without an address.
     EmptyList,
@@ -170,7 +170,7 @@ impl fmt::Display for WalletError {
 
 impl std::error::Error for WalletError {}
 
-/// The accepted keys of a wallet of this form and mode, in words.
+/// Returns a description of the keys that a wallet of this form and mode accepts.
 struct Taken(AddressForm, Mode);
 
 impl fmt::Display for Taken {
@@ -180,7 +180,7 @@ impl fmt::Display for Taken {
             (AddressForm::Monero, Mode::Live) => f.write_str("mainnet addresses (4…, 8…)"),
             (AddressForm::Monero, Mode::Test) => f.write_str("stagenet addresses (5…, 7…)"),
             (form, mode) => {
-                for (n, version) in Version::taken(form, mode).enumerate() {
+                for (n, version) in Version::accepted(form, mode).enumerate() {
                     f.write_str(if n == 0 { "" } else { " or " })?;
                     f.write_str(version.prefix)?;
                 }

@@ -8,34 +8,32 @@ use sha2::{Digest, Sha256};
 use super::{Script, WalletError, address, bip32::Node, name, secret, takes_list, version::Version};
 use crate::{asset::AddressForm, mode::Mode, rng::Seed};
 
-/// The first of an account's two chains: the addresses others pay to. The second is for change.
+/// The first of an account's two chains: its receiving addresses. The second chain is for change.
 const EXTERNAL_CHAIN: u32 = 0;
 /// The depth of an account's key: `m purpose' coin' 0'`.
 const ACCOUNT_DEPTH: u8 = 3;
 const FIRST_ACCOUNT: u32 = 1 << 31;
 
-/// The public key of an account, from which all its addresses follow and with which none can be spent.
+/// The extended public key of an account. All its addresses derive from it; it cannot spend.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExtendedKey {
     account: Node,
-    /// Kept, so that an address takes one derivation instead of two.
+    /// The external chain, stored so that an address takes one derivation instead of two.
     external: Node,
 }
 
 impl ExtendedKey {
-    /// Reads a key that a wallet of this form and mode may have exported: an `xpub`, a `zpub` and so on.
+    /// Parses a key that a wallet of this form and mode may export: an `xpub`, a `zpub` and so on.
     ///
-    /// It must be the account's own key (`m/84'/0'/0'`), or the master key of a wallet without
-    /// accounts.
+    /// It must be the key of an account (`m/84'/0'/0'`), or the master key of a wallet without accounts.
     ///
-    /// In test mode, Ethereum and Tron take an `xpub` too: their wallets know no other, since
-    /// the test networks use the same addresses. Such a key is the same one as in live mode, so compare
-    /// [`ExtendedKey::identity`] before a second mode takes it.
+    /// In test mode, Ethereum and Tron accept an `xpub` too: their test networks use the same addresses, so their wallets
+    /// export nothing else. The same key may be in use in live mode; compare [`ExtendedKey::identity`].
     ///
     /// # Errors
     ///
-    /// A [`WalletError`] with the reason: a private key, another network or coin, or no extended key of an
-    /// account at all. No private key is repeated in it.
+    /// [`WalletError`] for a private key, another network or coin, or a text that is not the extended key of an account.
+    /// The message repeats no private key.
     pub fn parse(text: &str, form: AddressForm, mode: Mode) -> Result<ExtendedKey, WalletError> {
         if secret::is_secret(text) {
             return Err(WalletError::PrivateKey);
@@ -59,10 +57,9 @@ impl ExtendedKey {
         ExtendedKey::of_account(account).ok_or(WalletError::TooDeep)
     }
 
-    /// Returns the script of this key's addresses, given the owner's statement; `None` for a form with one kind
-    /// only.
+    /// Returns the script of this key's addresses; `None` for a form with a single script. `requested`: the owner's choice.
     ///
-    /// An `xpub` is exported for every kind of account, so nothing is guessed from it: its owner must say.
+    /// Wallets export an `xpub` for every script, so the owner must choose.
     pub(super) fn script(
         &self,
         requested: Option<Script>,
@@ -82,13 +79,12 @@ impl ExtendedKey {
         }
     }
 
-    /// A key without a known private part.
+    /// Draws a key without a known private key; `None` for the forms that take lists.
     ///
-    /// Its point is drawn, not multiplied: the first draw that happens to be the x of a point. To know
-    /// the private key is to solve the discrete logarithm, so real coins sent to it are lost, and it can
-    /// receive only simulated ones. `None` for the forms that take lists.
+    /// The point is drawn: the first random number that is the x coordinate of a point. Finding its private key means
+    /// solving the discrete logarithm, so coins sent to it are lost. It is for simulated coins only.
     pub fn seeded(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Option<ExtendedKey> {
-        let version = Version::taken(form, mode).next()?.bytes;
+        let version = Version::accepted(form, mode).next()?.bytes;
         let rng_key = seed.rng_key(realm, &format!("{} {mode}", name(form)), "extended key");
         (0..).find_map(|n| {
             let mut stream = rng_key.stream(n);
@@ -107,8 +103,8 @@ impl ExtendedKey {
         (external.depth < u8::MAX).then_some(ExtendedKey { account, external })
     }
 
-    /// Deposit address `n`, at `0/n` below the account. Without a `script` it is native segwit, for the forms that
-    /// know several.
+    /// Returns deposit address `n`, at `0/n` below the account. `script`: native segwit by default; used only by forms with
+    /// several scripts.
     ///
     /// # Errors
     ///
@@ -124,8 +120,7 @@ impl ExtendedKey {
         address::of_point(form, script, mode, &point).ok_or(WalletError::NeedsList(form))
     }
 
-    /// Returns the identity of this key: the same for each of its spellings (`xpub`, `zpub`, …), and for no other
-    /// key.
+    /// Returns the identity of this key: equal for its spellings (`xpub`, `zpub`, …), different for other keys.
     pub fn identity(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(self.account.point.serialize());

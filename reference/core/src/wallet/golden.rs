@@ -1,4 +1,4 @@
-//! Addresses that other software derived, so that no mistake here can agree with itself.
+//! Golden tests: addresses that other software derived.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ fn accounts_have_the_addresses_that_their_owners_wallet_shows() {
             assert_eq!(wallet.script(), *script);
             check(&wallet, [0, 1, 2], addresses);
         }
-        // A script that the prefix leaves open is not guessed.
+        // A script that the prefix does not determine must be given.
         assert_eq!(Wallet::read(key, None, *form, *mode).is_ok(), stated.is_none(), "{key}");
     }
 }
@@ -92,7 +92,7 @@ fn the_name_of_a_wallet_never_changes_because_counters_hang_on_it() {
     assert_eq!(drawn.identity(), "drawn-f6836d6e72fd2a1402893d21102732ff");
 }
 
-/// The form of every coin, each once.
+/// Returns the address forms of all coins, each once.
 pub(super) fn forms() -> BTreeSet<AddressForm> {
     Asset::ALL.map(|asset| asset.facts().form).into()
 }

@@ -1,4 +1,4 @@
-//! The wallets of Solana and Monero: addresses one by one, the owner's own or drawn ones.
+//! The wallets of Solana and Monero: lists of addresses, entered by the owner or drawn.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
     rng::{RngKey, Seed},
 };
 
-/// Solana's addresses are 32 bytes: a public key as it is.
+/// The length of a Solana address in bytes: it is the public key itself.
 const SOLANA_LEN: usize = 32;
 
 /// Checks one address.
@@ -21,7 +21,7 @@ pub(super) fn validate(form: AddressForm, mode: Mode, text: &str) -> Result<(), 
         return Err(WalletError::PrivateKey);
     }
     match form {
-        // Its test networks use the addresses of the main one.
+        // The test networks use the same addresses as the main one.
         AddressForm::Solana => match base58::decode_unchecked(text)?.len() {
             SOLANA_LEN => Ok(()),
             got => Err(WalletError::Length { got, takes: SOLANA_LEN }),
@@ -31,7 +31,7 @@ pub(super) fn validate(form: AddressForm, mode: Mode, text: &str) -> Result<(), 
     }
 }
 
-/// An owner's list: checked, not empty, no address twice.
+/// The addresses of an owner: validated, not empty, without duplicates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Listed(Vec<String>);
 
@@ -84,7 +84,7 @@ impl Listed {
     }
 }
 
-/// An endless list that is never written down: address `n` is drawn when it is asked for.
+/// An endless list. Address `n` is drawn on demand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Drawn {
     addresses: RngKey,
@@ -99,7 +99,7 @@ impl Drawn {
         Drawn { addresses: rng_key("address"), identity }
     }
 
-    /// `None` for the forms that do not take lists.
+    /// Draws address `n`; `None` for the forms that do not take lists.
     pub(super) fn address(&self, form: AddressForm, mode: Mode, n: u32) -> Option<String> {
         let mut stream = self.addresses.stream(u64::from(n));
         match form {

@@ -1,7 +1,7 @@
-//! Deposit addresses, derived from what the account owner made public. No private key comes here.
+//! Deposit addresses, derived from public keys or listed by the account owner.
 //!
-//! A wallet serves one form of address in one mode, and knows its addresses by number. Which number
-//! comes next is its owner's business.
+//! A [`Wallet`] has one form of address in one mode, and returns addresses by number. Must not contain: private keys, or
+//! the counter of used numbers, which is in `Book`.
 
 mod address;
 mod base58;
@@ -44,26 +44,26 @@ pub struct Wallet {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Source {
-    /// The script is given where the form has several.
+    /// An extended key, and its script if the form has several.
     Key(Box<ExtendedKey>, Option<Script>),
     Listed(Listed),
     Drawn(Drawn),
 }
 
 impl Wallet {
-    /// Reads what an owner enters: an extended public key, or for Solana and Monero one address a line. `script` says
-    /// which addresses a key stands for, where its prefix does not say it.
+    /// Parses the owner's input: an extended public key, or for Solana and Monero one address per line. `script`: the type
+    /// of a key's addresses, required if its prefix does not determine it.
     ///
     /// # Errors
     ///
-    /// A [`WalletError`] with the reason. It repeats no private key.
+    /// [`WalletError`] with the reason. The message repeats no private key.
     pub fn read(
         text: &str,
         script: Option<Script>,
         form: AddressForm,
         mode: Mode,
     ) -> Result<Wallet, WalletError> {
-        // The whole text at once: a mnemonic may come with one word a line.
+        // The whole text is checked, because a mnemonic may have one word per line.
         if secret::is_secret(text) {
             return Err(WalletError::PrivateKey);
         }
@@ -75,17 +75,17 @@ impl Wallet {
         Ok(Wallet::extended(key, script, form, mode))
     }
 
-    /// A wallet that derives its addresses from a key [parsed](ExtendedKey::parse) for this form and mode.
+    /// Creates a wallet that derives its addresses from a key [parsed](ExtendedKey::parse) for this form and mode.
     fn extended(key: ExtendedKey, script: Option<Script>, form: AddressForm, mode: Mode) -> Wallet {
         let identity = key.identity();
         Wallet { form, mode, source: Source::Key(Box::new(key), script), identity }
     }
 
-    /// A wallet that hands out these addresses in this order.
+    /// Creates a wallet that assigns these addresses in this order.
     ///
     /// # Errors
     ///
-    /// The first address that is refused, and why.
+    /// [`WalletError`] for the first invalid address.
     pub fn list<'a>(
         addresses: impl IntoIterator<Item = &'a str>,
         form: AddressForm,
@@ -96,11 +96,10 @@ impl Wallet {
         Ok(Wallet { form, mode, source: Source::Listed(listed), identity })
     }
 
-    /// The built-in wallet of `realm`, such as `acme/live`: endless, and the same for the same seed.
+    /// Returns the built-in wallet of `realm`, such as `acme/live`: endless, and the same for the same seed.
     ///
-    /// It has no known private key ([`ExtendedKey::seeded`]), so it can receive only simulated coins. The
-    /// addresses it lists for Solana and Monero are drawn bytes in the right form: most of them are not
-    /// even points of their curve.
+    /// It has no known private key ([`ExtendedKey::seeded`]), so it is for simulated coins only. Its addresses for Solana
+    /// and Monero are drawn bytes in the valid format; most are not points of the curve.
     pub fn seeded(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Wallet {
         match ExtendedKey::seeded(seed, realm, form, mode) {
             Some(key) => Wallet::extended(key, Script::is_for(form).then_some(Script::P2wpkh), form, mode),
@@ -112,17 +111,17 @@ impl Wallet {
         }
     }
 
-    /// The form of its addresses.
+    /// Returns the form of its addresses.
     pub fn form(&self) -> AddressForm {
         self.form
     }
 
-    /// The mode it serves.
+    /// Returns its mode.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// The extended public key it derives from, if it does.
+    /// Returns the extended public key; `None` for a list.
     pub fn extended_key(&self) -> Option<&ExtendedKey> {
         match &self.source {
             Source::Key(key, _) => Some(key),
@@ -130,7 +129,7 @@ impl Wallet {
         }
     }
 
-    /// Returns the script of its key's addresses; `None` for a form with one kind only.
+    /// Returns the script of its key's addresses; `None` for a form with a single script.
     pub fn script(&self) -> Option<Script> {
         match self.source {
             Source::Key(_, script) => script,
@@ -138,7 +137,7 @@ impl Wallet {
         }
     }
 
-    /// The addresses that its owner listed, in order; none if they are derived or drawn.
+    /// Returns the addresses that its owner listed, in order; empty if they are derived or drawn.
     pub fn listed(&self) -> &[String] {
         match &self.source {
             Source::Listed(listed) => listed.addresses(),
@@ -146,9 +145,9 @@ impl Wallet {
         }
     }
 
-    /// Deposit address `n`, counted from 0; `None` when a list is used up.
+    /// Returns deposit address `n`, counted from 0; `None` beyond the end of a list.
     ///
-    /// A key has 2³¹ of them. BIP-32 leaves out one in 2¹²⁷, which is answered with `None` as well.
+    /// A key has 2³¹ addresses; `None` too for the one in 2¹²⁷ numbers that BIP-32 skips.
     pub fn address(&self, n: u32) -> Option<String> {
         match &self.source {
             Source::Key(key, script) => key.address(self.form, *script, self.mode, n).ok(),
@@ -157,9 +156,9 @@ impl Wallet {
         }
     }
 
-    /// Names what the addresses come from, however it was written, so that one counter serves it
-    /// wherever it is used. For a key, neither the coin nor the mode is part of it. A list that was
-    /// edited is another list: its owner must leave out what the old one has already handed out.
+    /// Returns the identity of the key or list, independent of its spelling, for the counter of used addresses. For a key
+    /// it contains neither the coin nor the mode. An edited list is another list: its owner must remove the addresses that
+    /// the old one has already assigned.
     pub fn identity(&self) -> &str {
         &self.identity
     }
@@ -173,12 +172,12 @@ impl Wallet {
     }
 }
 
-/// Returns `true` if wallets of this form are lists, because nothing public leads to a second address.
+/// Returns `true` if wallets of this form are lists, because no address can be derived from a public key.
 pub const fn takes_list(form: AddressForm) -> bool {
     matches!(form, AddressForm::Solana | AddressForm::Monero)
 }
 
-/// The form's name in messages and draws.
+/// Returns the form's name in messages and draws.
 const fn name(form: AddressForm) -> &'static str {
     match form {
         AddressForm::Bitcoin => "Bitcoin",

@@ -1,14 +1,14 @@
 //! Monero addresses: a network byte, two public keys and four bytes of Keccak, in Monero's base58.
 //!
-//! That base58 works on blocks of eight bytes, each to eleven characters, so that a text's length
-//! follows from the number of bytes alone.
+//! This base58 encodes each block of eight bytes as eleven characters, so the length of the text depends on the number
+//! of bytes only.
 
 use sha3::{Digest, Keccak256};
 
 use super::WalletError;
 use crate::{asset::AddressForm, mode::Mode};
 
-/// The digits of base58, from zero up.
+/// The digits of base58.
 const DIGITS: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
 const BLOCK_LEN: usize = 8;
@@ -47,7 +47,7 @@ pub(super) fn validate(mode: Mode, text: &str) -> Result<(), WalletError> {
     Ok(())
 }
 
-/// The subaddress with these two public keys, whether or not they are keys.
+/// Returns the subaddress of two public keys, which need not be points of the curve.
 pub(super) fn subaddress(mode: Mode, keys: &[u8; 64]) -> String {
     let network = match mode {
         Mode::Live => 42,
@@ -78,7 +78,7 @@ fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// The bytes of `text`; `None` when it is not what [`encode`] makes of any.
+/// Decodes a text; `None` if [`encode`] returns it for no bytes.
 fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     for block in text.as_bytes().chunks(BLOCK_CHARS[BLOCK_LEN]) {
@@ -88,7 +88,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
             let digit = DIGITS.iter().position(|known| known == character)?;
             number = number.checked_mul(58)?.checked_add(digit as u64)?;
         }
-        // More than the bytes of the block hold would be a second spelling of the same address.
+        // A larger value would be a second spelling of the same address.
         let number = number.to_be_bytes();
         let (above, block) = number.split_at(BLOCK_LEN - len);
         if above.iter().any(|&byte| byte != 0) {

@@ -1,4 +1,4 @@
-//! The script of a key's addresses, where one coin has several kinds.
+//! The script of a key's addresses, for coins with several.
 
 use std::fmt;
 
@@ -6,23 +6,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::asset::AddressForm;
 
-/// The kind of address that is made from a public key. The same key has one of each kind, and a wallet watches only
-/// its own.
+/// The type of the addresses of a public key. A key has an address of each type, and its wallet watches one type only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Script {
-    /// Native segwit, as BIP-84 accounts have it: `bc1q…`.
+    /// Native segwit, as in BIP-84 accounts: `bc1q…`.
     P2wpkh,
-    /// Segwit within a script hash, as BIP-49 accounts have it: `3…`.
+    /// Segwit within a script hash, as in BIP-49 accounts: `3…`.
     P2shP2wpkh,
-    /// The oldest kind, as BIP-44 accounts have it: `1…`.
+    /// The oldest type, as in BIP-44 accounts: `1…`.
     P2pkh,
 }
 
 impl Script {
-    /// Every kind, the usual one first.
+    /// All scripts, the most common one first.
     pub const ALL: [Script; 3] = [Script::P2wpkh, Script::P2shP2wpkh, Script::P2pkh];
 
-    /// The word in requests and answers.
+    /// Returns the name in requests and responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Script::P2wpkh => "p2wpkh",
@@ -31,12 +30,12 @@ impl Script {
         }
     }
 
-    /// Reads the word.
+    /// Parses the name.
     pub fn parse(word: &str) -> Option<Script> {
         Script::ALL.into_iter().find(|script| script.as_str() == word)
     }
 
-    /// Returns `true` if a coin of this form has these kinds of address.
+    /// Returns `true` if a coin of this form has several scripts.
     pub const fn is_for(form: AddressForm) -> bool {
         matches!(form, AddressForm::Bitcoin | AddressForm::Litecoin)
     }

@@ -1,4 +1,4 @@
-//! The vectors of `vectors.toml`, which other software derived and exported.
+//! The test vectors of `vectors.toml`, derived and exported by other software.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -71,19 +71,19 @@ struct Patch {
 }
 
 impl Vectors {
-    /// A text of `[texts]`, or the first address of a list.
+    /// Returns a text of `[texts]`, or the first address of a list.
     pub(super) fn text(&self, name: &str) -> &str {
         self.texts.get(name).unwrap_or_else(|| &self.lists[name][0])
     }
 
-    /// A list of addresses.
+    /// Returns a list of addresses.
     pub(super) fn list(&self, name: &str) -> [&str; 3] {
         self.lists[name].each_ref().map(String::as_str)
     }
 }
 
 impl RefusedText {
-    /// The text, after its patch.
+    /// Returns the text after its patch.
     pub(super) fn text(&self) -> String {
         let text = match (&self.name, &self.text) {
             (Some(name), None) => VECTORS.text(name),
@@ -97,7 +97,7 @@ impl RefusedText {
     }
 }
 
-/// A base58check text with other bytes at one place of its payload, and a checksum that matches them.
+/// Returns a base58check text with other bytes at one position of the payload, and a valid checksum.
 pub(super) fn patched(text: &str, at: usize, bytes: &[u8]) -> String {
     let mut payload = base58::decode(text).expect("only valid texts are patched");
     payload[at..at + bytes.len()].copy_from_slice(bytes);

@@ -1,7 +1,7 @@
-//! The four bytes an extended key begins with, which its reader knows as `xpub`, `zpub` or `Ltub`.
+//! The version of an extended key: its first four bytes, printed as `xpub`, `zpub` or `Ltub`.
 //!
-//! BIP-32 gives two pairs, SLIP-132 and the coins' own wallets the others. They say the network, and
-//! sometimes the coin or the kind of address; the key behind them is the same.
+//! BIP-32 defines two pairs, SLIP-132 and the wallets of some coins the others. The version determines the network, and
+//! sometimes the coin or the script. The key after it is the same.
 
 use super::Script;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     mode::Mode,
 };
 
-/// One kind of extended key.
+/// A version of extended keys.
 pub(super) struct Version {
     /// The first bytes of the public key.
     pub bytes: [u8; 4],
@@ -18,16 +18,16 @@ pub(super) struct Version {
     /// The prefix of the corresponding private key's text.
     secret_prefix: &'static str,
     mode: Mode,
-    /// The address forms it is for. None: multisig.
+    /// The address forms of such keys; empty for multisig.
     forms: &'static [AddressForm],
-    /// The script, if the prefix names it: wallets export the others for accounts of every kind.
+    /// The script, if the version determines it. Wallets export other versions for every script.
     pub script: Option<Script>,
 }
 
 const SEGWIT: &[AddressForm] = &[Bitcoin, Litecoin];
 const EVERY: &[AddressForm] = &[Bitcoin, Litecoin, Dogecoin, BitcoinCash, Evm, Tron];
 
-/// The most specific kind first: seeded keys are printed as this kind.
+/// All versions, the most specific first: seeded keys have this one.
 static VERSIONS: [Version; 15] = [
     row(0x04b2_4746, "zpub", "zprv", Mode::Live, SEGWIT).of(Script::P2wpkh),
     row(0x019d_a462, "Ltub", "Ltpv", Mode::Live, &[Litecoin]),
@@ -57,18 +57,18 @@ const fn row(
 }
 
 impl Version {
-    /// The same, with a prefix that says the script.
+    /// Returns the version with a script.
     const fn of(self, script: Script) -> Version {
         Version { script: Some(script), ..self }
     }
 
-    /// The kind that begins with `bytes`.
+    /// Returns the version of a key that begins with `bytes`.
     pub(super) fn find(bytes: [u8; 4]) -> Option<&'static Version> {
         VERSIONS.iter().find(|version| version.bytes == bytes)
     }
 
-    /// Returns the kinds that a wallet accepts, the most specific first.
-    pub(super) fn taken(form: AddressForm, mode: Mode) -> impl Iterator<Item = &'static Version> {
+    /// Returns the versions that a wallet accepts, the most specific first.
+    pub(super) fn accepted(form: AddressForm, mode: Mode) -> impl Iterator<Item = &'static Version> {
         VERSIONS.iter().filter(move |version| version.is_for(form) && version.serves(form, mode))
     }
 
@@ -79,16 +79,16 @@ impl Version {
 
     /// Returns `true` if such a key belongs to the network of this mode.
     pub(super) fn serves(&self, form: AddressForm, mode: Mode) -> bool {
-        // Ethereum and Tron look the same on their test networks, and their wallets export an `xpub`
-        // for both. The way back is closed: a `tpub` was never meant to hold value.
+        // Ethereum and Tron have the same addresses on their test networks, and their wallets export an `xpub` for both. The
+        // reverse is refused: a `tpub` is not meant for value.
         let shares_networks = matches!(form, Evm | Tron);
         self.mode == mode || (shares_networks && mode == Mode::Test)
     }
 }
 
-/// Returns `true` if `text` is an extended private key, or the remains of one.
+/// Returns `true` if `text` is an extended private key, complete or not.
 pub(super) fn has_secret_prefix(text: &str) -> bool {
-    // Longer than a Solana address, which may begin with any four letters.
+    // A Solana address may begin with any four letters, but is shorter.
     const TEXT_LEN_MIN: usize = 50;
     text.len() >= TEXT_LEN_MIN && VERSIONS.iter().any(|version| text.starts_with(version.secret_prefix))
 }
@@ -111,12 +111,12 @@ mod tests {
 
     #[track_caller]
     fn check(form: AddressForm, mode: Mode, expected: &str) {
-        let taken: Vec<_> = Version::taken(form, mode).map(|version| version.prefix).collect();
-        assert_eq!(taken.join(" "), expected);
+        let accepted: Vec<_> = Version::accepted(form, mode).map(|version| version.prefix).collect();
+        assert_eq!(accepted.join(" "), expected);
     }
 
     #[test]
-    fn each_coin_takes_the_kinds_its_wallets_export() {
+    fn each_coin_accepts_the_versions_that_its_wallets_export() {
         check(Bitcoin, Mode::Live, "zpub xpub ypub");
         check(Bitcoin, Mode::Test, "vpub tpub upub");
         check(Litecoin, Mode::Live, "zpub Ltub xpub ypub Mtub");
@@ -133,12 +133,12 @@ mod tests {
         check(AddressForm::Monero, Mode::Test, "");
     }
 
-    /// A coin that takes neither has a wallet without a single address.
+    /// Checks that no coin accepts neither: its wallet would have no address.
     #[test]
-    fn every_coin_takes_a_plain_key_or_a_list() {
+    fn every_coin_accepts_a_plain_key_or_a_list() {
         for form in forms() {
             for (mode, plain) in [(Mode::Live, "xpub"), (Mode::Test, "tpub")] {
-                let takes_key = Version::taken(form, mode).any(|version| version.prefix == plain);
+                let takes_key = Version::accepted(form, mode).any(|version| version.prefix == plain);
                 assert_eq!(
                     takes_key,
                     !takes_list(form),

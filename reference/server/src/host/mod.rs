@@ -199,7 +199,7 @@ impl Host {
         fits: impl Fn(&WorldEventKind) -> bool,
     ) -> Result<(bool, u64), Broken> {
         self.locked(|state| {
-            let count = state.world.happened();
+            let count = state.world.event_count();
             let events = state.world.events_after(n);
             // The log keeps the latest events only, and another world has a log of its own.
             let is_whole = count.checked_sub(n) == u64::try_from(events.len()).ok();
@@ -341,7 +341,7 @@ impl Host {
             let stepped = self.step(Effect::of(request), |world, now| {
                 match host_check.take() {
                     Some(HostCheck::Resolved { host, addresses }) => world.learn_name(&host, addresses),
-                    Some(HostCheck::Forwarded { host }) => world.vouch_for(&host),
+                    Some(HostCheck::Forwarded { host }) => world.declare_forwarded(&host),
                     Some(HostCheck::TimedOut { .. } | HostCheck::Local(_)) | None => {}
                 }
                 ask(world, now)
@@ -379,7 +379,7 @@ impl Host {
                 // Other requests are served between two slices of a long advance.
                 tokio::time::sleep(NAP_MIN).await;
             }
-            match self.step(Effect::Changes, |world, now| world.go_on(now, pending))? {
+            match self.step(Effect::Changes, |world, now| world.continue_call(now, pending))? {
                 Err(failure) => return Ok(failure),
                 Ok((Progress::Done(response), ticket)) => return Ok(self.settled(response, ticket).await),
                 Ok((Progress::Waiting(onward), _)) => pending = onward,
@@ -421,11 +421,11 @@ impl Host {
             } else {
                 state.clock.at(reading)
             };
-            let before = state.world.happened();
+            let before = state.world.event_count();
             let done = act(&mut *state.world, now);
             let moved =
                 durability == DurabilityState::Durable && state.clock.follow(reading, state.world.now());
-            let changed = moved || state.world.happened() != before;
+            let changed = moved || state.world.event_count() != before;
             self.log_events(state, before);
             if changed || effect == Effect::Changes {
                 self.memory.set(state.world.held_bytes());
@@ -458,7 +458,7 @@ impl Host {
     fn log_events(&self, state: &HostState, before: u64) {
         self.shown.store(state.world.now().0, Ordering::Relaxed);
         let Some(log) = &self.log else { return };
-        let count = state.world.happened();
+        let count = state.world.event_count();
         if count != before {
             // Another world has a log of its own.
             let from = if count < before { 0 } else { before };
@@ -535,7 +535,7 @@ impl Host {
             }
             let reading = state.clock.read();
             let now = state.clock.at(reading);
-            let before = state.world.happened();
+            let before = state.world.event_count();
             if state.world.next_due().is_some_and(|due| due <= now) {
                 state.world.advance_to(now);
                 state.clock.follow(reading, state.world.now());
@@ -545,7 +545,7 @@ impl Host {
             }
             state.armed = state.world.next_due();
             let nap = state.armed.and_then(|due| state.clock.until(now, due));
-            (nap, state.world.happened() != before)
+            (nap, state.world.event_count() != before)
         })?;
         if changed {
             self.notify_observers(WorldChange::Events);

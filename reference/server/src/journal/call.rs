@@ -290,7 +290,7 @@ impl HostCall<'_> {
             }
             HostCall::GoOn { at, pending } => {
                 let pending = sandbox.recall_pending(&pending)?;
-                progress = sandbox.go_on(Timestamp(at), pending);
+                progress = sandbox.continue_call(Timestamp(at), pending);
                 (&progress).into()
             }
             HostCall::Ended { at, id, report } => {
@@ -302,7 +302,7 @@ impl HostCall<'_> {
                 CallResult::Timeless
             }
             HostCall::OwnWay { host } => {
-                sandbox.vouch_for(&host);
+                sandbox.declare_forwarded(&host);
                 CallResult::Timeless
             }
             HostCall::Succeed { era, attempts } => {

@@ -65,7 +65,7 @@ pub(crate) fn position_of(count: u64, path: &[Range<u64>]) -> u64 {
 mod tests {
     use super::*;
 
-    /// `rewinds`: pairs of `at` and `to`.
+    /// Checks the position that a history leads to. `rewinds`: pairs of `at` and `to`.
     #[track_caller]
     fn check(rewinds: &[(u64, u64)], position: u64, leads: &str) {
         let rewinds: Vec<Rewind> = rewinds.iter().map(|(at, to)| Rewind { at: *at, to: *to }).collect();

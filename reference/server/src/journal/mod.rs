@@ -157,7 +157,7 @@ pub(crate) enum NoSnapshot {
 }
 
 impl Journal {
-    /// A journal in memory that begins with `lines` and keeps at most `further_max` bytes of further records.
+    /// Creates a journal in memory that begins with `lines` and stores at most `further_max` bytes of further records.
     pub(crate) fn in_memory(lines: Vec<u8>, further_max: usize) -> Journal {
         let bytes_max = lines.len().saturating_add(further_max);
         let metadata = JournalMetadata { records: count(&lines), ..JournalMetadata::default() };

@@ -77,7 +77,7 @@ impl Writer {
     /// # Errors
     ///
     /// Those of [`Writer::open`].
-    pub(crate) fn go_on(
+    pub(crate) fn open_stored(
         storage: Arc<dyn Storage>,
         public_url: &str,
         judge: impl Fn(&SetupRecord) -> Result<(), String>,
@@ -202,7 +202,7 @@ fn resume(
 
 /// Returns the damage that a replay found.
 fn diverged(disk: &Disk, metadata: &JournalMetadata, error: io::Error) -> io::Error {
-    let Some(ReplayError { sound, .. }) = error.get_ref().and_then(|it| it.downcast_ref()) else {
+    let Some(ReplayError { sound, .. }) = error.get_ref().and_then(|error| error.downcast_ref()) else {
         return error;
     };
     let position = position_of(*sound, &path(&metadata.rewinds, metadata.records));

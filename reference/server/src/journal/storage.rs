@@ -310,7 +310,7 @@ impl Storage for Directory {
     }
 }
 
-/// A database in this storage.
+/// Opens a database in this storage.
 pub(crate) fn database(
     backend: impl StorageBackend,
     access: DatabaseAccess,

@@ -30,7 +30,7 @@ impl Damage {
         Damage { why, good, has_sound_facts: true }
     }
 
-    /// The description of the damage, without the remedy.
+    /// Returns the description of the damage, without the remedy.
     pub(super) fn why(&self) -> &str {
         &self.why
     }

@@ -59,7 +59,7 @@ impl JournaledWorld {
     ) -> Result<Admitted, Response> {
         let (was_due, before) = (self.is_due(now), self.before());
         let admitted = admit(&mut self.sandbox);
-        let counted = self.sandbox.setup().rate_limit.is_some() && !is_shut_out(admitted.as_ref().err());
+        let counted = self.sandbox.setup().rate_limit.is_some() && !is_refused_key(admitted.as_ref().err());
         if was_due || counted {
             let authorization = authorization.map(Bytes::of);
             let call = HostCall::Admit { at: now.0, authorization };
@@ -75,7 +75,7 @@ fn reads(request: &Request<'_>) -> bool {
 }
 
 /// Returns `true` if the key was refused: it is unknown or above its limit. Neither counts.
-fn is_shut_out(refusal: Option<&Response>) -> bool {
+fn is_refused_key(refusal: Option<&Response>) -> bool {
     refusal.is_some_and(|refusal| matches!(refusal.status, 401 | 429))
 }
 
@@ -145,9 +145,9 @@ impl World for JournaledWorld {
         progress
     }
 
-    fn go_on(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
+    fn continue_call(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
         let (record, before) = (pending.record(), self.before());
-        let progress = self.sandbox.go_on(now, pending);
+        let progress = self.sandbox.continue_call(now, pending);
         let call = HostCall::GoOn { at: now.0, pending: record };
         self.record(&call, FsyncPolicy::BeforeResponse, before, (&progress).into());
         progress
@@ -171,9 +171,9 @@ impl World for JournaledWorld {
         self.record(&call, FsyncPolicy::Later, before, CallResult::Timeless);
     }
 
-    fn vouch_for(&mut self, host: &str) {
+    fn declare_forwarded(&mut self, host: &str) {
         let before = self.before();
-        self.sandbox.vouch_for(host);
+        self.sandbox.declare_forwarded(host);
         self.record(
             &HostCall::OwnWay { host: host.into() },
             FsyncPolicy::Later,
@@ -190,7 +190,7 @@ impl World for JournaledWorld {
         World::knows_key(&self.sandbox, authorization)
     }
 
-    fn happened(&self) -> u64 {
+    fn event_count(&self) -> u64 {
         self.sandbox.log().count()
     }
 

@@ -282,7 +282,7 @@ impl Writer {
         act(&mut self.queue().metadata)
     }
 
-    /// The disk; `None` while it fails.
+    /// Returns the disk; `None` while it fails.
     pub(super) fn disk(&self) -> Option<Arc<Disk>> {
         self.queue().disk.clone()
     }

@@ -189,7 +189,7 @@ impl Tool {
 fn is_for_keys(method: &str, path: &str) -> bool {
     let route = ROUTES.iter().find(|route| route.path == path);
     let mut methods = route.into_iter().flat_map(|route| route.methods);
-    methods.any(|it| it.method == method && it.reach == RouteReach::Book)
+    methods.any(|route| route.method == method && route.reach == RouteReach::Book)
 }
 
 /// Returns a value as text for a path, a query or a header.

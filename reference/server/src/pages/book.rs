@@ -62,7 +62,7 @@ impl<'w> BookReader<'w> {
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
         let asked = ("GET", &*format!("/v1/{path}"), query);
         let (call, _) = reference_wire::read_call(self, asked, b"")?;
-        match self.sandbox.service().look(self.place, call)? {
+        match self.sandbox.service().owner_read(self.place, call)? {
             Answer::Page { page, anchor, .. } => Ok((page, anchor)),
             other => unreachable!("{path} is a list, not {other:?}"),
         }
@@ -71,7 +71,7 @@ impl<'w> BookReader<'w> {
     /// Returns an object as the API shows it. `path`: `charges/abc123`, as after `/v1/`.
     pub(crate) fn json(&self, path: &str) -> Result<String, ApiError> {
         let (service, now) = (self.sandbox.service(), self.sandbox.now());
-        let body = reference_wire::look(service, now, self.place, (&format!("/v1/{path}"), None), "")?;
+        let body = reference_wire::owner_read(service, now, self.place, (&format!("/v1/{path}"), None), "")?;
         let text = String::from_utf8_lossy(&body);
         let data = text.strip_prefix(r#"{"data":"#).and_then(|text| text.strip_suffix('}'));
         Ok(data.expect("an object is answered under `data`").to_owned())

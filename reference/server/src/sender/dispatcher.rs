@@ -102,7 +102,12 @@ impl Dispatcher {
                 (is_long(attempt), queue.held(&attempt.tenant), std::cmp::Reverse(attempt.since))
             })?;
             if !is_long(first) {
-                let since = self.attempts.values().filter(|it| it.abort.is_some()).map(|it| it.since).min();
+                let since = self
+                    .attempts
+                    .values()
+                    .filter(|attempt| attempt.abort.is_some())
+                    .map(|attempt| attempt.since)
+                    .min();
                 return since.map(|since| since + yield_time);
             }
             // An error means that the attempt has just ended, which frees a slot too.
@@ -118,15 +123,16 @@ impl Dispatcher {
         self.queue.push(tenant, &host, attempt);
     }
 
-    fn start(&mut self, tenant: Tenant, host: String, it: WorldAttempt) {
+    fn start(&mut self, tenant: Tenant, host: String, outgoing: WorldAttempt) {
         // The world was closed while the attempt waited.
-        if !self.owners.is_open(it.world) {
+        if !self.owners.is_open(outgoing.world) {
             self.queue.end(tenant, &host, Pace::Quick);
-            return self.lose(&it, ENDED);
+            return self.lose(&outgoing, ENDED);
         }
-        let (id, sender) = (it.attempt.id, Arc::clone(&self.sender));
+        let (id, sender) = (outgoing.attempt.id, Arc::clone(&self.sender));
         let (abort, aborted) = oneshot::channel();
-        let task = self.under_way.spawn(async move { sender.post(tenant, &it.attempt.post, aborted).await });
+        let task =
+            self.under_way.spawn(async move { sender.post(tenant, &outgoing.attempt.post, aborted).await });
         let attempt = RunningAttempt { id, tenant, host, since: Instant::now(), abort: Some(abort) };
         self.attempts.insert(task.id(), attempt);
     }
@@ -150,7 +156,11 @@ impl Dispatcher {
         self.owners.end_attempt(tenant.world, id, report);
     }
 
-    fn lose(&self, it: &WorldAttempt, why: &str) {
-        self.owners.end_attempt(it.world, it.attempt.id, AttemptResult::Unreachable(why.to_owned()).into());
+    fn lose(&self, outgoing: &WorldAttempt, why: &str) {
+        self.owners.end_attempt(
+            outgoing.world,
+            outgoing.attempt.id,
+            AttemptResult::Unreachable(why.to_owned()).into(),
+        );
     }
 }

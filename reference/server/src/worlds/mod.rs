@@ -6,9 +6,9 @@
 //! Owns the set of open worlds and their lifetimes. Each world itself is owned by its host.
 
 pub(crate) mod api;
-mod kept;
 mod options;
 mod placing;
+mod stored_worlds;
 mod waiting;
 
 use std::{
@@ -28,7 +28,7 @@ use tokio::{sync::Notify, task::AbortHandle, time::Instant};
 
 pub(crate) use self::options::WorldOptions;
 pub use self::waiting::{LostWorld, Openings};
-use self::{kept::WorldsDirectory, options::BranchPoint, waiting::WaitingWorlds};
+use self::{options::BranchPoint, stored_worlds::WorldsDirectory, waiting::WaitingWorlds};
 use crate::{
     backend::{Backend, Identity, Shared, Terms},
     host::Broken,

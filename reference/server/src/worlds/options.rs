@@ -75,10 +75,10 @@ impl WorldOptions {
         let usual = given.as_ref().unwrap_or(usual);
         let name = f.text("name", TEXT_MAX);
         let seed = f.whole("seed");
-        let start = f.word_like("start", "2026-01-05T09:00:00Z", Timestamp::parse);
+        let start = f.parsed_text("start", "2026-01-05T09:00:00Z", Timestamp::parse);
         let clock = read_clock(&mut f, usual);
         let rate_limit = f.count("rate_limit");
-        let ttl = f.word_like("ttl", "30s or 10m, from 1s to 7d", |text| {
+        let ttl = f.parsed_text("ttl", "30s or 10m, from 1s to 7d", |text| {
             Span::parse(text).filter(|span| (TTL.0..=TTL.1).contains(span))
         });
         // Null means no limit; a missing field means the server's limit.
@@ -114,7 +114,7 @@ fn read_origin(
 }
 
 fn read_clock(f: &mut Fields<'_>, usual: &Terms) -> ClockKind {
-    let word = f.word("clock", &["wall", "fast", "frozen"], |text| match text {
+    let word = f.choice("clock", &["wall", "fast", "frozen"], |text| match text {
         "wall" => Some(ClockKind::Wall),
         "fast" => Some(ClockKind::Fast { factor: SPEED }),
         "frozen" => Some(ClockKind::Frozen),

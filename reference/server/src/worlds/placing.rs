@@ -22,7 +22,7 @@ pub(crate) struct AddressedWorld<'a> {
 struct Stay(Arc<OpenedWorld>);
 
 impl AddressedWorld<'_> {
-    /// The world.
+    /// Returns the world.
     pub(crate) fn backend(&self) -> &Arc<Backend> {
         self.stay.as_ref().map_or(self.first, |stay| &stay.0.backend)
     }

@@ -121,7 +121,7 @@ impl WaitingWorlds {
     /// Returns `true` if a world is not open yet.
     fn request_commit(&self, id: Code) -> bool {
         let mut queue = self.queue();
-        if let Some(place) = queue.next.iter().position(|it| *it == id) {
+        if let Some(place) = queue.next.iter().position(|waiting| *waiting == id) {
             queue.next.remove(place);
             queue.next.push_front(id);
             return true;

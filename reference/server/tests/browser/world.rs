@@ -142,7 +142,7 @@ async fn filters_leave_what_was_chosen() {
     let of_one = page.eval(left).await;
     let of_one = of_one.as_array().expect("a list");
     assert!((5..all).contains(&of_one.len()), "{of_one:?}");
-    assert!(!of_one.iter().any(|it| it.to_string().contains("c2")), "{of_one:?}");
+    assert!(!of_one.iter().any(|mark| mark.to_string().contains("c2")), "{of_one:?}");
     page.wait_for_text("#count", &format!("{} of {all} marks", of_one.len())).await;
     // Only the transfers are shown: a payment is one mark, however often it was confirmed.
     for lane in [1, 3, 4, 5] {

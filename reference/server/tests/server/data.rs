@@ -368,7 +368,9 @@ async fn a_damaged_world_is_reported_and_the_others_open() {
     let reported = server.lost_worlds().await;
     let mut lost: Vec<_> =
         reported.iter().map(|reported| (reported.id.as_str(), reported.why.as_str())).collect();
-    lost.sort_by_key(|(id, _)| [broken.as_str(), "0a1b2c3d4e5f", "notes.txt"].iter().position(|it| it == id));
+    lost.sort_by_key(|(id, _)| {
+        [broken.as_str(), "0a1b2c3d4e5f", "notes.txt"].iter().position(|known| known == id)
+    });
     for ((id, why), (name, part)) in lost.iter().zip([
         (broken.as_str(), "the world in `"),
         ("0a1b2c3d4e5f", "which is not the name of its directory"),

@@ -1,4 +1,4 @@
-//! Bodies that are no JSON, too deep, too large, or of a wrong type somewhere.
+//! Bodies that are not JSON, too deep, too large, or have a field of a wrong type.
 
 use serde_json::json;
 
@@ -27,7 +27,7 @@ const WRITES: [(&str, &str); 4] = [
     ("PATCH", "/v1/payment-links/{link}"),
 ];
 
-/// Sends a body to every path that reads one: it is refused with one of these.
+/// Sends a body to every path that reads one, and expects one of these statuses.
 #[track_caller]
 fn check_body(body: &[u8], statuses: &[u16]) {
     let (mut service, ids) = inhabited();
@@ -94,7 +94,7 @@ fn nesting_costs_nothing_however_deep() {
     for field in
         ["asset", "amount", "metadata", "customer", "items", "custom_fields", "accepted_assets", "title"]
     {
-        // A change of a link passes over fields that it does not know.
+        // A change of a link ignores unknown fields.
         check_body(format!("{{\"{field}\": {open}{close}}}").as_bytes(), &[200, 422]);
         let objects = format!("{{\"{field}\": {}1{}}}", "{\"a\":".repeat(30_000), "}".repeat(30_000));
         check_body(objects.as_bytes(), &[200, 422]);

@@ -8,7 +8,7 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::test_service::{DROPPED, LOCK, MEMPOOL, TICK, TestService, deep, word};
+use crate::test_service::{DROPPED, LOCK, MEMPOOL, TICK, TestService, deep, string};
 
 /// A step on a charge. A status is that of the expected response.
 #[derive(Clone, Copy, Debug)]
@@ -70,8 +70,8 @@ pub(crate) fn play(steps: &[Step]) -> (TestService, String) {
 pub(crate) fn check(steps: &[Step], expected: &str) {
     let (mut service, charge) = play(steps);
     let shown = service.show_charge(&charge);
-    let (status, received) = (word(&shown["status"]), word(&shown["received_amount"]));
-    let events = service.story(&charge);
+    let (status, received) = (string(&shown["status"]), string(&shown["received_amount"]));
+    let events = service.event_types(&charge);
     let events = events.strip_prefix("created").expect("a charge begins by being created");
     assert_eq!(format!("{status} {received}:{events}"), expected, "{steps:?}");
     assert_eq!(shown["paid_at"].is_string(), status == "paid", "paid_at is set exactly when paid");
@@ -117,7 +117,7 @@ fn an_insufficient_payment_waits_for_the_rest() {
         "paid 0.0025: payment_detected underpaid payment_detected underpaid payment_detected paid",
     );
     check(&[part, Cancel(409)], "underpaid 0.001: payment_detected underpaid");
-    // What is buried in one block is judged together, seen before or not.
+    // Transfers confirmed in one block are judged together, whether they were seen before or not.
     check(
         &[
             See("a", "0.001", MEMPOOL),
@@ -146,11 +146,11 @@ fn a_zero_amount_is_no_payment() {
     check(&[See("a", "0", deep(9)), Cancel(200)], "canceled 0: canceled");
 }
 
-/// A charge of `fiat` in `asset` gets one transfer: its status, and whether that is too much.
+/// Checks status and `overpaid` of a charge of `fiat` in `asset` with one confirmed transfer.
 #[track_caller]
 fn check_amount(asset: &str, fiat: &str, amount: &str, expected: (&str, bool)) {
     let mut service = TestService::new();
-    let charge = service.made("/v1/charges", &json!({"asset": asset, "amount": fiat}));
+    let charge = service.create("/v1/charges", &json!({"asset": asset, "amount": fiat}));
     service.see(&charge, "a", amount, deep(100));
     let shown = service.show_charge(&charge);
     let is = (shown["status"].as_str().unwrap(), shown["overpaid"].as_bool().unwrap());
@@ -168,7 +168,7 @@ fn tolerances_hold_to_the_last_unit() {
     check_amount("ETH", "150.00", "0.0495", ("paid", false));
     check_amount("ETH", "150.00", "0.0515", ("paid", false));
     check_amount("ETH", "150.00", "0.051500000000000001", ("paid", true));
-    // 17 satoshi are due: 99 % of that is no whole number, and 16 are less.
+    // 17 satoshi are due: 99 % is not a whole number, and 16 are less.
     check_amount("BTC", "0.01", "0.00000016", ("underpaid", false));
     check_amount("BTC", "0.01", "0.00000017", ("paid", false));
     check_amount("BTC", "0.01", "0.00000018", ("paid", true));
@@ -185,7 +185,7 @@ fn the_amount_due_is_rounded_up() {
         ("USDT", "0.01", "0.001"),
         ("DOGE", "33.33", "3.333"),
     ] {
-        let charge = service.made("/v1/charges", &json!({"asset": asset, "amount": fiat}));
+        let charge = service.create("/v1/charges", &json!({"asset": asset, "amount": fiat}));
         assert_eq!(service.show_charge(&charge)["asset_amount"], due, "{fiat} in {asset}");
     }
 }
@@ -228,7 +228,7 @@ fn a_transfer_seen_in_time_holds_the_charge_open() {
         &[Until(-1), seen, Wait(Span::hours(24)), See("a", "0.0025", deep(2))],
         "paid 0.0025: payment_detected paid",
     );
-    // Not for ever: the same transfer is late then.
+    // Not forever: after that, the same transfer is late.
     let day = Wait(Span::hours(24));
     check(&[Until(-1), seen, Until(0), day], "expired 0: payment_detected expired late_payment");
     check(
@@ -241,7 +241,7 @@ fn a_transfer_seen_in_time_holds_the_charge_open() {
         check(&[seen, gone, Until(0)], "expired 0: payment_detected expired");
         check(&[seen, Until(9), gone], "expired 0: payment_detected expired");
         check(&[seen, gone, See("a", "0.0025", deep(2))], "paid 0.0025: payment_detected paid");
-        // It comes back when the charge is over: now it is late.
+        // It returns after the charge has ended, so it is late.
         check(
             &[seen, Until(9), gone, See("a", "0.0025", deep(2))],
             "expired 0: payment_detected expired late_payment",
@@ -264,10 +264,10 @@ fn payments_hold_a_charge_open_if_their_sum_suffices() {
         &[See("a", "0.001", deep(2)), rest, Until(9)],
         "underpaid 0.001: payment_detected underpaid payment_detected",
     );
-    // Within the tolerance is enough, and one unit less is not.
+    // The tolerance is enough; one unit less is not.
     check(&[See("a", "0.002475", MEMPOOL), Until(9)], "pending 0: payment_detected");
     check(&[See("a", "0.00247499", MEMPOOL), Until(9)], "expired 0: payment_detected expired late_payment");
-    // So many vanish that the rest is not enough: what was still on its way has become late.
+    // After several transfers vanish, the rest is not enough, and unconfirmed ones become late.
     check(
         &[little, rest, Until(9), See("a", "0.001", DROPPED)],
         "expired 0: payment_detected payment_detected expired late_payment",
@@ -281,7 +281,7 @@ fn a_fee_bump_keeps_the_time_of_what_it_replaces_and_of_nothing_else() {
     let seen = See("a", "0.0025", MEMPOOL);
     let story = |bump: &'static [Seen], expected: &str| check(&[seen, Until(9), Together(bump)], expected);
     story(&[OLD, ("b", "0.0025", MEMPOOL)], "pending 0: payment_detected payment_detected");
-    // It pays less, even if it is reported twice, or beside another that pays the rest.
+    // The replacement pays less, even if it is reported twice, or beside another that pays the rest.
     let late = "expired 0: payment_detected expired late_payment";
     story(&[OLD, ("b", "0.0024", MEMPOOL)], late);
     story(&[OLD, ("b", "0.00125", MEMPOOL), ("b", "0.00125", MEMPOOL)], late);
@@ -289,12 +289,12 @@ fn a_fee_bump_keeps_the_time_of_what_it_replaces_and_of_nothing_else() {
         &[OLD, ("b", "0.00125", MEMPOOL), ("c", "0.00125", MEMPOOL)],
         "expired 0: payment_detected expired late_payment late_payment",
     );
-    // What else is new at that moment is late.
+    // Other new transfers at that moment are late.
     story(
         &[OLD, ("b", "0.0025", MEMPOOL), ("c", "0.001", MEMPOOL)],
         "pending 0: payment_detected payment_detected late_payment",
     );
-    // What is still there, or was replaced before, is replaced by nothing now.
+    // A transfer that still exists, or was replaced before, is not replaced again.
     story(&[("a", "0.0025", MEMPOOL), ("b", "0.0025", MEMPOOL)], "pending 0: payment_detected late_payment");
     const BUMP: &[Seen] = &[OLD, ("b", "0.0025", MEMPOOL)];
     const AGAIN: &[Seen] = &[OLD, ("c", "0.0025", MEMPOOL)];
@@ -302,7 +302,7 @@ fn a_fee_bump_keeps_the_time_of_what_it_replaces_and_of_nothing_else() {
         &[seen, Until(-1), Together(BUMP), Until(9), Together(AGAIN)],
         "pending 0: payment_detected payment_detected late_payment",
     );
-    // Of two that are replaced at once each keeps its time for one.
+    // If two are replaced at once, each gives its time to one replacement.
     const BOTH: &[Seen] = &[
         OLD,
         ("c", "0.0025", Depth::Gone(Gone::Replaced)),
@@ -319,7 +319,7 @@ fn a_fee_bump_keeps_the_time_of_what_it_replaces_and_of_nothing_else() {
 fn payments_first_seen_during_a_hold_are_late() {
     let enough = See("a", "0.0025", MEMPOOL);
     check(&[enough, Until(0), See("b", "0.001", deep(2))], "pending 0: payment_detected late_payment");
-    // A hold that ends ends before that, and be it in the microsecond in which the lock did.
+    // A hold ends before that, even in the microsecond in which the lock ended.
     for end in [0, 9] {
         check(
             &[enough, Until(end), Together(const { &[("a", "0.0025", DROPPED), ("b", "0.0025", deep(2))] })],
@@ -366,7 +366,7 @@ fn a_reorganisation_takes_credit_away_and_gives_it_back() {
         &[part, See("a", "0.001", MEMPOOL), rest, part],
         "paid 0.0025: payment_detected underpaid payment_detected underpaid paid",
     );
-    // What was taken away is on its way again.
+    // The orphaned transfer is unconfirmed again.
     check(
         &[part, See("a", "0.001", MEMPOOL), Until(9)],
         "expired 0: payment_detected underpaid expired late_payment",
@@ -466,7 +466,7 @@ fn an_expiry_comes_before_what_happens_in_the_same_microsecond() {
     service.wait(LOCK);
     assert_eq!(service.api.service.next_tick(), Some(service.now), "the host knows when to wake the service");
     service.see(&charge, "a", "0.0025", deep(2));
-    assert_eq!(service.story(&charge), "created expired late_payment");
+    assert_eq!(service.event_types(&charge), "created expired late_payment");
     service.wait(TICK);
     service.tick();
     assert_eq!(service.api.service.next_tick(), None);

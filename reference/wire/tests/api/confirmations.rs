@@ -1,11 +1,11 @@
-//! Confirmations go on counting after a transfer is confirmed, wherever they are read.
+//! Confirmations continue to count after a transfer is confirmed, in every response.
 
 use reference_core::{asset::Asset, event::EventType, mode::Mode, outbox::AttemptResult};
 use serde_json::{Value, json};
 
 use crate::test_service::{DROPPED, MEMPOOL, TestService, deep};
 
-/// A charge with a transfer of 0.0025 BTC, two confirmations required, that a watcher saw at height 100.
+/// Returns a charge with a transfer of 0.0025 BTC, seen at height 100. Two confirmations are required.
 fn seen(confirmations: u32) -> (TestService, String) {
     let mut service = TestService::new();
     let charge = service.charge();
@@ -14,7 +14,7 @@ fn seen(confirmations: u32) -> (TestService, String) {
     (service, charge)
 }
 
-/// The confirmations of the first transfer, as the charge, the list and the events show them.
+/// Returns the confirmations of the first transfer, which are equal in the charge, the list and the events.
 #[track_caller]
 fn confirmations(service: &mut TestService, charge: &str) -> u64 {
     let of = |charge: &Value| charge["transactions"][0]["confirmations"].as_u64().unwrap();

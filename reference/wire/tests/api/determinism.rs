@@ -211,10 +211,10 @@ proptest! {
         prop_assert_eq!(run(seed, &script, &Mode::ALL).seen, run(seed, &script, &Mode::ALL).seen);
     }
 
-    /// Without the operations of one mode, the results of the other are the same.
+    /// Checks that the results of one mode are the same without the operations of the other.
     #[test]
     fn the_modes_do_not_interfere(seed in any::<u64>(), script in any_script()) {
-        // Posting takes what is due in both modes, so it is left to the test above.
+        // Posting affects both modes, so the test above covers it.
         let script: Script = script.into_iter().filter(|(_, _, op)| !matches!(op, Op::Post(_))).collect();
         let both = run(seed, &script, &Mode::ALL);
         for mode in Mode::ALL {

@@ -1,6 +1,6 @@
-//! Random histories of charges, checked against invariants, independent of the code.
+//! Property tests: random histories of charges, checked against invariants that are independent of the code.
 //!
-//! The judge keeps its own books: what it reported to the service about the chain, and what it read before.
+//! The check has its own records: the sightings that it reported, and the previous responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +14,12 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::test_service::{LOCK, TestService, code, word};
+use crate::test_service::{LOCK, TestService, code, string};
 
 /// The amount due of every charge of these histories.
 const DUE: &str = "0.0025";
 const REQUIRED: u32 = 2;
-/// A transfer's amount goes with its name. 0.002475 is just enough.
+/// The names and amounts of transfers. 0.002475 is just enough.
 const TRANSFERS: [(&str, &str); 7] = [
     ("all", "0.0025"),
     ("enough", "0.002475"),
@@ -99,7 +99,7 @@ fn may_move(from: &str, to: &str, accepted_any: bool) -> bool {
 #[expect(clippy::too_many_lines, reason = "one property after the other")]
 fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError> {
     let shown = service.show_charge(&case.code);
-    let status = word(&shown["status"]);
+    let status = string(&shown["status"]);
     prop_assert!(
         may_move(&case.status, &status, !case.accepted.is_empty()),
         "{} became {status}",
@@ -146,7 +146,8 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
     }
     prop_assert_eq!(standing.len(), case.chain.len(), "no transfer is forgotten");
     prop_assert_eq!(coin_of(&shown["received_amount"]), received, "received is the sum of what is credited");
-    // While it is not paid, what went back of that remains due; refunded late payments were no part of it.
+    // While the charge is not paid, refunded parts of the received amount are due again. Refunded late payments were never
+    // part of it.
     let remaining = coin_of(&shown["remaining_amount"]);
     let most = if status == "paid" { received } else { received.less(refunds) };
     prop_assert!(
@@ -163,7 +164,7 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
     let open = matches!(status.as_str(), "pending" | "underpaid");
     prop_assert!(!(open && rightful.less(refunds) >= coin("0.002475")), "{status} with {received}");
 
-    // The lock, and what holds a charge open beyond it.
+    // The lock, and the transfers that hold a charge open beyond it.
     let on_time = case
         .chain
         .iter()
@@ -173,7 +174,7 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
     prop_assert!(!open || service.now < case.ends || held, "nothing holds it open");
     prop_assert!(status != "expired" || service.now >= case.ends, "expired before its time");
 
-    // The story: causal, in order, and one payment.
+    // The events: causal, in order, and one payment.
     let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().expect("a string")).collect();
     prop_assert!(events.len() >= case.events, "events are never taken back");
     case.events = events.len();
@@ -186,8 +187,8 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
         .map(|row| row["event"].as_str().expect("a string"))
         .collect();
     prop_assert_eq!(&timeline, &types, "events are kept in the timeline");
-    let count = |kind: &str| types.iter().filter(|it| **it == kind).count();
-    let place = |kind: &str| types.iter().position(|it| *it == kind);
+    let count = |kind: &str| types.iter().filter(|recorded| **recorded == kind).count();
+    let place = |kind: &str| types.iter().position(|recorded| *recorded == kind);
     prop_assert_eq!(place("charge.created"), Some(0));
     prop_assert_eq!(count("charge.created"), 1);
     prop_assert_eq!(count("charge.paid"), usize::from(status == "paid"));
@@ -293,7 +294,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
             judge(&mut service, case)?;
         }
     }
-    // All charges together: ids of the whole log rise, and each status filter holds its members.
+    // All charges together: each status filter lists its charges.
     for case in &cases {
         let listed = service.list(&format!("/v1/charges?status={}", case.status));
         prop_assert!(listed.iter().any(|charge| charge["code"] == case.code.as_str()));
@@ -306,7 +307,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(160))]
 
     #[test]
-    fn every_history_obeys_the_laws(steps in vec(a_step(), 1..40)) {
+    fn every_history_satisfies_the_invariants(steps in vec(a_step(), 1..40)) {
         play(&steps)?;
     }
 }

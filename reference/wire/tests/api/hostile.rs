@@ -1,5 +1,4 @@
-//! Malformed and extreme requests. Each gets a proper answer, and a refused one
-//! changes nothing.
+//! Malformed and extreme requests. Each gets a valid response, and a refused one changes nothing.
 
 use proptest::{collection::vec, option, prelude::*, sample::select};
 use reference_core::{
@@ -13,17 +12,18 @@ use serde_json::json;
 
 use crate::test_service::{Call, MEMPOOL, Reply, TestService, code, deep};
 
-/// A service with an object of every kind, and the ids of these objects.
+/// Returns a service with an object of every kind, and the ids of these objects.
 pub(crate) fn inhabited() -> (TestService, Vec<String>) {
     let mut service = TestService::new();
-    let link = service.made("/v1/payment-links", &json!({"title": "A hat", "pricing_type": "open"}));
+    let link = service.create("/v1/payment-links", &json!({"title": "A hat", "pricing_type": "open"}));
     let pending =
-        service.made("/v1/charges", &json!({"asset": "BTC", "amount": "150", "payment_link": link}));
+        service.create("/v1/charges", &json!({"asset": "BTC", "amount": "150", "payment_link": link}));
     let touched = service.charge();
     service.see(&touched, "a", "0.001", MEMPOOL);
     let paid = service.charge();
     service.see(&paid, "b", "0.0025", deep(2));
-    let invoice = service.made("/v1/invoices", &json!({"amount": "1", "customer_email": "ada@shop.example"}));
+    let invoice =
+        service.create("/v1/invoices", &json!({"amount": "1", "customer_email": "ada@shop.example"}));
     service.choose(&invoice, Asset::Eth).unwrap();
     service.visit(Visit::ViewInvoice(code(&invoice))).unwrap();
     let event = service.list("/v1/events")[0]["id"].as_str().unwrap().to_owned();
@@ -33,7 +33,7 @@ pub(crate) fn inhabited() -> (TestService, Vec<String>) {
     (service, vec![pending, touched, paid, link, invoice, event, foreign, "aaaaaaaaaaaa".to_owned()])
 }
 
-/// Everything that can be read: what a refused write must leave alone.
+/// Returns the responses to all reads, which a refused write must not change.
 pub(crate) fn everything(service: &mut TestService) -> Vec<String> {
     let mut all = Vec::new();
     for key in [service.live.clone(), service.test.clone()] {
@@ -72,7 +72,7 @@ pub(crate) fn judge(call: &Call, reply: &Reply) -> Result<(), TestCaseError> {
     }
     prop_assert_eq!(reply.header("allow").is_some(), status == 405);
     prop_assert_eq!(reply.header("www-authenticate").is_some(), status == 401);
-    // Too many requests, or no rate for the pair: both end by waiting.
+    // Too many requests, or no rate for the pair: both are temporary.
     prop_assert_eq!(reply.header("retry-after").is_some(), matches!(status, 429 | 503));
     for (name, value) in &reply.0.headers {
         prop_assert!(value.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "{name}: {value:?}");
@@ -145,7 +145,7 @@ const WORDS: &[&str] = &[
     "{}",
 ];
 
-/// JSON text, mostly of known names and words, so that it gets far before it is refused.
+/// Returns JSON texts, mostly of known names and values, so that they are refused late.
 fn json_text() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         8 => select(WORDS).prop_map(|word| json!(word).to_string()),
@@ -181,7 +181,7 @@ fn a_body() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// A path whose `{n}` stands for the id of the nth object of the inhabited service.
+/// Returns paths in which `{n}` stands for the id of the nth object of the inhabited service.
 fn a_path() -> impl Strategy<Value = String> {
     let kind = select(&["charges", "payment-links", "invoices", "events", "account", "nowhere"][..]);
     let verb = select(&["cancel", "refunds", "archive", "send", "void", "nothing", ""][..]);
@@ -292,7 +292,7 @@ proptest! {
         prop_assert_eq!(after != before, reply.status() == 201, "{}", reply.text());
     }
 
-    /// Whatever the watcher says of whatever address, the service goes on.
+    /// Checks that no sighting of any address stops the service.
     #[test]
     fn no_sighting_stops_the_service(
         sightings in vec((0_usize..3, "[a-z0-9]{0,80}", 0_u32..3, any::<u128>(), any::<u32>(), 0_usize..5), 1..40),

@@ -1,4 +1,4 @@
-//! Writes that are sent twice and done once.
+//! Writes that are sent twice and executed once.
 
 use reference_core::{mode::Mode, time::Span};
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ fn the_key_with_another_request_is_refused() {
     assert_eq!(write(&mut service, &live, "/v1/charges?x=1", &charge(), "k").status(), 409);
     write(&mut service, &live, "/v1/invoices?x=1", &json!({"amount": "1"}), "k");
     assert_eq!(write(&mut service, &live, "/v1/invoices?x=2", &json!({"amount": "1"}), "k").status(), 409);
-    // One whose fields are wrong is refused for them: 422 comes before 409.
+    // Invalid fields are reported first: 422 comes before 409.
     assert_eq!(write(&mut service, &live, "/v1/charges", &json!({}), "k").status(), 422);
     assert!(replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")), "the first one stays");
     assert_eq!(service.total("/v1/charges"), 1);
@@ -80,7 +80,7 @@ fn a_key_belongs_to_account_mode_method_and_path() {
         "a second key of the same book"
     );
     assert!(!replayed(&write(&mut service, &live, "/v1/invoices", &json!({"amount": "1"}), "k")));
-    let link = service.made("/v1/payment-links", &json!({"title": "A hat", "amount": "1"}));
+    let link = service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "1"}));
     let archive = Call::new("POST", &format!("/v1/payment-links/{link}/archive")).key(&live).once("k");
     assert_eq!(service.send(&archive).status(), 200);
     let restore = Call { method: "DELETE".to_owned(), ..archive.clone() };
@@ -150,7 +150,7 @@ fn a_key_has_up_to_255_characters() {
     let mut call = Call::new("POST", "/v1/charges").key(&live).json(&charge());
     call.idempotency_key = Some(vec![0xff, 0xfe]);
     assert_eq!(service.send(&call).status(), 400);
-    // Empty, or sent more than once, or nothing but blanks.
+    // Empty, sent more than once, or blank.
     for none in ["", " ", " \t ", "\u{a0}"] {
         call.idempotency_key = Some(none.as_bytes().to_vec());
         assert_eq!(service.send(&call).status(), 400, "{none:?}");

@@ -8,10 +8,10 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::test_service::{LOCK, MEMPOOL, Reply, TICK, TestService, code, code_of, deep, word};
+use crate::test_service::{LOCK, MEMPOOL, Reply, TICK, TestService, code, code_of, deep, string};
 
 fn issue(service: &mut TestService) -> String {
-    service.made(
+    service.create(
         "/v1/invoices",
         &json!({"amount": "150.00", "customer_name": "Ada", "customer_email": "ada@shop.example"}),
     )
@@ -25,11 +25,11 @@ fn void(service: &mut TestService, invoice: &str) -> Reply {
     service.post(&format!("/v1/invoices/{invoice}/void"), &json!({}))
 }
 
-/// The types of all live events, oldest first.
+/// Returns the types of all live events, oldest first.
 fn event_types(service: &mut TestService) -> Vec<String> {
     let mut events = service.list("/v1/events?per_page=100");
     events.reverse();
-    events.iter().map(|event| word(&event["type"])).collect()
+    events.iter().map(|event| string(&event["type"])).collect()
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn an_accepted_late_payment_settles_an_invoice_that_is_still_open() {
 #[test]
 fn an_invoice_is_overdue_when_its_day_is_over() {
     let mut service = TestService::new();
-    let invoice = service.made("/v1/invoices", &json!({"amount": "1", "due_at": "2026-09-20"}));
+    let invoice = service.create("/v1/invoices", &json!({"amount": "1", "due_at": "2026-09-20"}));
     service.wait(Span::hours(14));
     service.now = service.now.minus(TICK);
     assert_eq!(service.show_invoice(&invoice)["overdue"], false);
@@ -235,14 +235,14 @@ fn an_invoice_is_mailed_once_in_10_minutes() {
     assert_eq!(kinds, ["invoice", "reminder"]);
     // The e-mail at creation counts towards the limit.
     let body = json!({"amount": "1", "customer_email": "ada@shop.example", "send_email": true});
-    let at_once = service.made("/v1/invoices", &body);
+    let at_once = service.create("/v1/invoices", &body);
     assert_eq!(send(&mut service, &at_once).status(), 429);
 }
 
 #[test]
 fn an_invoice_without_an_address_is_not_mailed() {
     let mut service = TestService::new();
-    let invoice = service.made("/v1/invoices", &json!({"amount": "1"}));
+    let invoice = service.create("/v1/invoices", &json!({"amount": "1"}));
     let refused = send(&mut service, &invoice);
     assert_eq!((refused.status(), refused.wrong_fields()), (422, vec!["customer_email".to_owned()]));
 }

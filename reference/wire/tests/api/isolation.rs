@@ -3,7 +3,7 @@
 use reference_core::mode::Mode;
 use serde_json::{Value, json};
 
-use crate::test_service::{Call, LOCK, Reply, TestService, code_of, word};
+use crate::test_service::{Call, LOCK, Reply, TestService, code_of, string};
 
 /// One object of each kind, by its public id.
 struct Objects {
@@ -20,20 +20,20 @@ fn make_all(service: &mut TestService, key: &str) -> Objects {
         code_of(&service.post_as(key, "/v1/charges", &json!({"asset": "BTC", "payment_link": link})).data());
     let invoice = code_of(&service.post_as(key, "/v1/invoices", &json!({"amount": "1"})).data());
     let events = service.send(&Call::new("GET", "/v1/events").key(key)).data();
-    Objects { charge, link, invoice, event: word(&events[0]["id"]) }
+    Objects { charge, link, invoice, event: string(&events[0]["id"]) }
 }
 
 const ABSENT: &str = "aaaaaaaaaaaa";
 const ABSENT_EVENT: &str = "01900000-0000-7000-8000-000000000000";
 
-/// The answer without what changes from request to request.
+/// Returns the response without the parts that differ between requests.
 fn essence(reply: &Reply, id: &str) -> (u16, Vec<(&'static str, String)>, String) {
     let headers =
         reply.0.headers.iter().filter(|(name, _)| *name != "x-ratelimit-remaining").cloned().collect();
     (reply.status(), headers, reply.text().replace(id, "<id>"))
 }
 
-/// Requests `theirs` and an id that never existed, and expects the same answer.
+/// Requests `theirs` and an id that never existed, and expects the same response.
 #[track_caller]
 fn check(service: &mut TestService, key: &str, call: &Call, (theirs, absent): (&str, &str), status: u16) {
     let put = |id: &str| {
@@ -65,7 +65,7 @@ fn check_all(service: &mut TestService, key: &str, theirs: &Objects) {
         ("POST", "/v1/invoices/{}/send", invoice),
         ("POST", "/v1/invoices/{}/void", invoice),
         ("GET", "/v1/events/{}", (theirs.event.as_str(), ABSENT_EVENT)),
-        // An id of one kind is no id of another.
+        // An id of one kind is not an id of another.
         ("GET", "/v1/charges/{}", link),
         ("GET", "/v1/invoices/{}", charge),
         ("GET", "/v1/payment-links/{}", invoice),
@@ -123,7 +123,7 @@ fn another_account_is_not_there() {
     assert_untouched(&mut service, &bolt);
 }
 
-/// Requests of other keys change nothing.
+/// Checks that requests of other keys change nothing.
 #[track_caller]
 fn assert_untouched(service: &mut TestService, key: &str) {
     let events = service.send(&Call::new("GET", "/v1/events").key(key)).json();
@@ -161,7 +161,7 @@ fn no_deposit_address_is_shared() {
             for key in &keys {
                 let charge: Value =
                     service.post_as(key, "/v1/charges", &json!({"asset": asset, "amount": "9.00"})).data();
-                let address = word(&charge["deposit_address"]);
+                let address = string(&charge["deposit_address"]);
                 assert!(seen.insert(address.clone()), "{address} was given out before");
             }
         }

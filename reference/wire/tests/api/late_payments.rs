@@ -19,7 +19,7 @@ use crate::{
 
 #[test]
 fn there_are_three_kinds_of_late_payments() {
-    // To an expired charge, to a canceled one, and to one that is paid already.
+    // To an expired charge, to a canceled one, and to a paid one.
     check(&[Until(0), See("a", "0.0025", deep(2))], "expired 0: expired late_payment");
     check(&[Cancel(200), See("a", "0.0025", deep(2))], "canceled 0: canceled late_payment");
     let paid = See("a", "0.0025", deep(2));
@@ -144,7 +144,7 @@ fn paid_at_of_a_late_payment_is_its_confirmation_not_its_acceptance() {
 #[test]
 fn another_coin_at_a_deposit_address_is_no_payment() {
     let mut service = TestService::new();
-    let charge = service.made("/v1/charges", &json!({"asset": "ETH", "amount": "150.00"}));
+    let charge = service.create("/v1/charges", &json!({"asset": "ETH", "amount": "150.00"}));
     let no = service.book(Mode::Live).find_charge(code(&charge)).unwrap();
     let address = service.book(Mode::Live).charge(no).terms.deposit_address.clone();
     for (mode, asset) in
@@ -164,7 +164,7 @@ fn another_coin_at_a_deposit_address_is_no_payment() {
             }],
         );
     }
-    assert_eq!(service.story(&charge), "created");
+    assert_eq!(service.event_types(&charge), "created");
     assert_eq!(service.book(Mode::Live).unmatched().count(), 1, "it is stored as unmatched");
 }
 

@@ -12,18 +12,18 @@ use serde_json::{Value, json};
 
 use crate::test_service::{Call, Reply, TICK, TestService, code, code_of, deep};
 
-/// A charge from a link, `with` more fields than coin and link.
+/// Creates a charge from a link, `with` more fields than coin and link.
 fn pay(service: &mut TestService, link: &str, with: &Value) -> Reply {
     let mut body = json!({"asset": "BTC", "payment_link": link});
     body.as_object_mut().unwrap().extend(with.as_object().unwrap().clone());
     service.post("/v1/charges", &body)
 }
 
-/// A charge from a link of these terms is answered so, and names these fields if it is refused.
+/// Creates a charge from a link with these terms, and checks the status and the refused fields.
 #[track_caller]
 fn check(terms: &Value, with: Value, status: u16, wrong: &[&str]) {
     let mut service = TestService::new();
-    let link = service.made("/v1/payment-links", terms);
+    let link = service.create("/v1/payment-links", terms);
     let reply = pay(&mut service, &link, &with);
     assert_eq!(
         (reply.status(), reply.wrong_fields()),
@@ -95,7 +95,7 @@ fn a_link_asks_its_questions() {
 #[test]
 fn a_link_ends_with_its_time() {
     let mut service = TestService::new();
-    let link = service.made(
+    let link = service.create(
         "/v1/payment-links",
         &json!({"title": "A hat", "amount": "75", "expires_at": "2026-09-20T10:00:01Z"}),
     );
@@ -111,7 +111,7 @@ fn a_link_ends_with_its_time() {
 fn a_link_ends_with_its_number_of_payments() {
     let mut service = TestService::new();
     let link =
-        service.made("/v1/payment-links", &json!({"title": "A hat", "amount": "150", "max_payments": 2}));
+        service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "150", "max_payments": 2}));
     for nth in ["a", "b"] {
         let charge = code_of(&pay(&mut service, &link, &json!({})).data());
         service.see(&charge, nth, "0.0025", deep(2));
@@ -126,7 +126,7 @@ fn a_link_ends_with_its_number_of_payments() {
 #[test]
 fn an_archived_link_opens_no_charge_and_can_be_restored() {
     let mut service = TestService::new();
-    let link = service.made("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
+    let link = service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
     let charge = code_of(&pay(&mut service, &link, &json!({})).data());
     service.post(&format!("/v1/payment-links/{link}/archive"), &json!({}));
     assert_eq!(pay(&mut service, &link, &json!({})).status(), 409);
@@ -144,7 +144,7 @@ fn an_archived_link_opens_no_charge_and_can_be_restored() {
 fn a_change_touches_what_it_names_and_no_earlier_charge() {
     let mut service = TestService::new();
     let terms = json!({"title": "A hat", "description": "Felt", "amount": "75", "success_url": "https://acme.example/"});
-    let link = service.made("/v1/payment-links", &terms);
+    let link = service.create("/v1/payment-links", &terms);
     let charge = code_of(&pay(&mut service, &link, &json!({})).data());
     service.wait(Span::secs(1));
     let before = service.get(&format!("/v1/payment-links/{link}")).data();
@@ -184,7 +184,7 @@ fn a_change_touches_what_it_names_and_no_earlier_charge() {
 fn customers_pay_on_the_page_as_merchants_do_through_the_api() {
     let mut service = TestService::new();
     let terms = json!({"title": "A gift", "pricing_type": "open", "max_amount": "10", "custom_fields": [{"label": "Wish", "required": true}]});
-    let link = service.made("/v1/payment-links", &terms);
+    let link = service.create("/v1/payment-links", &terms);
     let visit = |amount: &str, wish: &str| Visit::PayLink {
         link: code(&link),
         choice: Box::new(Choice {
@@ -233,7 +233,7 @@ fn terms_that_nobody_could_pay_are_refused() {
 #[test]
 fn only_the_pages_visitors_are_counted() {
     let mut service = TestService::new();
-    let link = service.made("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
+    let link = service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
     for _ in 0..3 {
         service.visit(Visit::ViewLink(code(&link))).unwrap();
     }

@@ -19,22 +19,22 @@ const URL: &str = "https://shop.example/hook";
 const FINE: AttemptResult = AttemptResult::Answered(200);
 const BROKEN: AttemptResult = AttemptResult::Answered(500);
 
-/// A service with one live endpoint subscribed to new charges only.
+/// Returns a service with one live endpoint that subscribes to new charges only.
 fn shop() -> (TestService, Code) {
     let mut service = TestService::new();
     let endpoint = service.add_endpoint(Mode::Live, URL, &[EventType::ChargeCreated]);
     (service, endpoint)
 }
 
-/// A post that left, and whose it is.
-type Flight = (AccountNo, Mode, AttemptRequest);
+/// A sent post, with its account and mode.
+type TakenPost = (AccountNo, Mode, AttemptRequest);
 
 #[track_caller]
-fn take(service: &mut TestService) -> Flight {
+fn take(service: &mut TestService) -> TakenPost {
     service.poll().expect("a post is due")
 }
 
-fn land(service: &mut TestService, (account, mode, post): &Flight, outcome: AttemptResult) {
+fn land(service: &mut TestService, (account, mode, post): &TakenPost, outcome: AttemptResult) {
     service.api.service.on_attempt_result(service.now, (*account, *mode), post.delivery, outcome);
 }
 
@@ -96,7 +96,7 @@ fn only_2xx_is_success() {
     check(AttemptResult::Refused("the name resolves to 10.0.0.1".to_owned()), false);
 }
 
-/// Every post fails until nothing is due any more.
+/// Fails every post until nothing is due.
 fn exhaust(service: &mut TestService) {
     while let Some(due) = service.book(Mode::Live).outbox().next_due() {
         service.wait_until(due.max(service.now));
@@ -114,7 +114,7 @@ fn fifteen_failed_deliveries_in_a_row_switch_the_endpoint_off() {
     for _ in 0..15 {
         service.charge();
     }
-    // A sixteenth, a little behind the others.
+    // A sixteenth, shortly after the others.
     let first = take(&mut service);
     land(&mut service, &first, BROKEN);
     service.wait(Span::mins(10));
@@ -208,7 +208,7 @@ fn a_resend_keeps_the_delivery_id_and_is_one_attempt() {
     assert_eq!(resend(&mut service, Mode::Live, &flight.2), 409);
 }
 
-fn attempts(service: &TestService, (.., post): &Flight) -> usize {
+fn attempts(service: &TestService, (.., post): &TakenPost) -> usize {
     service.book(Mode::Live).outbox().get(post.delivery).attempts.len()
 }
 
@@ -219,19 +219,19 @@ fn a_resend_that_fails_leaves_the_schedule_as_it_was() {
     let flight = take(&mut service);
     land(&mut service, &flight, BROKEN);
     let first_retry = service.now.plus(Span::mins(1));
-    // Sent again while a retry waits, twice: it goes out once, now, and the retry waits on.
+    // Resent twice while a retry waits: it is posted once at once, and the retry still waits.
     service.wait(Span::secs(1));
     assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
     assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
     let again = take(&mut service);
     assert!(service.poll().is_none());
-    // Lost in a restart, it is still a resend.
+    // After a loss in a restart, it is still a resend.
     service.api.service.restart(service.now);
     let again = (again.0, again.1, take(&mut service).2);
     land(&mut service, &again, BROKEN);
     let state = |service: &TestService| service.book(Mode::Live).outbox().get(flight.2.delivery).state;
     assert_eq!(state(&service), DeliveryState::Waiting(first_retry));
-    // A retry that comes due while a resend is in flight follows at once.
+    // A retry that is due while a resend is in flight follows at once.
     assert_eq!(resend(&mut service, Mode::Live, &flight.2), 200);
     let slow = take(&mut service);
     service.wait(Span::mins(2));
@@ -335,7 +335,7 @@ fn the_log_goes_back_30_days() {
     service.charge();
     assert_eq!(states(&service), ["waiting", "waiting"]);
     assert_eq!(resend(&mut service, Mode::Live, &delivered.2), 404);
-    // What is still to be posted is found under its number, whatever was dropped before it.
+    // A pending delivery is found by its number, although earlier ones were dropped.
     let posts = service.post_all(&FINE);
     assert_eq!(posts.len(), 2);
     assert_eq!(states(&service), ["delivered", "delivered"]);
@@ -346,8 +346,9 @@ fn the_log_goes_back_30_days() {
     service.api.service.restart(service.now);
     assert_eq!(take(&mut service).2.id, cut_off.2.id);
     let log = service.book(Mode::Live).outbox();
-    let ids =
-        |deliveries: &mut dyn Iterator<Item = &Delivery>| deliveries.map(|it| it.id).collect::<Vec<_>>();
+    let ids = |deliveries: &mut dyn Iterator<Item = &Delivery>| {
+        deliveries.map(|delivery| delivery.id).collect::<Vec<_>>()
+    };
     let all = ids(&mut log.iter());
     assert_eq!(log.before(Some(all[1])).map(|mut found| ids(&mut found)), Some(vec![all[0]]));
     assert_eq!(ids(&mut log.opened_at(service.now)), all[1..]);

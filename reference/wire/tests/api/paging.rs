@@ -3,7 +3,7 @@
 use reference_core::{asset::Asset, event::EventType, mode::Mode, time::Span};
 use serde_json::{Value, json};
 
-use crate::test_service::{BASE, Call, DROPPED, LOCK, MEMPOOL, TestService, code_of, deep, word};
+use crate::test_service::{BASE, Call, DROPPED, LOCK, MEMPOOL, TestService, code_of, deep, string};
 
 /// A world with records of every kind, status and event type, whose statuses no longer change.
 struct World {
@@ -23,7 +23,7 @@ impl World {
         };
         for n in 0..3 {
             let link = json!({"title": format!("Hat {n}"), "amount": "150"});
-            world.links.push(world.service.made("/v1/payment-links", &link));
+            world.links.push(world.service.create("/v1/payment-links", &link));
         }
         for n in 0..24 {
             world.add_charge(n);
@@ -41,7 +41,7 @@ impl World {
             3 => json!({"asset": "BTC", "amount": "150"}),
             link => json!({"asset": "BTC", "payment_link": self.links[link]}),
         };
-        let charge = self.service.made("/v1/charges", &body);
+        let charge = self.service.create("/v1/charges", &body);
         match n % 6 {
             0 => self.service.see(&charge, "a", "0.0025", deep(2)),
             1 => self.service.see(&charge, "a", "0.001", deep(2)),
@@ -57,7 +57,7 @@ impl World {
     }
 
     fn add_invoice(&mut self, n: usize) {
-        let invoice = self.service.made("/v1/invoices", &json!({"amount": "150"}));
+        let invoice = self.service.create("/v1/invoices", &json!({"amount": "150"}));
         match n % 4 {
             0 => {
                 let charge = self.service.choose(&invoice, Asset::Btc).unwrap();
@@ -75,7 +75,7 @@ impl World {
         self.add_charge(n);
         self.add_invoice(n);
         let link = json!({"title": "A late hat", "amount": "1"});
-        self.service.made("/v1/payment-links", &link);
+        self.service.create("/v1/payment-links", &link);
     }
 
     fn page(&mut self, target: &str) -> Value {
@@ -135,7 +135,7 @@ fn with(list: &str, more: &str) -> String {
 }
 
 fn ids(records: &[Value]) -> Vec<String> {
-    records.iter().map(|record| word(&record["id"])).collect()
+    records.iter().map(|record| string(&record["id"])).collect()
 }
 
 #[test]
@@ -164,7 +164,8 @@ fn a_filter_is_the_whole_list_filtered() {
 fn lists_are_newest_first() {
     let mut world = World::new();
     for path in ["/v1/charges", "/v1/invoices", "/v1/payment-links", "/v1/events"] {
-        let times: Vec<String> = world.whole(path).iter().map(|record| word(&record["created_at"])).collect();
+        let times: Vec<String> =
+            world.whole(path).iter().map(|record| string(&record["created_at"])).collect();
         assert!(times.is_sorted_by(|newer, older| newer >= older), "{path}");
     }
     let created: Vec<String> = world.charges.iter().rev().cloned().collect();
@@ -280,13 +281,13 @@ fn every_link_works_and_keeps_filters_and_size() {
     let mut service = TestService::new();
     let link = code_of(&service.post("/v1/payment-links", &json!({"title": "A hat", "amount": "1"})).data());
     for _ in 0..5 {
-        service.made("/v1/charges", &json!({"asset": "BTC", "payment_link": link}));
+        service.create("/v1/charges", &json!({"asset": "BTC", "payment_link": link}));
         service.charge();
     }
     let target = format!("/v1/charges?payment_link={link}&status=pending&per_page=2&page=2");
     let page = service.get(&target).json();
     for (name, number) in [("first", 1), ("prev", 1), ("next", 3), ("last", 3)] {
-        let url = word(&page["links"][name]);
+        let url = string(&page["links"][name]);
         let there = service.get(url.strip_prefix(BASE).unwrap()).json();
         assert_eq!(
             (&there["meta"]["current_page"], &there["meta"]["per_page"]),
@@ -298,6 +299,6 @@ fn every_link_works_and_keeps_filters_and_size() {
     assert_eq!(page["meta"]["path"], format!("{BASE}/v1/charges"));
     // A filter with special characters is encoded in links.
     let odd = service.get("/v1/events?charge=a%26b%3Dc%20%C3%A4").json();
-    let first = word(&odd["links"]["first"]);
+    let first = string(&odd["links"]["first"]);
     assert!(first.contains("charge=a%26b%3Dc+%C3%A4&"), "{first}");
 }

@@ -59,7 +59,7 @@ fn filter_values_of_enums_are_checked_and_codes_are_not() {
     }
     check_query("/v1/charges?status=paid&status=paid", &["status"]);
     check_query("/v1/events?type=charge.paid&charge=x&charge=y", &["charge"]);
-    // A filter of another list is just an unknown parameter.
+    // A filter of another list is an unknown parameter.
     check_query("/v1/charges?type=lost", &[]);
     check_query("/v1/events?status=lost", &[]);
     for name in ["", "x", "aaaaaaaaaaaa", "AAAAAAAAAAAA", "%ff", "%00", "'; drop table"] {

@@ -1,4 +1,4 @@
-//! Refunds and what they send back: part payments no longer count, and late money is not accepted any more.
+//! Refunds: refunded part payments do not count, and refunded late payments cannot be accepted.
 
 use reference_core::{asset::Asset, time::Span};
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::{
         Step::{self, Accept, Refund, RefundOf, See, Until, Wait},
         check, play,
     },
-    test_service::{DROPPED, MEMPOOL, TestService, deep, word},
+    test_service::{DROPPED, MEMPOOL, TestService, deep, string},
 };
 
 const HALF: Step = See("a", "0.00125", deep(2));
@@ -19,7 +19,7 @@ const OTHER_HALF: Step = See("b", "0.00125", deep(2));
 fn check_shown(steps: &[Step], remaining: &str, overpaid: bool) {
     let (mut service, charge) = play(steps);
     let shown = service.show_charge(&charge);
-    let is = (word(&shown["remaining_amount"]), shown["overpaid"] == true);
+    let is = (string(&shown["remaining_amount"]), shown["overpaid"] == true);
     assert_eq!(is, (remaining.to_owned(), overpaid), "{steps:?}");
 }
 
@@ -33,10 +33,10 @@ fn a_refunded_part_payment_does_not_count() {
         &[HALF, Refund("0.00125", 201), OTHER_HALF, rest],
         &format!("paid 0.00375: {story} underpaid payment_detected paid"),
     );
-    // Within the tolerance of what is left, and one unit more.
+    // Within the tolerance of the amount due, and one unit more.
     check(&[HALF, Refund("0.000025", 201), OTHER_HALF], &format!("paid 0.0025: {story} paid"));
     check(&[HALF, Refund("0.00002501", 201), OTHER_HALF], &format!("underpaid 0.0025: {story} underpaid"));
-    // Paid stays paid.
+    // A paid charge stays paid.
     let both = [HALF, OTHER_HALF, Refund("0.0025", 201)];
     check(&both, "paid 0.0025: payment_detected underpaid payment_detected paid refunded");
 }
@@ -48,13 +48,13 @@ fn refunded_amounts_are_due_again() {
     check_shown(&[HALF, Refund("0.0005", 201)], "0.00175", false);
     check_shown(&[HALF, Refund("0.0005", 201), Until(0)], "0.00175", false);
     check_shown(&[HALF, Refund("0.00125", 201), OTHER_HALF], "0.00125", false);
-    // More than was due came, but most of it was sent back: nothing is overpaid while it is not paid.
+    // More than the amount due was received, but most was refunded: an unpaid charge is not overpaid.
     let much = See("c", "0.0024", deep(2));
     let most = [much, Refund("0.0024", 201), HALF, Refund("0.00125", 201), OTHER_HALF];
     check_shown(&most, "0.00125", false);
-    // What was received may be orphaned after it was sent back.
+    // A transfer may be orphaned after it was refunded.
     check_shown(&[HALF, Refund("0.00125", 201), See("a", "0.00125", DROPPED)], "0.0025", false);
-    // A paid charge shows what is on the chain.
+    // A paid charge shows the amount on the chain.
     check_shown(&[HALF, OTHER_HALF, Refund("0.0025", 201)], "0", false);
     check_shown(&[See("a", "0.003", deep(2)), Refund("0.0005", 201)], "0", true);
 }
@@ -62,7 +62,7 @@ fn refunded_amounts_are_due_again() {
 #[test]
 fn an_invoice_is_not_settled_by_money_that_went_back() {
     let mut service = TestService::new();
-    let invoice = service.made("/v1/invoices", &json!({"amount": "150.00", "currency": "EUR"}));
+    let invoice = service.create("/v1/invoices", &json!({"amount": "150.00", "currency": "EUR"}));
     let charge = service.choose(&invoice, Asset::Btc).unwrap();
     service.see(&charge, "a", "0.00125", deep(2));
     service.post(&format!("/v1/charges/{charge}/refunds"), &json!({"amount": "0.00125"})).data();
@@ -83,7 +83,7 @@ fn a_refund_ends_a_hold_that_it_leaves_too_little_for() {
         &and_then(&[Refund("0.00002501", 201)]),
         &format!("expired 0.00125: {story} refunded expired late_payment"),
     );
-    // What was refunded before the lock ran out does not hold.
+    // A transfer that was refunded before the lock expired does not hold the charge open.
     check(
         &[HALF, Refund("0.00125", 201), rest, Until(0)],
         "expired 0.00125: payment_detected underpaid refunded payment_detected expired late_payment",
@@ -98,7 +98,7 @@ fn refunded_late_payments_are_not_accepted() {
         let story = "expired 0: expired late_payment refunded";
         check(&[&refunded[..], &[Accept(txid, 409)]].concat(), story);
     }
-    // Of two, what was not refunded is taken. The other stays out, although the charge is paid now.
+    // Of two, only the one without a refund is accepted. The other does not count, although the charge is now paid.
     let other = See("b", "0.0025", deep(2));
     for txid in [None, Some("b")] {
         check(
@@ -106,12 +106,12 @@ fn refunded_late_payments_are_not_accepted() {
             "paid 0.0025: expired late_payment refunded late_payment paid",
         );
     }
-    // Sent back in two parts.
+    // Refunded in two parts.
     check(
         &[Until(0), late, Refund("0.001", 201), Refund("0.0015", 201), Accept(None, 409)],
         "expired 0: expired late_payment refunded refunded",
     );
-    // What was sent back in part is taken, and is too little.
+    // A partly refunded transfer is accepted, and is too little.
     let part = [Until(0), late, Refund("0.001", 201), Accept(None, 200)];
     check(&part, "expired 0.0025: expired late_payment refunded underpaid");
     check_shown(&part, "0.001", false);
@@ -122,7 +122,7 @@ fn a_refund_uses_late_payments_before_received_ones() {
     let (first, second) = (See("c", "0.001", deep(2)), See("d", "0.0015", deep(2)));
     let open = [HALF, Until(0), first, second];
     let and_then = |more: &[Step]| [&open[..], more].concat();
-    // Nothing of what was received went back.
+    // No part of the received amount was refunded.
     check_shown(&and_then(&[Refund("0.0025", 201)]), "0.00125", false);
     check_shown(&and_then(&[Refund("0.0026", 201)]), "0.00135", false);
     let lates = "payment_detected underpaid expired late_payment late_payment";
@@ -130,14 +130,14 @@ fn a_refund_uses_late_payments_before_received_ones() {
         let steps = and_then(&[refund, Accept(Some("c"), c), Accept(Some("d"), d)]);
         check(&steps, &format!("{end}: {lates} refunded{}", if c + d == 818 { "" } else { " paid" }));
     };
-    // The oldest goes back first, unless another is of exactly this amount.
+    // The oldest is refunded first, unless another has exactly this amount.
     accepted(Refund("0.001", 201), 409, 200, "paid 0.00275");
     check(
         &and_then(&[Refund("0.0015", 201), Accept(Some("d"), 409)]),
         &format!("expired 0.00125: {lates} refunded"),
     );
     accepted(Refund("0.0025", 201), 409, 409, "expired 0.00125");
-    // A refund may name what it sends back.
+    // A refund may name the transaction that it returns.
     check(
         &and_then(&[RefundOf("0.001", "d"), Accept(Some("c"), 200)]),
         &format!("expired 0.00225: {lates} refunded underpaid"),
@@ -149,7 +149,7 @@ fn a_refund_uses_late_payments_before_received_ones() {
 
 #[test]
 fn a_refund_is_not_of_what_came_after_it() {
-    // The part that was on time went back. What comes late is another payment.
+    // The part that was on time was refunded. The late transfer is another payment.
     check(
         &[HALF, Refund("0.00125", 201), Until(0), OTHER_HALF, Wait(Span::hours(1)), Accept(None, 200)],
         "expired 0.0025: payment_detected underpaid refunded expired late_payment underpaid",

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::test_service::{Call, TestService, code_of, word};
+use crate::test_service::{Call, TestService, code_of, string};
 
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "get"];
 
-/// A path takes exactly these methods; the others answer 405 and name them.
+/// Checks that a path allows exactly these methods; others get 405 with an `Allow` header.
 #[track_caller]
 fn check(path: &str, allow: &str) {
     let allowed: Vec<&str> = allow.split(", ").collect();
@@ -14,9 +14,9 @@ fn check(path: &str, allow: &str) {
         let mut service = TestService::new();
         let ids = [
             ("CHARGE", service.charge()),
-            ("LINK", service.made("/v1/payment-links", &json!({"title": "A", "amount": "1"}))),
-            ("INVOICE", service.made("/v1/invoices", &json!({"amount": "1"}))),
-            ("EVENT", word(&service.list("/v1/events")[0]["id"])),
+            ("LINK", service.create("/v1/payment-links", &json!({"title": "A", "amount": "1"}))),
+            ("INVOICE", service.create("/v1/invoices", &json!({"amount": "1"}))),
+            ("EVENT", string(&service.list("/v1/events")[0]["id"])),
         ];
         let path = ids.iter().fold(path.to_owned(), |path, (name, id)| path.replace(name, id));
         let reply = service.ask(method, &path);
@@ -30,7 +30,7 @@ fn check(path: &str, allow: &str) {
             let mut expected = allowed.clone();
             expected.sort_unstable();
             assert_eq!(named, expected, "{method} {path}");
-            assert!(word(&reply.json()["message"]).contains(allow), "the sentence names them too");
+            assert!(string(&reply.json()["message"]).contains(allow), "the sentence names them too");
         }
     }
 }
@@ -196,7 +196,7 @@ fn a_body_is_json_by_its_type() {
     }
     check(None, &body, 415);
     check(Some(b"\xff"), &body, 415);
-    // Without a body there is nothing that could be of a wrong type.
+    // Without a body, the content type is not checked.
     check(None, "", 422);
     check(Some(b"text/plain"), "", 422);
 }
@@ -239,7 +239,7 @@ fn writes_without_fields_take_no_body_or_any_object() {
 fn the_id_of_an_event_is_taken_in_either_case() {
     let mut service = TestService::new();
     service.charge();
-    let id = word(&service.list("/v1/events")[0]["id"]);
+    let id = string(&service.list("/v1/events")[0]["id"]);
     for spelling in [&id, &id.to_uppercase()] {
         assert_eq!(service.get(&format!("/v1/events/{spelling}")).status(), 200);
         assert_eq!(service.get(&format!("/v1/events?page=1&anchor={spelling}")).status(), 200);

@@ -11,9 +11,9 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::test_service::{Call, MEMPOOL, Reply, TestService, code, code_of, deep, lay_out, word};
+use crate::test_service::{Call, MEMPOOL, Reply, TestService, code, code_of, deep, lay_out, string};
 
-/// Status, headers and body as one text.
+/// Returns status, headers and body as one text.
 fn shown(reply: &Reply) -> String {
     let mut text = format!("{}\n", reply.status());
     for (name, value) in &reply.0.headers {
@@ -27,7 +27,7 @@ fn check(name: &str, reply: &Reply) {
     insta::assert_snapshot!(name, shown(reply));
 }
 
-/// A business with all fields except two parts of its address.
+/// Returns a business with all fields except two parts of its address.
 fn hat_makers() -> Business {
     let text_of = |text: &str| Some(text.to_owned());
     Business {
@@ -128,7 +128,7 @@ fn invoice_with_items() -> Value {
 #[test]
 fn an_invoice_with_items_and_a_charge() {
     let mut service = TestService::new();
-    let invoice = service.made("/v1/invoices", &invoice_with_items());
+    let invoice = service.create("/v1/invoices", &invoice_with_items());
     service.wait(Span::secs(5));
     service.visit(Visit::ViewInvoice(code(&invoice))).unwrap();
     service.choose(&invoice, Asset::Eth).unwrap();
@@ -141,18 +141,18 @@ fn an_event_of_a_charge_and_one_of_an_invoice() {
     let charge = service.charge();
     service.wait(Span::secs(1));
     service.see(&charge, "tx1", "0.001", MEMPOOL);
-    service.made("/v1/invoices", &json!({"amount": "20.00", "customer_name": "Ada"}));
+    service.create("/v1/invoices", &json!({"amount": "20.00", "customer_name": "Ada"}));
     let events = service.list("/v1/events");
     let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
     assert_eq!(types, ["invoice.created", "charge.payment_detected", "charge.created"]);
     for (name, event) in [("event_of_invoice", &events[0]), ("event_of_charge", &events[1])] {
-        check(name, &service.get(&format!("/v1/events/{}", word(&event["id"]))));
+        check(name, &service.get(&format!("/v1/events/{}", string(&event["id"]))));
     }
     // events.timeline: a single event and a list show the same object.
-    assert_eq!(service.get(&format!("/v1/events/{}", word(&events[0]["id"]))).data(), events[0]);
+    assert_eq!(service.get(&format!("/v1/events/{}", string(&events[0]["id"]))).data(), events[0]);
 }
 
-/// A list without its records, which have shapes of their own.
+/// Returns the response to a list without its records, which have their own snapshots.
 fn envelope(reply: &Reply) -> String {
     let json = reply.json();
     let codes: Vec<&str> =
@@ -166,9 +166,9 @@ fn envelope(reply: &Reply) -> String {
 fn lists_empty_in_the_middle_and_filtered() {
     let mut service = TestService::new();
     check("list_empty", &service.get("/v1/charges"));
-    let link = service.made("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
+    let link = service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "75"}));
     for _ in 0..5 {
-        service.made("/v1/charges", &json!({"asset": "BTC", "payment_link": link}));
+        service.create("/v1/charges", &json!({"asset": "BTC", "payment_link": link}));
         service.charge();
     }
     service.get("/v1/charges?per_page=3");
@@ -210,13 +210,13 @@ fn every_refusal_has_its_shape() {
     check("error_429", &service.get("/v1/account"));
 }
 
-/// The bodies of everything that waits to be posted, by event type, and what the delivery's headers say.
+/// Returns the bodies of all pending deliveries by event type, with the delivery headers.
 fn posted(service: &mut TestService) -> String {
     let mut text = String::new();
     for (_, post) in service.post_all(&AttemptResult::Answered(200)) {
         let body: Value = serde_json::from_slice(&post.body).unwrap();
-        assert_eq!(word(&body["id"]), post.id.to_string(), "webhooks.delivery_id");
-        assert_eq!(word(&body["event"]), post.kind.as_str(), "webhooks.event_header");
+        assert_eq!(string(&body["id"]), post.id.to_string(), "webhooks.delivery_id");
+        assert_eq!(string(&body["event"]), post.kind.as_str(), "webhooks.event_header");
         text.push_str(&format!(
             "# {}, attempt {}\n{}\n\n",
             post.kind.as_str(),
@@ -248,7 +248,7 @@ fn webhooks_of_late_payments_and_invoices() {
     service.add_endpoint(Mode::Live, "https://shop.example/hook", &EventType::ALL);
     service.see(&charge, "tx1", "0.0025", deep(1));
     insta::assert_snapshot!("webhooks_late_payment", posted(&mut service));
-    let invoice = service.made("/v1/invoices", &invoice_with_items());
+    let invoice = service.create("/v1/invoices", &invoice_with_items());
     service.choose(&invoice, Asset::Btc).unwrap();
     service.post(&format!("/v1/invoices/{invoice}/void"), &json!({}));
     insta::assert_snapshot!("webhooks_invoice", posted(&mut service));
@@ -267,7 +267,7 @@ fn a_test_delivery_says_that_it_is_one() {
 fn no_webhook_carries_what_needs_a_reader() {
     let mut service = TestService::new();
     service.add_endpoint(Mode::Live, "https://shop.example/hook", &EventType::ALL);
-    let invoice = service.made("/v1/invoices", &invoice_with_items());
+    let invoice = service.create("/v1/invoices", &invoice_with_items());
     let charge = service.choose(&invoice, Asset::Btc).unwrap();
     service.see(&charge, "tx1", "1", deep(2));
     for (_, post) in service.post_all(&AttemptResult::Answered(204)) {
@@ -282,7 +282,7 @@ fn no_webhook_carries_what_needs_a_reader() {
             ["asset_amount", "received_amount", "remaining_amount", "refunded_amount", "exchange_rate"]
         {
             if name == "charge" {
-                let text = word(&object[amount]);
+                let text = string(&object[amount]);
                 assert_eq!(
                     text.split_once('.').map(|(_, decimals)| decimals.len()),
                     Some(18),

@@ -1,6 +1,6 @@
-//! A service under test: one clock, two accounts, and short names for what people do.
+//! [`TestService`]: a service with a clock, rates and one account, and short methods for requests, sightings and actions.
 //!
-//! Everything goes the ways that a host uses, so a test sees what an outsider could see.
+//! It uses only the public inputs and outputs of the service, as a host does.
 
 use reference_core::{
     account::{AccountKind, Settings},
@@ -24,7 +24,7 @@ use reference_wire::{Api, AttemptRequest, Request, Response};
 use serde_json::Value;
 
 /// The start of every service: 2026-09-20T10:00:00Z.
-pub(crate) const OPENING: Timestamp = Timestamp(1_789_898_400_000_000);
+pub(crate) const START: Timestamp = Timestamp(1_789_898_400_000_000);
 /// The address that clients call.
 pub(crate) const BASE: &str = "https://api.svc.example";
 /// The duration of a rate lock.
@@ -34,16 +34,16 @@ pub(crate) const TICK: Span = Span::micros(1);
 
 pub(crate) struct TestService {
     pub(crate) api: Api,
-    /// The height at which the watcher looks.
+    /// The height of the chain in sightings.
     pub(crate) height: u64,
     pub(crate) now: Timestamp,
     pub(crate) acme: AccountNo,
-    /// The text of acme's live key, which requests carry unless they say otherwise.
+    /// The live key of acme, the default of requests.
     pub(crate) live: String,
     pub(crate) test: String,
 }
 
-/// A request that is still being written.
+/// A request to be sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub(crate) method: String,
@@ -56,7 +56,7 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// A request without a key. What follows `?` in the target is its query.
+    /// Creates a request without a key. The target may have a query after `?`.
     pub(crate) fn new(method: &str, target: &str) -> Call {
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query.to_owned())),
@@ -115,14 +115,14 @@ impl Reply {
         serde_json::from_slice(&self.0.body).expect("answers are JSON")
     }
 
-    /// The object of a good answer.
+    /// Returns `data` of a successful response.
     #[track_caller]
     pub(crate) fn data(&self) -> Value {
         assert!((200..300).contains(&self.status()), "{} {}", self.status(), self.text());
         self.json()["data"].clone()
     }
 
-    /// The names of the fields that were refused, in order of names.
+    /// Returns the names of the invalid fields, sorted.
     pub(crate) fn wrong_fields(&self) -> Vec<String> {
         match &self.json()["errors"] {
             Value::Object(map) => map.keys().cloned().collect(),
@@ -132,12 +132,12 @@ impl Reply {
 }
 
 impl TestService {
-    /// A service without a rate limit.
+    /// Creates a service without a rate limit.
     pub(crate) fn new() -> TestService {
         TestService::with(Seed(7), None)
     }
 
-    /// A service where a key makes 120 requests a minute.
+    /// Creates a service with a limit of 120 requests per minute and key.
     pub(crate) fn limited() -> TestService {
         TestService::with(Seed(7), Some(120))
     }
@@ -154,21 +154,21 @@ impl TestService {
         let mut api = Api::new(start);
         let acme = api
             .service
-            .open_account(OPENING, "acme", AccountKind::Organization, Settings::new("Acme"))
+            .open_account(START, "acme", AccountKind::Organization, Settings::new("Acme"))
             .expect("a new slug");
         for asset in Asset::ALL {
-            // Round prices, so that amounts can be worked out in the head.
+            // Round prices, so that amounts are easy to compute.
             let price = match asset {
                 Asset::Btc => "60000",
                 Asset::Eth => "3000",
                 _ => "10",
             };
             for currency in [Currency::Eur, Currency::Usd] {
-                api.service.on_rate(OPENING, asset, currency, Some(Rate::parse(price).expect("a constant")));
+                api.service.on_rate(START, asset, currency, Some(Rate::parse(price).expect("a constant")));
             }
         }
         let mut service =
-            TestService { api, height: 0, now: OPENING, acme, live: String::new(), test: String::new() };
+            TestService { api, height: 0, now: START, acme, live: String::new(), test: String::new() };
         service.live = service.new_key(acme, Mode::Live);
         service.test = service.new_key(acme, Mode::Test);
         service
@@ -203,7 +203,7 @@ impl TestService {
         self.now = moment;
     }
 
-    /// Lets everything happen that is due by now.
+    /// Processes everything due by now.
     pub(crate) fn tick(&mut self) {
         self.api.service.on_tick(self.now);
     }
@@ -224,7 +224,7 @@ impl TestService {
         Reply(self.api.respond(self.now, &request))
     }
 
-    /// A request with acme's live key.
+    /// Sends a request with acme's live key.
     pub(crate) fn ask(&mut self, method: &str, target: &str) -> Reply {
         self.send(&Call::new(method, target).key(&self.live.clone()))
     }
@@ -233,26 +233,26 @@ impl TestService {
         self.ask("GET", target)
     }
 
-    /// A write with acme's live key.
+    /// Sends a `POST` with acme's live key.
     pub(crate) fn post(&mut self, path: &str, body: &Value) -> Reply {
         self.send(&Call::new("POST", path).key(&self.live.clone()).json(body))
     }
 
-    /// A write with another key.
+    /// Sends a `POST` with another key.
     pub(crate) fn post_as(&mut self, key: &str, path: &str, body: &Value) -> Reply {
         self.send(&Call::new("POST", path).key(key).json(body))
     }
 
-    /// The code of what a write made.
+    /// Creates an object and returns its code.
     #[track_caller]
-    pub(crate) fn made(&mut self, path: &str, body: &Value) -> String {
+    pub(crate) fn create(&mut self, path: &str, body: &Value) -> String {
         code_of(&self.post(path, body).data())
     }
 
-    /// A live charge of 150.00 EUR in BTC: 0.0025 BTC are due, 0.002475 are enough.
+    /// Creates a live charge of 150.00 EUR in BTC and returns its code: 0.0025 BTC are due, 0.002475 are enough.
     #[track_caller]
     pub(crate) fn charge(&mut self) -> String {
-        self.made("/v1/charges", &serde_json::json!({"asset": "BTC", "amount": "150.00"}))
+        self.create("/v1/charges", &serde_json::json!({"asset": "BTC", "amount": "150.00"}))
     }
 
     #[track_caller]
@@ -262,7 +262,7 @@ impl TestService {
 
     #[track_caller]
     pub(crate) fn status(&mut self, code: &str) -> String {
-        word(&self.show_charge(code)["status"])
+        string(&self.show_charge(code)["status"])
     }
 
     #[track_caller]
@@ -270,17 +270,17 @@ impl TestService {
         self.get(&format!("/v1/invoices/{code}")).data()
     }
 
-    /// The types of the live events of a charge, oldest first, without `charge.`, as one line.
+    /// Returns the types of the live events of a charge, oldest first, without `charge.`, separated by spaces.
     #[track_caller]
-    pub(crate) fn story(&mut self, code: &str) -> String {
+    pub(crate) fn event_types(&mut self, code: &str) -> String {
         let mut events = self.list(&format!("/v1/events?charge={code}&per_page=100"));
         events.reverse();
         let types: Vec<String> =
-            events.iter().map(|event| word(&event["type"]).replace("charge.", "")).collect();
+            events.iter().map(|event| string(&event["type"]).replace("charge.", "")).collect();
         types.join(" ")
     }
 
-    /// The records of a page.
+    /// Returns the records of a page.
     #[track_caller]
     pub(crate) fn list(&mut self, target: &str) -> Vec<Value> {
         self.get(target).data().as_array().expect("a list").clone()
@@ -293,7 +293,7 @@ impl TestService {
 
     // The chain.
 
-    /// A live BTC transfer to a charge: output 0 of the transaction.
+    /// Reports a sighting of a live transfer to a charge: output 0 of the transaction.
     pub(crate) fn see(&mut self, charge: &str, txid: &str, amount: &str, depth: Depth) {
         self.see_together(charge, &[(txid, amount, depth)]);
     }
@@ -336,7 +336,7 @@ impl TestService {
         self.api.service.on_visit(self.now, visit)
     }
 
-    /// The customer picks a coin on a live invoice's page: the code of the charge to pay.
+    /// Chooses a coin on the page of a live invoice, and returns the code of the charge.
     pub(crate) fn choose(&mut self, invoice: &str, asset: Asset) -> Result<String, ApiError> {
         match self.visit(Visit::ChooseCoin { invoice: code(invoice), asset })? {
             VisitResult::Charge(account, mode, no) => {
@@ -360,12 +360,12 @@ impl TestService {
         self.book(mode).endpoints().iter().find(|endpoint| endpoint.id == id).expect("it was added")
     }
 
-    /// The next post that is due now.
+    /// Takes the next post that is due now.
     pub(crate) fn poll(&mut self) -> Option<(AccountNo, Mode, AttemptRequest)> {
         self.api.poll_delivery(self.now)
     }
 
-    /// Posts everything that is due now, each with this outcome.
+    /// Makes all posts that are due now, each with this outcome.
     pub(crate) fn post_all(&mut self, outcome: &AttemptResult) -> Vec<(Mode, AttemptRequest)> {
         let mut posts = Vec::new();
         while let Some((account, mode, post)) = self.poll() {
@@ -388,18 +388,18 @@ pub(crate) fn code(text: &str) -> Code {
     Code::parse(text).expect("a code")
 }
 
-/// A JSON string as text.
+/// Returns the text of a JSON string.
 #[track_caller]
-pub(crate) fn word(value: &Value) -> String {
+pub(crate) fn string(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("{value} is a string")).to_owned()
 }
 
 #[track_caller]
 pub(crate) fn code_of(object: &Value) -> String {
-    word(&object["code"])
+    string(&object["code"])
 }
 
-/// JSON as it was written, only with line breaks: the order of fields and the spelling of numbers stay.
+/// Returns JSON with line breaks and indentation. The order of fields and the spelling of numbers do not change.
 pub(crate) fn lay_out(body: &[u8]) -> String {
     let text = std::str::from_utf8(body).expect("JSON is UTF-8");
     let mut out = String::new();

@@ -24,10 +24,10 @@ fn see_all(service: &mut TestService, charge: &str, depths: &[Depth]) {
     depths.iter().for_each(|depth| service.see(charge, "first", "0.001", *depth));
 }
 
-/// An invoice whose charge has seen these.
+/// Returns an invoice whose charge has transfers with these depths.
 fn invoice(depths: &[Depth]) -> (TestService, String, String) {
     let mut service = TestService::new();
-    let invoice = service.made("/v1/invoices", &json!({"amount": "150.00", "currency": "EUR"}));
+    let invoice = service.create("/v1/invoices", &json!({"amount": "150.00", "currency": "EUR"}));
     let charge = service.choose(&invoice, Asset::Btc).unwrap();
     see_all(&mut service, &charge, depths);
     (service, invoice, charge)
@@ -82,7 +82,7 @@ fn a_link_for_one_payment_is_not_paid_twice() {
     for (depths, is_untouched) in TRANSFERS {
         let mut service = TestService::new();
         let terms = json!({"title": "A hat", "amount": "150", "max_payments": 1});
-        let link = service.made("/v1/payment-links", &terms);
+        let link = service.create("/v1/payment-links", &terms);
         let order = json!({"asset": "BTC", "payment_link": link});
         let [other, paid] = [(); 2].map(|()| code_of(&service.post("/v1/charges", &order).data()));
         see_all(&mut service, &other, depths);

@@ -8,7 +8,7 @@ use reference_core::{
 };
 use serde_json::json;
 
-use super::test_service::{TestService, word};
+use super::test_service::{TestService, string};
 
 const FIRST: &str = "So11111111111111111111111111111111111111112";
 const SECOND: &str = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
@@ -20,15 +20,15 @@ impl TestService {
         self.act(mode, act).map(drop)
     }
 
-    /// The deposit address of a new charge in SOL.
+    /// Returns the deposit address of a new charge in SOL.
     #[track_caller]
     fn deposit_address(&mut self, mode: Mode) -> String {
         let key = if mode == Mode::Live { self.live.clone() } else { self.test.clone() };
         let charge = self.post_as(&key, "/v1/charges", &json!({"asset": "SOL", "amount": "10"})).data();
-        word(&charge["deposit_address"])
+        string(&charge["deposit_address"])
     }
 
-    /// The list is refused, under its own name, and the wallet stays.
+    /// Checks that a list is refused in the field `addresses`, and that the wallet does not change.
     #[track_caller]
     fn refuses_addresses(&mut self, mode: Mode, addresses: &[&str]) {
         let error = self.list_addresses(mode, addresses).expect_err("an address in it is another book's");

@@ -194,7 +194,7 @@ impl LinkModel {
                 && min != Some(0)
                 && max != Some(0)
                 && min.zip(max).is_none_or(|(min, max)| min <= max)
-                && suggested.iter().all(|it| it.is_some_and(fits))
+                && suggested.iter().all(|amount| amount.is_some_and(fits))
         } else {
             let price = if names("amount") { cents(&body["amount"]) } else { was_fixed };
             suggested.is_empty()
@@ -243,7 +243,7 @@ impl Book {
     ///
     /// 422 for an invalid coin, price, currency or answer; 409 if the link accepts no payments.
     pub fn price(&self, link: usize, now: Timestamp, order: Order) -> Result<u64, u16> {
-        let it @ LinkModel { pricing, currency, coins, .. } = &self.links[link];
+        let model @ LinkModel { pricing, currency, coins, .. } = &self.links[link];
         let takes = |asset| coins.as_ref().is_none_or(|coins| coins.contains(&asset));
         let price = match *pricing {
             Pricing::Fixed(price) => {
@@ -258,8 +258,8 @@ impl Book {
         let price = price.filter(|cents| *cents > 0);
         let is_good = order.asset.is_some_and(takes)
             && order.currency.is_none_or(|named| named == *currency)
-            && (order.has_email || !it.texts.require_email)
-            && it.takes_answers(&order.answers);
+            && (order.has_email || !model.texts.require_email)
+            && model.takes_answers(&order.answers);
         let price = price.filter(|_| is_good).ok_or(422_u16)?;
         if self.accepts_payments(link, now) { Ok(price) } else { Err(409) }
     }

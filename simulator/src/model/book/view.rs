@@ -116,7 +116,7 @@ pub struct EventView {
 impl EventView {
     /// Returns the code of the event's object.
     pub fn subject(&self) -> &str {
-        self.charge.as_ref().or(self.invoice.as_ref()).map_or("", |it| it.code.as_str())
+        self.charge.as_ref().or(self.invoice.as_ref()).map_or("", |view| view.code.as_str())
     }
 }
 

@@ -52,7 +52,7 @@ pub(super) fn read_settings(f: &mut Fields<'_>) -> SettingsDraft {
         website_url: f.has("website_url").then(|| f.web_address("website_url")),
         support_email: f.has("support_email").then(|| f.email("support_email")),
         support_phone: f.has("support_phone").then(|| f.text("support_phone", TEXT_MAX)),
-        brand_color: f.word_like("brand_color", "#1f6feb", is_colour),
+        brand_color: f.parsed_text("brand_color", "#1f6feb", is_colour),
         business: f.has("business").then(|| f.object("business", read_business)),
         default_currency: f.currency("default_currency"),
         underpayment_tolerance: f.parsed("underpayment_tolerance", Percent::parse),
@@ -94,7 +94,7 @@ fn read_postal_address(f: &mut Fields<'_>) -> Option<PostalAddress> {
 pub(super) fn open(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let draft = read_settings(&mut f);
     let id = f.required_text("id", TEXT_MAX);
-    let kind = f.word("type", &["personal", "organization"], |word| match word {
+    let kind = f.choice("type", &["personal", "organization"], |word| match word {
         "personal" => Some(AccountKind::Personal),
         "organization" => Some(AccountKind::Organization),
         _ => None,

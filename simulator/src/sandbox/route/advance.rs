@@ -15,7 +15,7 @@ use crate::sandbox::{AttemptId, Sandbox, step::WorkBudget};
 pub enum Progress {
     /// The call is complete.
     Done(Response),
-    /// The call continues by [`Sandbox::go_on`]: after an outside attempt has ended, or after other calls were served.
+    /// The call continues by [`Sandbox::continue_call`]: after an outside attempt has ended, or after other calls were served.
     Waiting(PendingAdvance),
 }
 
@@ -65,7 +65,7 @@ impl PendingAdvance {
 
 impl Sandbox {
     /// Continues a call, after an outside attempt has ended or other requests were served.
-    pub fn go_on(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
+    pub fn continue_call(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
         self.advance_to(now);
         if pending.era != self.era {
             let gone = ApiError::conflict("The world was replaced while this call moved its clock.");
@@ -146,7 +146,7 @@ mod tests {
                 ..Setup::new(Seed(1), START, "http://localhost")
             });
             let mut world = OutsideWorld { sandbox, endpoint: String::new() };
-            world.sandbox.vouch_for("shop.example");
+            world.sandbox.declare_forwarded("shop.example");
             let answer = world.done("/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.example"}"#);
             world.endpoint = answer["endpoint"]["id"].as_str().expect("an id").to_owned();
             world
@@ -183,8 +183,8 @@ mod tests {
             all.len()
         }
 
-        fn go_on(&mut self, pending: PendingAdvance) -> Progress {
-            self.sandbox.go_on(self.sandbox.now(), pending)
+        fn continue_call(&mut self, pending: PendingAdvance) -> Progress {
+            self.sandbox.continue_call(self.sandbox.now(), pending)
         }
 
         #[track_caller]
@@ -218,15 +218,15 @@ mod tests {
         let mut pending = world.waits("/sandbox/advance", r#"{"by":"10m"}"#);
         for (since, attempts) in [(Span::mins(0), 1), (Span::mins(1), 1), (Span::mins(6), 1)] {
             world.check_now(since);
-            pending = waiting(world.go_on(pending));
+            pending = waiting(world.continue_call(pending));
             assert!(pending.awaits_attempt());
             world.check_now(since);
             assert_eq!(world.end_attempts(500), attempts);
             if since < Span::mins(6) {
-                pending = waiting(world.go_on(pending));
+                pending = waiting(world.continue_call(pending));
             }
         }
-        let (status, answer) = answer_of(world.go_on(pending));
+        let (status, answer) = answer_of(world.continue_call(pending));
         world.check_now(Span::mins(10));
         assert_eq!((status, answer["happened"].as_array().map(Vec::len)), (200, Some(3)));
     }
@@ -255,7 +255,7 @@ mod tests {
         for since in [Span::mins(0), Span::mins(1), Span::mins(6)] {
             let pending = world.waits("/sandbox/advance", early);
             world.end_attempts(500);
-            let (_, answer) = answer_of(world.go_on(pending));
+            let (_, answer) = answer_of(world.continue_call(pending));
             assert_eq!(answer["happened"].as_array().map(Vec::len), Some(1), "{answer}");
             world.check_now(since);
             // An event is not reported twice to a second call at the same time.
@@ -275,7 +275,7 @@ mod tests {
         let now = world.sandbox.now();
         world.sandbox.on_attempt_result(now, first[0].id, AttemptResult::Answered(200).into());
         assert_eq!(world.sandbox.world.external.open.len(), 1);
-        assert_eq!(answer_of(world.go_on(pending)).0, 200);
+        assert_eq!(answer_of(world.continue_call(pending)).0, 200);
         world.check_now(Span::secs(10));
     }
 
@@ -285,7 +285,7 @@ mod tests {
         world.send();
         let pending = world.waits("/sandbox/advance", r#"{"by":"10s"}"#);
         world.done("/sandbox/world", "{}");
-        assert_eq!(answer_of(world.go_on(pending)).0, 409);
+        assert_eq!(answer_of(world.continue_call(pending)).0, 409);
         world.check_now(Span::secs(0));
         assert_eq!(world.end_attempts(200), 0, "the old world's post is forgotten");
     }
@@ -298,7 +298,7 @@ mod tests {
         let first = before.sandbox.take_outgoing()[0].id;
         let mut after = OutsideWorld::new();
         after.sandbox.succeed(before.sandbox.lineage());
-        assert_eq!(answer_of(after.go_on(pending)).0, 409);
+        assert_eq!(answer_of(after.continue_call(pending)).0, 409);
         after.send();
         assert_ne!(after.sandbox.take_outgoing()[0].id, first);
         after.send();
@@ -319,7 +319,7 @@ mod tests {
         world.sandbox.on_attempt_result(now, lost[0].id, AttemptResult::Answered(200).into());
         assert_eq!(world.sandbox.world.external.open.len(), 1, "the first report is of no use any more");
         // The call waited for the attempt that was in flight at the restart; the second one was sent after that.
-        assert_eq!(answer_of(world.go_on(pending)).0, 200);
+        assert_eq!(answer_of(world.continue_call(pending)).0, 200);
         assert_eq!(world.end_attempts(200), 1);
     }
 

@@ -52,7 +52,7 @@ pub(super) fn owner_reads(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome 
     let place = named(call)?;
     let path = api_path(call);
     let asked = (path.as_str(), call.request.query);
-    let body = reference_wire::look(call.service(), call.world().now, place, asked, call.request.base)?;
+    let body = reference_wire::owner_read(call.service(), call.world().now, place, asked, call.request.base)?;
     Ok(Reply::Raw(Response { status: 200, headers: Vec::new(), body }))
 }
 

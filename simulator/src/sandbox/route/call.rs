@@ -150,7 +150,7 @@ pub(super) fn code(text: &str) -> Result<Code, ApiError> {
 
 /// Reads `mode` of a filter.
 pub(super) fn read_mode(fields: &mut Fields<'_>) -> Option<Mode> {
-    fields.word("mode", &Mode::ALL.map(Mode::as_str), Mode::parse)
+    fields.choice("mode", &Mode::ALL.map(Mode::as_str), Mode::parse)
 }
 
 /// Returns the value of a required field.

@@ -49,7 +49,7 @@ pub(super) fn pay(call: &mut SandboxCall<'_>, mut body: Body<'_, PayRequest>) ->
     if body.amount.is_some() && body.share.is_some() {
         body.fields.wrong("share", "Give either {} or amount.");
     }
-    if code.is_some() && body.fields.gives("mode") {
+    if code.is_some() && body.fields.is_present("mode") {
         body.fields.wrong("mode", "The {} field goes with address; a charge is paid in its own mode.");
     }
     if body.address.is_some() && body.share.is_some() {
@@ -94,8 +94,12 @@ fn to_charge(
     let book = call.book(place);
     let charge = book.charge(book.find_charge(code)?);
     let asset = asset.unwrap_or(charge.terms.asset);
-    let amount =
-        money::payment(charge, asset, amount.as_ref().map(|it| &*it.0), share.as_ref().map(|it| &*it.0))?;
+    let amount = money::payment(
+        charge,
+        asset,
+        amount.as_ref().map(|amount| &*amount.0),
+        share.as_ref().map(|share| &*share.0),
+    )?;
     Ok(Transfer { mode: place.1, asset, address: charge.terms.deposit_address.clone(), amount })
 }
 

@@ -81,7 +81,7 @@ pub(super) fn scenario(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
 /// Replaces this world with a new one. The host allows it only with a frozen clock.
 pub(super) fn begin(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let seed = f.whole("seed");
-    let start = f.word_like("start", "2026-01-05T09:00:00Z", Timestamp::parse);
+    let start = f.parsed_text("start", "2026-01-05T09:00:00Z", Timestamp::parse);
     let journal = f.truth("journal");
     let mut settings = Sandbox::first_settings();
     let draft = f.object("account", |f| {
@@ -106,7 +106,7 @@ pub(super) fn begin(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
 }
 
 pub(super) fn advance(call: &mut SandboxCall<'_>, mut body: Body<'_, AdvanceRequest>) -> Outcome {
-    if body.fields.gives("by") == body.fields.gives("to") {
+    if body.fields.is_present("by") == body.fields.is_present("to") {
         body.fields.wrong("by", "Give either {} (such as 30s or 1h30m) or to (a moment).");
     }
     let AdvanceRequest { by, to, stop_early, after } = body.finish()?;

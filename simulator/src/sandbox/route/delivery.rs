@@ -92,7 +92,7 @@ pub(super) fn log(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let state = |text: &str| DeliveryState::WORDS.into_iter().find(|word| *word == text);
     let (account, mode) = (f.text("account", TEXT_MAX), read_mode(&mut f));
     let wanted = DeliveryFilter {
-        status: f.word("status", &DeliveryState::WORDS, state),
+        status: f.choice("status", &DeliveryState::WORDS, state),
         endpoint: code(&mut f, "endpoint"),
         charge: code(&mut f, "charge"),
         invoice: code(&mut f, "invoice"),

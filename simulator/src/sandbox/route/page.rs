@@ -26,7 +26,8 @@ use crate::{
 
 /// Returns an object as the API shows it.
 fn object(call: &SandboxCall<'_>, place: BookOf, path: &str) -> Value {
-    let body = reference_wire::look(call.service(), call.world().now, place, (path, None), call.request.base);
+    let body =
+        reference_wire::owner_read(call.service(), call.world().now, place, (path, None), call.request.base);
     let mut answer: Value = serde_json::from_slice(&body.expect("the object was found just now"))
         .expect("answers of the API are JSON");
     answer["data"].take()

@@ -132,7 +132,7 @@ pub(super) fn delivery(account: &str, book: &Book, delivery: &Delivery) -> Deliv
         kind: delivery.payload.kind,
         test: delivery.payload.event.is_none(),
         status: delivery.state.as_str().into(),
-        attempts: (1..).zip(&delivery.attempts).map(|(n, it)| attempt(n, it)).collect(),
+        attempts: (1..).zip(&delivery.attempts).map(|(n, record)| attempt(n, record)).collect(),
         next_at,
         created_at: delivery.payload.created_at,
         request_body: None,
@@ -143,16 +143,16 @@ pub(super) fn delivery(account: &str, book: &Book, delivery: &Delivery) -> Deliv
 pub(super) fn delivery_in_full(
     account: &str,
     book: &Book,
-    it: &Delivery,
+    stored: &Delivery,
     config: &ServiceConfig,
 ) -> DeliveryRecord {
-    let mut record = delivery(account, book, it);
-    let body = reference_wire::delivery_body(book, it, &config.public_url);
-    for (attempt, shown) in it.attempts.iter().zip(&mut record.attempts) {
+    let mut record = delivery(account, book, stored);
+    let body = reference_wire::delivery_body(book, stored, &config.public_url);
+    for (attempt, shown) in stored.attempts.iter().zip(&mut record.attempts) {
         shown.trace = Some(trace(attempt, |url, secret| {
             let signature = secret.sign(attempt.at.unix_secs(), &body);
-            let (url, kind) = (url.authority(), it.payload.kind);
-            delivery_headers(&config.dialect, (url, kind, it.id), body.len(), signature)
+            let (url, kind) = (url.authority(), stored.payload.kind);
+            delivery_headers(&config.dialect, (url, kind, stored.id), body.len(), signature)
         }));
     }
     record.request_body = Some(String::from_utf8_lossy(&body).into_owned());

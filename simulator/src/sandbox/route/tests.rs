@@ -101,7 +101,7 @@ fn a_path_has_one_route_that_lists_all_its_methods() {
     let paths: std::collections::BTreeSet<_> = ROUTES.iter().map(|route| segments(route.path)).collect();
     assert_eq!(paths.len(), ROUTES.len());
     for route in ROUTES {
-        let methods: Vec<&str> = route.methods.iter().map(|it| it.method).collect();
+        let methods: Vec<&str> = route.methods.iter().map(|route_method| route_method.method).collect();
         assert_eq!(route.allow.replace("GET, HEAD", "GET"), methods.join(", "), "{}", route.path);
     }
 }
@@ -416,7 +416,7 @@ fn a_key_jumps_at_most_a_year() {
     }
 }
 
-/// A world with one endpoint that is down and this number of deliveries to it.
+/// Returns a world with one endpoint that is down and this number of deliveries to it.
 fn overdue(deliveries: u32) -> Sandbox {
     let mut world = world();
     let endpoint =
@@ -461,7 +461,7 @@ fn other_calls_are_served_while_a_call_moves_the_clock_far() {
             Progress::Waiting(_) => panic!("a look moves no clock"),
         };
         assert_eq!(look["now"], world.now().to_string());
-        progress = world.go_on(now, pending);
+        progress = world.continue_call(now, pending);
         let count = world.log().count();
         assert!(count - events <= 1_000, "{} things happened in one slice", count - events);
         (slices, events) = (slices + 1, count);

@@ -37,7 +37,7 @@ fn request(method: &str, path: &str, mode: Mode) -> Request {
 }
 
 fn operation(method: &str, path: &str) -> Operation {
-    let is_it = |it: &Operation| (it.method, it.path) == (method, path);
+    let is_it = |operation: &Operation| (operation.method, operation.path) == (method, path);
     Operation::ALL.into_iter().find(is_it).unwrap_or_else(|| panic!("no operation {method} {path}"))
 }
 

@@ -46,7 +46,7 @@ fn write((_, path, job, next): &CiSystem) -> Result<u8, Failure> {
     let keys: Vec<&str> =
         [LIVE_KEY, TEST_KEY].into_iter().chain(at_hand.iter().map(|(name, _)| *name)).collect();
     let parts = missing.iter().map(|(_, part)| *part).chain([Part::Inserts, Part::Webhooks]);
-    let without: Vec<&str> = parts.map(Part::word).collect();
+    let without: Vec<&str> = parts.map(Part::as_str).collect();
     let command = format!(
         "chargeproof check \"$CHARGEPROOF_TARGET\" --quick --without {} --accept incomplete",
         without.join(",")

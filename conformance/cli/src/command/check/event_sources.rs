@@ -161,7 +161,7 @@ impl SandboxCalls<'_> {
                 .iter()
                 .map(|event| (*event).to_owned())
                 .collect();
-            let body = json!({ "url": address, "mode": mode.word(), "events": events });
+            let body = json!({ "url": address, "mode": mode.as_str(), "events": events });
             let (answer, registration) = self.try_to_add(&address, true, &body)?;
             let secret = answer["endpoint"]["secret"].as_str().map(Secret::new);
             endpoints.push(Endpoint {
@@ -173,7 +173,7 @@ impl SandboxCalls<'_> {
             registrations.push(registration);
         }
         for address in REFUSED {
-            let body = json!({ "url": address, "mode": Mode::Test.word() });
+            let body = json!({ "url": address, "mode": Mode::Test.as_str() });
             registrations.push(self.try_to_add(address, false, &body)?.1);
         }
         Ok((endpoints, registrations))
@@ -199,7 +199,7 @@ impl SandboxCalls<'_> {
         // In test mode only members receive e-mail.
         let world = self.ask("GET", "/sandbox", None, &json!({}))?.1;
         let member = &world["accounts"][0]["members"][0];
-        let key = self.done("/sandbox/keys", None, &json!({ "mode": mode.word() }))?;
+        let key = self.done("/sandbox/keys", None, &json!({ "mode": mode.as_str() }))?;
         let key = text(&key["key"]["secret"]);
         let canceled = self.open(&key)?;
         self.done(&format!("/v1/charges/{canceled}/cancel"), Some(&key), &json!({}))?;
@@ -219,7 +219,7 @@ impl SandboxCalls<'_> {
         self.done(
             "/sandbox/mine",
             None,
-            &json!({ "asset": ASSET, "mode": mode.word(), "blocks": BLOCKS, "at_once": true }),
+            &json!({ "asset": ASSET, "mode": mode.as_str(), "blocks": BLOCKS, "at_once": true }),
         )?;
         let back = json!({ "amount": "0.00001", "reason": "One cup was broken" });
         self.done(&format!("/v1/charges/{paid}/refunds"), Some(&key), &back)?;

@@ -174,13 +174,13 @@ fn list(format: ReportFormat, profile: Profile) {
     }
     for (id, requirement) in &catalogue {
         let Requirement { level, spec, text, unjudged, .. } = requirement;
-        say!("{id:<32} {:<6} {DIM}{spec}{DIM:#}", level.word());
+        say!("{id:<32} {:<6} {DIM}{spec}{DIM:#}", level.as_str());
         say!("    {text}");
         if let Some(why) = unjudged {
             say!("    {DIM}not judged: {why}{DIM:#}");
         }
     }
-    let judged = catalogue.values().filter(|it| it.unjudged.is_none()).count();
+    let judged = catalogue.values().filter(|requirement| requirement.unjudged.is_none()).count();
     say!("{} statements, {judged} of them judged", catalogue.len());
 }
 
@@ -286,7 +286,7 @@ impl Progress for ProgressDisplay {
         self.say(shown);
     }
 
-    fn asked(&mut self, ledger: &Ledger) {
+    fn requested(&mut self, ledger: &Ledger) {
         self.end_countdown();
         self.bar.set_message(format!("{} requests", ledger.total()));
     }

@@ -64,7 +64,7 @@ pub(super) fn webhooks(
     let secrets = || keys::webhook_secrets(config, &mut |warning| screen.warn(&warning));
     let source = if let Some(path) = &args.deliveries {
         Source::Captured {
-            caught: read_captured(path, CAPTURED_MAX)?,
+            received: read_captured(path, CAPTURED_MAX)?,
             endpoints: endpoints(args, secrets()?)?.into(),
         }
     } else if let Some(address) = args.receiver {
@@ -185,7 +185,7 @@ impl Registrar {
     /// Runs the command for one address. A failure of the command is a result; an error means that it cannot be run.
     async fn register(&self, address: &str, public: bool) -> Result<Registration, String> {
         let environment =
-            [("CHARGEPROOF_ENDPOINT_URL", address), ("CHARGEPROOF_ENDPOINT_MODE", Mode::Test.word())];
+            [("CHARGEPROOF_ENDPOINT_URL", address), ("CHARGEPROOF_ENDPOINT_MODE", Mode::Test.as_str())];
         let (status, _) = run_shell(&self.command, &environment, &self.interrupt)
             .await
             .map_err(|why| format!("the --register command {why}"))?;

@@ -53,13 +53,13 @@ pub(super) fn run(args: &Try, config: &Config) -> Result<u8, Failure> {
 fn list(format: HandlerFormat) {
     if format == HandlerFormat::Json {
         let all: Vec<_> = statements()
-            .map(|(id, level, text)| serde_json::json!({ "id": id, "level": level.word(), "text": text }))
+            .map(|(id, level, text)| serde_json::json!({ "id": id, "level": level.as_str(), "text": text }))
             .collect();
         say!("{}", serde_json::to_string_pretty(&all).expect("a list is JSON"));
         return;
     }
     for (id, level, text) in statements() {
-        say!("{id:<24} {DIM}{:<7}{DIM:#} {text}", level.word());
+        say!("{id:<24} {DIM}{:<7}{DIM:#} {text}", level.as_str());
     }
 }
 

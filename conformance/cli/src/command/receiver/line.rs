@@ -16,7 +16,7 @@ const WORD_MAX: usize = 60;
 
 /// A judged delivery. Contains no secret.
 pub(super) struct JudgedDelivery {
-    pub(super) caught: ReceivedRequest,
+    pub(super) received: ReceivedRequest,
     pub(super) summary: DeliverySummary,
     pub(super) diagnosis: Diagnosis,
     pub(super) notes: Vec<Note>,
@@ -76,8 +76,8 @@ impl JudgedDelivery {
     fn members(&self) -> Delivery<'_> {
         let reasons = self.diagnosis.reasons().iter();
         Delivery {
-            at: self.caught.stamp(),
-            path: &self.caught.path,
+            at: self.received.stamp(),
+            path: &self.received.path,
             verdict: self.verdict(),
             secret: self.secret(),
             reasons: reasons
@@ -95,7 +95,7 @@ impl JudgedDelivery {
             summary: &self.summary,
             try_number: self.try_number,
             answer: self.given.as_ref().map(ReceiverAnswer::to_string),
-            bytes: self.caught.body.0.len(),
+            bytes: self.received.body.0.len(),
         }
     }
 
@@ -105,7 +105,7 @@ impl JudgedDelivery {
             Diagnosis::NotVerified { .. } => BAD,
             Diagnosis::NotJudged => DIM,
         };
-        let stamp = self.caught.stamp();
+        let stamp = self.received.stamp();
         let time = stamp.get(11..19).unwrap_or(&stamp);
         let DeliverySummary { event, mode, subject, .. } = &self.summary;
         let [event, mode, subject] =
@@ -113,7 +113,7 @@ impl JudgedDelivery {
         let mut rest = vec![subject];
         rest.extend(self.try_number.map(|number| format!("try {number}")));
         rest.extend(self.given.as_ref().map(|given| format!("-> {given}")));
-        rest.push(format!("{} bytes", self.caught.body.0.len()));
+        rest.push(format!("{} bytes", self.received.body.0.len()));
         rest.extend(self.secret().map(|name| format!("with {name}")));
         say!("{time}  {style}{:<12}{style:#}  {event:<24}  {mode:<4}  {}", self.verdict(), rest.join("  "));
         for reason in self.diagnosis.reasons() {
@@ -126,7 +126,7 @@ impl JudgedDelivery {
     }
 }
 
-/// A connection or request that was rejected.
+/// Prints a rejected connection or request.
 pub(super) fn print_rejected(why: &str, format: Format) {
     #[derive(Serialize)]
     struct RejectedRequest<'a> {

@@ -82,11 +82,11 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
             };
             // A closed stdout ends the command.
             match arrival.filter(|_| stopped || !terminal::is_lost()) {
-                Some(Arrival::ReceivedRequest(caught, given)) => {
-                    let now = caught.unix_secs();
-                    let shown = reader.read(&caught, Some(given), now);
+                Some(Arrival::ReceivedRequest(received, given)) => {
+                    let now = received.unix_secs();
+                    let shown = reader.read(&received, Some(given), now);
                     if let Some(record) = &mut record {
-                        record.append(&serde_json::to_string(&shown.caught).expect("a request is JSON"))?;
+                        record.append(&serde_json::to_string(&shown.received).expect("a request is JSON"))?;
                     }
                     shown.print(format);
                 }
@@ -109,21 +109,21 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
 fn judge(args: &JudgeDeliveries, config: &Config) -> Result<u8, Failure> {
     let format = args.secrets.format;
     let mut reader = DeliveryJudge::new(&args.secrets, config)?;
-    for caught in RecordedRequests::open(&args.file)? {
-        let caught = caught?;
-        let now = caught.unix_secs();
-        reader.read(&caught, None, now).print(format);
+    for received in RecordedRequests::open(&args.file)? {
+        let received = received?;
+        let now = received.unix_secs();
+        reader.read(&received, None, now).print(format);
     }
     Ok(reader.finish())
 }
 
 /// Reads a file of `listen --record` with at most `max` requests.
 pub(super) fn read_captured(path: &Path, max: usize) -> Result<Vec<ReceivedRequest>, Failure> {
-    let caught: Vec<ReceivedRequest> =
+    let received: Vec<ReceivedRequest> =
         RecordedRequests::open(path)?.take(max + 1).collect::<Result<_, _>>()?;
-    match caught.len() > max {
+    match received.len() > max {
         true => Err(Failure::usage(format!("`{}` has more than {max} requests; split it", path.display()))),
-        false => Ok(caught),
+        false => Ok(received),
     }
 }
 
@@ -200,12 +200,17 @@ impl DeliveryJudge {
         })
     }
 
-    fn read(&mut self, caught: &ReceivedRequest, given: Option<ReceiverAnswer>, now: i64) -> JudgedDelivery {
+    fn read(
+        &mut self,
+        received: &ReceivedRequest,
+        given: Option<ReceiverAnswer>,
+        now: i64,
+    ) -> JudgedDelivery {
         let names = &self.keyring.names;
-        let clean = self.redaction.redact_request(caught);
-        let mut diagnosis = diagnose(caught, &self.keyring, now);
+        let clean = self.redaction.redact_request(received);
+        let mut diagnosis = diagnose(received, &self.keyring, now);
         let mut notes = notes(&clean, names);
-        if clean != *caught {
+        if clean != *received {
             notes.push(Note::SecretQuoted);
             // Reasons quote the request, so they are computed again from the redacted one.
             if let Diagnosis::NotVerified { .. } = diagnosis {
@@ -224,7 +229,7 @@ impl DeliveryJudge {
             Diagnosis::NotVerified { .. } => self.summary.not_verified += 1,
             Diagnosis::NotJudged => self.summary.not_judged += 1,
         }
-        JudgedDelivery { caught: clean, summary, diagnosis, notes, try_number, given }
+        JudgedDelivery { received: clean, summary, diagnosis, notes, try_number, given }
     }
 
     fn finish(self) -> u8 {

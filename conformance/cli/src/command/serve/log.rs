@@ -37,7 +37,7 @@ pub(super) struct Printer {
 }
 
 impl Printer {
-    /// The printer that the options select; `None` without a log.
+    /// Starts the printer that the options select; `None` without a log.
     pub(super) fn start(log: Option<Log>) -> Result<Option<Printer>, Failure> {
         let usual = if io::stderr().is_terminal() { Log::Text } else { Log::Off };
         let log = log.unwrap_or(usual);

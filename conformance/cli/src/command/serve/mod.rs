@@ -65,7 +65,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
     let printer = log::Printer::start(args.log)?;
     server_config.log = printer.as_ref().map(log::Printer::sink);
     let certificate = tls::Certificate::of(args, server_config.address)?;
-    server_config.tls = certificate.as_ref().map(|it| it.identity.clone());
+    server_config.tls = certificate.as_ref().map(|certificate| certificate.identity.clone());
     let demo_from = server_config.start.filter(|_| args.demo && !has_world(args));
     if args.demo && has_world(args) {
         note!("the world in --data has a history already, so --demo adds none");
@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
             seed: server.seed().0,
             clock,
             sandbox_token: server.sandbox_token().to_owned(),
-            certificate: certificate.as_ref().map(|it| it.path.clone()),
+            certificate: certificate.as_ref().map(|certificate| certificate.path.clone()),
             forwards,
         };
         if let Some(path) = &args.ready_file {

@@ -78,7 +78,7 @@ pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
     }
     bar.finish_and_clear();
     let code = match () {
-        () if all.iter().any(|it| it.found.is_some()) => 1,
+        () if all.iter().any(|report| report.found.is_some()) => 1,
         () if stop.load(Ordering::Relaxed) => INTERRUPTED,
         () => 0,
     };
@@ -146,7 +146,7 @@ fn save(
 
 fn text(all: &[ScopeResult], args: &Sweep, code: u8) -> String {
     let mut text = String::new();
-    let broken = all.iter().filter(|it| it.found.is_some()).count();
+    let broken = all.iter().filter(|report| report.found.is_some()).count();
     let scopes = if all.len() == 1 { "1 scope".to_owned() } else { format!("{} scopes", all.len()) };
     let _ = match code {
         0 => writeln!(text, "{GOOD}pass{GOOD:#}  every invariant held in {scopes}"),
@@ -157,7 +157,7 @@ fn text(all: &[ScopeResult], args: &Sweep, code: u8) -> String {
     if let Some(fault) = args.demo_fault {
         let _ = writeln!(text, "wrong on purpose (--demo-fault {}): {}", fault.name, fault.what);
     }
-    for found in all.iter().filter_map(|it| it.found.as_ref()) {
+    for found in all.iter().filter_map(|report| report.found.as_ref()) {
         let path = found.path.display();
         let _ = writeln!(text, "\n{BAD}fail{BAD:#}  {}", found.violation);
         let _ = writeln!(text, "      rests on {}", found.violation.invariant.rests_on());

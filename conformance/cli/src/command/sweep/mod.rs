@@ -141,7 +141,7 @@ fn writable<'a>(files: impl Iterator<Item = &'a PathBuf>, directory: &Path) -> R
         return Err(Failure::machine(format!("`{}` is not a directory", directory.display())));
     }
     // It is created with the first scenario.
-    let existing = directory.ancestors().find(|it| it.is_dir()).unwrap_or(Path::new("."));
+    let existing = directory.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("."));
     let mut files = files.cloned().chain([existing.join("invariant.yaml")]);
     files.try_for_each(|path| files::check_writable(&path)).map_err(lost)
 }

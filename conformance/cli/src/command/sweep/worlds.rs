@@ -66,7 +66,7 @@ pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &
     sum
 }
 
-/// The progress bar of a terminal; hidden elsewhere, where [`ProgressLog`] prints lines.
+/// Returns the progress bar of a terminal; hidden elsewhere, where [`ProgressLog`] prints lines.
 fn bar(seeds: u64, is_timed: bool) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -82,17 +82,17 @@ impl EndpointUrl {
         &self.host
     }
 
-    /// The port, 443 unless typed.
+    /// Returns the port; 443 by default.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The value of the `Host` header: the host, and the port unless it is 443.
+    /// Returns the value of the `Host` header: the host, and the port unless it is 443.
     pub fn authority(&self) -> &str {
         &self.text["https://".len()..self.path_starts]
     }
 
-    /// Path and query, as in the request line.
+    /// Returns path and query, as in the request line.
     pub fn path(&self) -> &str {
         &self.text[self.path_starts..]
     }

@@ -18,7 +18,7 @@ const fn v4([a, b, c, d]: [u8; 4], bits: u32, range: Range) -> Block<Ipv4Addr> {
     Block { start: Ipv4Addr::new(a, b, c, d), bits, range }
 }
 
-/// By the first three and the last two of the eight groups; the others are zero.
+/// Creates a range from the first three and the last two of the eight groups; the others are zero.
 const fn v6([a, b, c]: [u16; 3], [g, h]: [u16; 2], bits: u32, range: Range) -> Block<Ipv6Addr> {
     Block { start: Ipv6Addr::new(a, b, c, 0, 0, 0, g, h), bits, range }
 }
@@ -82,7 +82,7 @@ const REFUSED_V6: &[Block<Ipv6Addr>] = &[
     v6([0x2001, 0, 0], [0, 0], 23, Range::Protocol), // Teredo, ORCHID, AMT and their like
 ];
 
-/// All that has been handed out, 2000::/3.
+/// Returns `true` for the allocated addresses, 2000::/3.
 fn is_global_unicast(ip: Ipv6Addr) -> bool {
     ip.segments()[0] >> 13 == 1
 }

@@ -102,7 +102,7 @@ pub enum Range {
 }
 
 impl Refusal {
-    /// The name of the broken rule, for logs and counters.
+    /// Returns the name of the violated rule, for logs and counters.
     pub const fn rule(&self) -> &'static str {
         match self {
             Refusal::TooLong { .. } => "too_long",
@@ -123,7 +123,7 @@ impl Refusal {
 }
 
 impl Range {
-    /// The name of the rule that refuses this range.
+    /// Returns the name of the rule that refuses this range.
     pub const fn rule(self) -> &'static str {
         match self {
             Range::Metadata => "metadata",

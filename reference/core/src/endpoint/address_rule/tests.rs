@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// `expected` is the normal spelling of an accepted URL, or the name of the rule that refuses it.
+/// Checks URLs. `expected`: the normal spelling of an accepted URL, or the name of the rule that refuses it.
 #[track_caller]
 fn check_url(table: &[(&str, &str)]) {
     for (typed, expected) in table {
@@ -18,7 +18,7 @@ fn check_url(table: &[(&str, &str)]) {
     }
 }
 
-/// `expected` is `public`, or the name of the rule that refuses the address.
+/// Checks IP addresses. `expected`: `public`, or the name of the rule that refuses the address.
 #[track_caller]
 fn check_address(table: &[(&str, &str)]) {
     for (text, expected) in table {
@@ -483,13 +483,13 @@ fn a_refusal_never_repeats_a_password() {
     }
 }
 
-/// Text that is often nearly a URL: random characters seldom get past the scheme.
+/// Returns texts that are nearly URLs: random characters are seldom accepted as a scheme.
 fn nearly_a_url() -> impl Strategy<Value = String> {
     ("(https?://)?", "[a-z0-9.:@%\\[\\]xX。１]{0,24}", "(:[0-9]{0,6})?", "\\PC{0,12}")
         .prop_map(|(scheme, host, port, rest)| format!("{scheme}{host}{port}/{rest}"))
 }
 
-/// Any IPv4 address, and often one whose first byte begins a special range.
+/// Returns any IPv4 address, and often one whose first byte begins a special range.
 fn ipv4() -> impl Strategy<Value = Ipv4Addr> {
     let special = prop::sample::select(vec![0u8, 10, 100, 127, 168, 169, 172, 192, 198, 203, 224, 255]);
     let near_special = (special, any::<[u8; 3]>()).prop_map(|(a, [b, c, d])| Ipv4Addr::new(a, b, c, d));

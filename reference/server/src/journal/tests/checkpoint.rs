@@ -12,7 +12,7 @@ pub(super) fn leads_to_the_same(storage: &Memory, rate_limit: Option<u32>) {
     storage.state().checkpoint_after = after;
 }
 
-/// A world with so many charges; the journal is closed.
+/// Returns a closed journal of a world with this number of charges.
 fn world(checkpoint_after: Option<u64>, charges: usize) -> Memory {
     let storage = Memory::keeping(checkpoint_after);
     let (mut driver, journal) = Driver::new(open(&storage, None));
@@ -23,7 +23,7 @@ fn world(checkpoint_after: Option<u64>, charges: usize) -> Memory {
     storage
 }
 
-/// The reason why the checkpoint was ignored.
+/// Returns the reason why the checkpoint was ignored.
 fn ignored(storage: &Memory) -> Option<String> {
     let opened = open(storage, None);
     opened.journal.writer().and_then(|writer| writer.notices().first()).cloned()
@@ -99,7 +99,7 @@ fn a_damaged_one_is_ignored_wherever_the_damage_is() {
     );
 }
 
-/// The same checkpoint with another head, and a digest that fits.
+/// Returns the checkpoint with a changed head and a valid digest.
 fn with_head(sound: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
     use sha2::Digest as _;
     let end = sound.len() - 32;

@@ -52,7 +52,7 @@ impl ClosedWorld {
         self.storage.state().bytes.clone()
     }
 
-    /// The same with other bytes in its database.
+    /// Returns the storage with other bytes in its database.
     fn with(&self, bytes: Vec<u8>) -> Memory {
         let storage = Memory::of(bytes);
         let state = self.storage.state();
@@ -67,7 +67,7 @@ fn try_open(storage: &Memory) -> io::Result<OpenedJournal> {
     Writer::open(Arc::new(storage.clone()), &setup(None), None, |_| Ok(()))
 }
 
-/// The reason why a journal is not opened.
+/// Returns the reason why a journal is not opened.
 #[track_caller]
 fn refusal(storage: &Memory) -> String {
     try_open(storage).map(|_| ()).expect_err("it is damaged").to_string()

@@ -100,7 +100,7 @@ impl Driver {
     fn new(opened: OpenedJournal) -> (Driver, Arc<Journal>) {
         let (journal, sandbox) = (opened.journal, opened.world.sandbox);
         let now = sandbox.now();
-        let posts = opened.world.in_flight.iter().map(|it| it.id).collect();
+        let posts = opened.world.in_flight.iter().map(|attempt| attempt.id).collect();
         (Driver { world: JournaledWorld::new(sandbox, Arc::clone(&journal)), now, posts }, journal)
     }
 
@@ -116,7 +116,7 @@ impl Driver {
             self.catch_up();
             match progress {
                 Progress::Done(response) => return Some(response),
-                Progress::Waiting(pending) => progress = self.world.go_on(self.now, pending),
+                Progress::Waiting(pending) => progress = self.world.continue_call(self.now, pending),
             }
         }
         None
@@ -124,7 +124,7 @@ impl Driver {
 
     fn catch_up(&mut self) {
         self.now = self.now.max(self.world.now());
-        self.posts.extend(self.world.take_outgoing().iter().map(|it| it.id));
+        self.posts.extend(self.world.take_outgoing().iter().map(|attempt| attempt.id));
     }
 
     fn run(&mut self, op: &Op) {
@@ -162,7 +162,7 @@ impl Driver {
             }
             Op::Endpoint { known } => {
                 if *known {
-                    self.world.vouch_for("shop.example");
+                    self.world.declare_forwarded("shop.example");
                 } else {
                     self.world.learn_name("shop.example", vec!["93.184.216.34".parse().expect("an address")]);
                 }
@@ -173,7 +173,7 @@ impl Driver {
         self.catch_up();
     }
 
-    /// Everything that a client can read, without a record of it.
+    /// Returns everything that a client can read. Adds no record.
     fn reads(&mut self) -> Vec<String> {
         reads(&mut self.world, self.now)
     }
@@ -202,7 +202,7 @@ fn looks(sandbox: &mut Sandbox, now: Timestamp) -> Vec<String> {
         "/sandbox/books/acme/test",
     ];
     let mut all: Vec<String> = paths.iter().map(|path| text(sandbox.respond(now, &get(path)))).collect();
-    let open: Vec<AttemptId> = sandbox.open_attempts().map(|it| it.id).collect();
+    let open: Vec<AttemptId> = sandbox.open_attempts().map(|attempt| attempt.id).collect();
     all.push(format!("{open:?} {:?}", sandbox.lineage()));
     all
 }
@@ -274,7 +274,7 @@ proptest! {
         };
         let (mut driver, journal) = Driver::new(opened);
         before.iter().for_each(|op| driver.run(op));
-        let snapshot = journal.take_snapshot("here".to_owned(), driver.world.peek(|it| WorldPosition::of(it)));
+        let snapshot = journal.take_snapshot("here".to_owned(), driver.world.peek(|sandbox| WorldPosition::of(sandbox)));
         let snapshot = snapshot.expect("room for one");
         let mut expected = driver.reads();
         let now = driver.now;
@@ -330,8 +330,8 @@ proptest! {
         let renaming = Renaming::new(&setup, &named);
         let (mut replay, mut lines) = (Replay::new(&named), Vec::new());
         journal
-            .read(journal.position_of(count, written), |it| {
-                lines.extend(replay.renamed(it, &renaming)?);
+            .read(journal.position_of(count, written), |record| {
+                lines.extend(replay.renamed(record, &renaming)?);
                 Ok(())
             })
             .expect("the same calls");
@@ -430,7 +430,7 @@ fn calls_without_effect_leave_no_record() {
     check("time, with the end of a charge due", Op::Pass { seconds: 4_000 }, 1);
 }
 
-/// A host of a world on this disk, whose clock stands.
+/// Returns the host of a world in this storage, with a stopped clock.
 fn host(storage: &Memory) -> Arc<Host> {
     host_of(open(storage, None))
 }
@@ -577,11 +577,11 @@ fn there_are_only_so_many_snapshots_and_no_number_comes_twice() {
     let tip = WorldPosition { now: START.0, happened: 0 };
     let opened = open(&storage, None);
     for n in 1..=SNAPSHOTS_MAX as u64 {
-        assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip).map(|it| it.n), Ok(n));
+        assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip).map(|snapshot| snapshot.n), Ok(n));
     }
     assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip), Err(NoSnapshot::TooMany));
     assert!(opened.journal.drop_snapshot(100) && !opened.journal.drop_snapshot(100));
     drop(opened);
     let opened = open(&storage, None);
-    assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip).map(|it| it.n), Ok(101));
+    assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip).map(|snapshot| snapshot.n), Ok(101));
 }

@@ -67,7 +67,7 @@ impl Memory {
         Memory(Arc::new(Mutex::new(State { bytes, ..State::default() })))
     }
 
-    /// One that keeps checkpoints.
+    /// Creates a storage with checkpoints.
     pub(crate) fn keeping(checkpoint_after: Option<u64>) -> Memory {
         Memory(Arc::new(Mutex::new(State { checkpoint_after, ..State::default() })))
     }

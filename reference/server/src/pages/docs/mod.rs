@@ -325,8 +325,11 @@ mod tests {
         let ids = documented.flat_map(|item| item.as_object().expect("operations").values());
         let mut ids: Vec<&str> = ids.filter_map(|operation| operation["operationId"].as_str()).collect();
         ids.retain(|id| !id.starts_with("look"));
-        let mut shown: Vec<&str> =
-            sections.iter().flat_map(|it| &it.operations).map(|it| it.id.as_str()).collect();
+        let mut shown: Vec<&str> = sections
+            .iter()
+            .flat_map(|section| &section.operations)
+            .map(|operation| operation.id.as_str())
+            .collect();
         ids.sort_unstable();
         shown.sort_unstable();
         assert_eq!(shown, ids);
@@ -336,7 +339,7 @@ mod tests {
     fn parameters_and_responses_are_resolved_through_references() {
         let sections = sections();
         let find = |id: &str| {
-            let mut all = sections.iter().flat_map(|it| &it.operations);
+            let mut all = sections.iter().flat_map(|section| &section.operations);
             all.find(|operation| operation.id == id).unwrap_or_else(|| panic!("{id} is there"))
         };
         let create = find("createCharge");
@@ -347,6 +350,11 @@ mod tests {
         assert!(create.answers.iter().any(|(status, text)| status == "422" && !text.is_empty()));
         let list = find("listCharges");
         assert!(list.takes[0].1.iter().any(|field| field.name == "per_page" && !field.takes.is_empty()));
-        assert!(sections.iter().flat_map(|it| &it.operations).all(|section| !section.summary.is_empty()));
+        assert!(
+            sections
+                .iter()
+                .flat_map(|section| &section.operations)
+                .all(|section| !section.summary.is_empty())
+        );
     }
 }

@@ -35,7 +35,7 @@ struct Checkout {
     panel: Option<Part>,
 }
 
-/// `GET /c/{code}`.
+/// Handles `GET /c/{code}`.
 pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let path = format!("/c/{code}");
     let client = call.client();
@@ -60,7 +60,7 @@ pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
     html(StatusCode::OK, &page)
 }
 
-/// `GET /c/{code}/live`.
+/// Handles `GET /c/{code}/live`.
 pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let (path, is_owner) = (format!("/c/{code}"), call.admit_owner().is_ok());
     // A browser reconnects to a stream that ends, but not to a 404.
@@ -137,8 +137,10 @@ impl PaymentView<'_> {
 
     /// Returns `true` if all late payments were refunded.
     fn all_sent_back(&self) -> bool {
-        let late = |it: &&TransferRecord| it.gone.is_none() && it.standing == TransferStanding::Late;
-        self.payment.transfers.iter().filter(late).all(|it| it.sent_back)
+        let late = |transfer: &&TransferRecord| {
+            transfer.gone.is_none() && transfer.standing == TransferStanding::Late
+        };
+        self.payment.transfers.iter().filter(late).all(|transfer| transfer.sent_back)
     }
 
     /// Returns `true` if the charge is open or paid.
@@ -170,7 +172,7 @@ impl PaymentView<'_> {
         }
     }
 
-    /// This payment has expired, or was called off.
+    /// Returns `true` if the payment has expired or was canceled.
     fn is_over(&self) -> bool {
         matches!(self.payment.stage, Stage::Expired | Stage::Canceled)
     }
@@ -239,7 +241,7 @@ struct Receipt {
     payment: Payment,
 }
 
-/// `GET /c/{code}/receipt`. A charge without a receipt shows the checkout.
+/// Handles `GET /c/{code}/receipt`. A charge without a receipt shows the checkout.
 pub(super) async fn receipt(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let path = format!("/c/{code}");
     let client = call.client();

@@ -68,7 +68,7 @@ pub(super) fn name(asset: &str) -> &str {
     find(NAMES, unit(asset)).unwrap_or(asset)
 }
 
-/// The symbol on the round mark beside the coin's name; its first letter if there is none.
+/// Returns the symbol on the round mark beside the coin's name; its first letter by default.
 pub(super) fn mark(asset: &str) -> &str {
     find(MARKS, unit(asset)).unwrap_or_else(|| asset.get(..1).unwrap_or_default())
 }

@@ -60,7 +60,7 @@ struct InvoiceDocument {
     payment: Option<super::model::Payment>,
 }
 
-/// `GET /i/{code}`.
+/// Handles `GET /i/{code}`.
 pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     // `HEAD` requests and prefetching browsers do not count as the first view.
     let guesses =
@@ -100,7 +100,7 @@ async fn draw(
     html(status, &page)
 }
 
-/// `GET /i/{code}/live`.
+/// Handles `GET /i/{code}/live`.
 pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let (path, is_owner) = (format!("/i/{code}"), call.admit_owner().is_ok());
     let Some(InvoicePage { account, mode, .. }) = load(&call.client(), &path).await? else {
@@ -151,7 +151,7 @@ fn title(invoice: &Invoice, account: &Account) -> String {
     format!("{} · Invoice {} · {}", invoice.status().as_str(), invoice.number, account.display_name)
 }
 
-/// `POST /i/{code}/coin`.
+/// Handles `POST /i/{code}/coin`.
 pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     call.admit_form()?;
     if load::<InvoicePage>(&call.client(), &format!("/i/{code}")).await?.is_none() {
@@ -166,7 +166,7 @@ pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusa
     }
 }
 
-/// `GET /i/{code}/document`.
+/// Handles `GET /i/{code}/document`.
 pub(super) async fn document(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let client = call.client();
     let Some(shown) = load::<InvoicePage>(&client, &format!("/i/{code}")).await? else {

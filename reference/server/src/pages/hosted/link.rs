@@ -100,7 +100,7 @@ impl LinkTemplate {
     }
 }
 
-/// `GET /pay/{code}`.
+/// Handles `GET /pay/{code}`.
 pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     if call.head.method == http::Method::GET {
         let path = format!("/sandbox/links/{code}/view");
@@ -142,7 +142,7 @@ fn missing_answer(input: &LinkInput, label: &str) -> Option<String> {
     is_missing.then(|| "Please answer this.".to_owned())
 }
 
-/// `POST /pay/{code}`: opens a charge and shows its checkout.
+/// Handles `POST /pay/{code}`: opens a charge and shows its checkout.
 pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     call.admit_form()?;
     let Some(shown) = load::<LinkPage>(&call.client(), &format!("/pay/{code}")).await? else {

@@ -73,7 +73,7 @@ pub(super) trait CoinWords {
     /// Returns the unit of amounts: `USDT`.
     fn unit(&self) -> &str;
 
-    /// The symbol of its mark.
+    /// Returns the symbol of its mark.
     fn mark(&self) -> &str;
 
     /// Returns the common name of the network.

@@ -238,7 +238,7 @@ fn troubles(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
         let hint = "An impatient customer sends the same amount again.".to_owned();
         act("twice", "Pay a second time", hint, &path, body);
     }
-    if let Some(fresh) = payment.transfers.iter().rev().find(|it| it.is_unconfirmed()) {
+    if let Some(fresh) = payment.transfers.iter().rev().find(|transfer| transfer.is_unconfirmed()) {
         let (txid, short) = (fresh.txid.clone(), fresh.short_txid());
         let elsewhere = ReplaceRequest { txid: txid.clone(), amount: None, elsewhere: true, fee: None };
         act(
@@ -248,19 +248,19 @@ fn troubles(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
             "/sandbox/replace",
             PanelRequest::Replace(elsewhere),
         );
-        let it = PanelRequest::Transaction(TransactionRequest { txid });
+        let request = PanelRequest::Transaction(TransactionRequest { txid });
         act(
             "double-spent",
             "Double-spend it",
             format!("The inputs of {short} are spent elsewhere; the next block shows it."),
             "/sandbox/double-spend",
-            it.clone(),
+            request.clone(),
         );
-        act("dropped", "Drop it", format!("The network drops {short}."), "/sandbox/drop", it);
+        act("dropped", "Drop it", format!("The network drops {short}."), "/sandbox/drop", request);
     }
     let buried =
         payment.transfers.iter().filter(|transfer| transfer.gone.is_none() && transfer.confirmations > 0);
-    if let Some(buried) = buried.min_by_key(|it| it.confirmations) {
+    if let Some(buried) = buried.min_by_key(|transfer| transfer.confirmations) {
         let hint = match buried.confirmations {
             1 => "Another block replaces the newest.".to_owned(),
             depth => format!("Other blocks replace the newest {depth}."),

@@ -182,7 +182,7 @@ async fn results_match_the_output_schemas() {
     let listed = test.result("tools/list", json!({})).await;
     let check = |tool: &str, answer: &Value| {
         let tools = listed["tools"].as_array().expect("a list");
-        let schema = &tools.iter().find(|it| it["name"] == tool).expect("a tool")["outputSchema"];
+        let schema = &tools.iter().find(|listed| listed["name"] == tool).expect("a tool")["outputSchema"];
         let validator = jsonschema::validator_for(schema).expect("a schema");
         if let Err(error) = validator.validate(answer) {
             panic!("{tool}: {error}");

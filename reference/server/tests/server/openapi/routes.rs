@@ -193,7 +193,7 @@ fn a_documented_path_takes_the_documented_methods() {
     let mut world = World::new();
     let operations = world.document.operations();
     let ids = objects(&mut world);
-    let paths: BTreeSet<&str> = operations.iter().map(|it| it.path.as_str()).collect();
+    let paths: BTreeSet<&str> = operations.iter().map(|operation| operation.path.as_str()).collect();
     for path in paths.into_iter().filter(|path| is_of_world(path)) {
         let mut takes: Vec<&str> = Vec::new();
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {

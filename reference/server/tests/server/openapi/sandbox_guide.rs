@@ -19,12 +19,12 @@ struct Field {
     values: Vec<String>,
 }
 
-/// The entries of an object; none for other values.
+/// Returns the entries of an object; none for other values.
 fn entries(node: &Node) -> &[(String, Node)] {
     if let Node::Map(entries) = node { entries } else { &[] }
 }
 
-/// The items of a list; none for other values.
+/// Returns the items of a list; none for other values.
 fn items(node: Option<&Node>) -> &[Node] {
     if let Some(Node::List(items)) = node { items } else { &[] }
 }

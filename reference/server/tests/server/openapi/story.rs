@@ -190,7 +190,7 @@ fn events(world: &mut World) {
     }
 }
 
-/// The requests of the dashboard and the hosted pages.
+/// Sends the requests of the dashboard and the hosted pages.
 fn looks(world: &mut World) {
     let book = "/books/acme/test";
     world.act("GET", book, &Value::Null, "");

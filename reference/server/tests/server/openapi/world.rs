@@ -43,7 +43,7 @@ impl World {
             reach: Reach::Network,
             ..Setup::new(Seed(1), Timestamp::parse("2026-01-05T09:00:00Z").expect("a moment"), BASE)
         });
-        sandbox.vouch_for("hooks.example");
+        sandbox.declare_forwarded("hooks.example");
         sandbox.keep_history();
         let keys = sandbox.first_keys();
         World {
@@ -114,7 +114,9 @@ impl World {
             self.end_attempts();
             match progress {
                 Progress::Done(response) => return response,
-                Progress::Waiting(pending) => progress = self.sandbox.go_on(self.sandbox.now(), pending),
+                Progress::Waiting(pending) => {
+                    progress = self.sandbox.continue_call(self.sandbox.now(), pending)
+                }
             }
         }
     }

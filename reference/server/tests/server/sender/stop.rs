@@ -46,8 +46,8 @@ impl World for Watched {
         self.0.first_keys()
     }
 
-    fn go_on(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
-        self.0.go_on(now, pending)
+    fn continue_call(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
+        self.0.continue_call(now, pending)
     }
 
     fn take_outgoing(&mut self) -> Vec<OutgoingAttempt> {
@@ -63,8 +63,8 @@ impl World for Watched {
         self.0.learn_name(host, addresses);
     }
 
-    fn vouch_for(&mut self, host: &str) {
-        self.0.vouch_for(host);
+    fn declare_forwarded(&mut self, host: &str) {
+        self.0.declare_forwarded(host);
     }
 }
 

@@ -77,11 +77,11 @@ fn frozen() -> Config {
 
 #[tokio::test]
 async fn each_world_has_its_own_keys_urls_and_settings() {
-    let mut it = Visitor::arrive(frozen()).await;
+    let mut visitor = Visitor::arrive(frozen()).await;
     let start = "2030-02-03T04:05:06.000000Z";
     let body = json!({ "name": "a", "seed": 7, "start": start, "clock": "fast", "speed": 9, "rate_limit": 3, "ttl": "90s" });
-    let world = it.open(body).await;
-    let base = format!("{}{}", it.server.url(), world.path);
+    let world = visitor.open(body).await;
+    let base = format!("{}{}", visitor.server.url(), world.path);
     let id = &world.path["/w/".len()..];
     assert!(world.live.starts_with(&format!("svc_live_{id}")) && world.live.len() == "svc_live_".len() + 40);
     let mut created = world.answer.clone();
@@ -100,26 +100,27 @@ async fn each_world_has_its_own_keys_urls_and_settings() {
     }
     assert!(created["now"].as_str().is_some_and(|now| now >= start), "{created}");
     // The keys are shown once.
-    let (status, one) = it.get(&format!("/sandbox/worlds/{id}"), "").await;
+    let (status, one) = visitor.get(&format!("/sandbox/worlds/{id}"), "").await;
     created.as_object_mut().expect("an object").retain(|name, _| !name.ends_with("_key"));
     assert_eq!((status, &one["seed"], one.get("live_key")), (200, &created["seed"], None));
-    let (status, all) = it.get("/sandbox/worlds", "").await;
+    let (status, all) = visitor.get("/sandbox/worlds", "").await;
     assert_eq!((status, &all["worlds"][0]["world"], &all["most"]), (200, &json!(id), &json!(1_000)));
     // The limit is three requests a minute.
-    let statuses = [it.get("/v1/account", &world.live).await.0, it.get("/v1/account", &world.live).await.0];
+    let statuses =
+        [visitor.get("/v1/account", &world.live).await.0, visitor.get("/v1/account", &world.live).await.0];
     assert_eq!(statuses, [200, 200]);
-    assert_eq!(it.get("/v1/account", &world.live).await.0, 200);
-    assert_eq!(it.get("/v1/account", &world.live).await.0, 429);
+    assert_eq!(visitor.get("/v1/account", &world.live).await.0, 200);
+    assert_eq!(visitor.get("/v1/account", &world.live).await.0, 429);
 }
 
 #[tokio::test]
 async fn a_key_gives_access_to_its_own_world_only() {
-    let mut it = Visitor::arrive(frozen()).await;
-    let first = it.server.first_keys().expect("a sound world").live;
-    let (a, b) = (it.open(json!({ "seed": 7 })).await, it.open(json!({ "seed": 7 })).await);
-    let gone = it.open(json!({})).await;
+    let mut visitor = Visitor::arrive(frozen()).await;
+    let first = visitor.server.first_keys().expect("a sound world").live;
+    let (a, b) = (visitor.open(json!({ "seed": 7 })).await, visitor.open(json!({ "seed": 7 })).await);
+    let gone = visitor.open(json!({})).await;
     assert_eq!(
-        it.ask("DELETE", &format!("/sandbox/worlds/{}", &gone.path[3..]), "", Value::Null).await.0,
+        visitor.ask("DELETE", &format!("/sandbox/worlds/{}", &gone.path[3..]), "", Value::Null).await.0,
         200
     );
     let forged = format!("svc_live_{}{}", &a.path[3..], "x".repeat(28));
@@ -138,72 +139,75 @@ async fn a_key_gives_access_to_its_own_world_only() {
         ("/w/../w", &first, 404),
         ("/w/", &first, 404),
     ] {
-        let (found, answer) = it.get(&format!("{prefix}/v1/account"), key).await;
+        let (found, answer) = visitor.get(&format!("{prefix}/v1/account"), key).await;
         assert_eq!(found, status, "{prefix} {key}: {answer}");
     }
-    let (_, answer) = it.get(&format!("{}/v1/account", gone.path), "").await;
+    let (_, answer) = visitor.get(&format!("{}/v1/account", gone.path), "").await;
     assert!(answer["message"].as_str().is_some_and(|text| text.contains("POST /sandbox/worlds")), "{answer}");
     // Objects of one world are absent in the other, although both have the same seed.
-    let code = it.charge(&a.live).await;
+    let code = visitor.charge(&a.live).await;
     for (key, status) in [(&a.live, 200), (&b.live, 404), (&a.test, 404), (&first, 404)] {
-        assert_eq!(it.get(&format!("/v1/charges/{code}"), key).await.0, status);
+        assert_eq!(visitor.get(&format!("/v1/charges/{code}"), key).await.0, status);
     }
-    assert_eq!(it.charge(&b.live).await, code, "the same seed opens the same charge");
+    assert_eq!(visitor.charge(&b.live).await, code, "the same seed opens the same charge");
 }
 
 #[tokio::test]
 async fn a_key_selects_the_world_of_a_sandbox_call() {
-    let mut it = Visitor::arrive(frozen()).await;
-    let first = it.server.first_keys().expect("a sound world").live;
-    let (a, b) = (it.open(json!({})).await, it.open(json!({})).await);
-    let begin = it.shown("").await;
+    let mut visitor = Visitor::arrive(frozen()).await;
+    let first = visitor.server.first_keys().expect("a sound world").live;
+    let (a, b) = (visitor.open(json!({})).await, visitor.open(json!({})).await);
+    let begin = visitor.shown("").await;
     let hour = || json!({ "by": "1h" });
-    assert_eq!(it.ask("POST", "/sandbox/advance", &a.live, hour()).await.0, 200);
-    assert_eq!(it.ask("POST", &format!("{}/sandbox/advance", a.path), "", hour()).await.0, 200);
-    assert_eq!(it.ask("POST", "/sandbox/advance", &first, json!({ "by": "1s" })).await.0, 200);
-    let shown = [it.shown("").await, it.shown(&a.path).await, it.shown(&b.path).await];
+    assert_eq!(visitor.ask("POST", "/sandbox/advance", &a.live, hour()).await.0, 200);
+    assert_eq!(visitor.ask("POST", &format!("{}/sandbox/advance", a.path), "", hour()).await.0, 200);
+    assert_eq!(visitor.ask("POST", "/sandbox/advance", &first, json!({ "by": "1s" })).await.0, 200);
+    let shown = [visitor.shown("").await, visitor.shown(&a.path).await, visitor.shown(&b.path).await];
     assert_eq!(begin, "2026-09-20T10:05:41.000000Z");
     assert_eq!(
         shown,
         ["2026-09-20T10:05:42.000000Z", "2026-09-20T12:05:41.000000Z", "2026-09-20T10:05:41.000000Z"]
     );
     // A call for a closed world affects no other.
-    assert_eq!(it.ask("DELETE", &format!("/sandbox/worlds/{}", &a.path[3..]), "", Value::Null).await.0, 200);
-    let (status, answer) = it.ask("POST", "/sandbox/advance", &a.live, hour()).await;
+    assert_eq!(
+        visitor.ask("DELETE", &format!("/sandbox/worlds/{}", &a.path[3..]), "", Value::Null).await.0,
+        200
+    );
+    let (status, answer) = visitor.ask("POST", "/sandbox/advance", &a.live, hour()).await;
     assert!(
         status == 403 && answer["message"].as_str().is_some_and(|text| text.contains("no open world")),
         "{answer}"
     );
-    assert_eq!(it.shown("").await, shown[0]);
+    assert_eq!(visitor.shown("").await, shown[0]);
 }
 
 #[tokio::test]
 async fn links_of_a_world_lead_back_into_it() {
-    let mut it = Visitor::arrive(frozen()).await;
-    let world = it.open(json!({})).await;
-    let base = format!("{}{}", it.server.url(), world.path);
-    let code = it.charge(&world.live).await;
-    let (_, charge) = it.get(&format!("{}/v1/charges/{code}", world.path), &world.live).await;
+    let mut visitor = Visitor::arrive(frozen()).await;
+    let world = visitor.open(json!({})).await;
+    let base = format!("{}{}", visitor.server.url(), world.path);
+    let code = visitor.charge(&world.live).await;
+    let (_, charge) = visitor.get(&format!("{}/v1/charges/{code}", world.path), &world.live).await;
     let checkout = charge["data"]["checkout_url"].as_str().expect("an address").to_owned();
     assert_eq!(checkout, format!("{base}/c/{code}"));
     // With the key alone too: a linked page is requested without a key, so the link must contain the world.
     for path in ["/v1/charges?per_page=1".to_owned(), format!("{}/v1/charges?per_page=1", world.path)] {
-        let (_, page) = it.get(&path, &world.live).await;
+        let (_, page) = visitor.get(&path, &world.live).await;
         let first = page["links"]["first"].as_str().expect("an address");
         assert!(first.starts_with(&format!("{base}/v1/charges?")), "{first}");
     }
     for path in [
-        checkout.strip_prefix(it.server.url()).expect("an address here"),
+        checkout.strip_prefix(visitor.server.url()).expect("an address here"),
         &format!("{}/dashboard/acme/live", world.path),
     ] {
-        let (status, page) = it.get(path, "").await;
+        let (status, page) = visitor.get(path, "").await;
         let page = page.as_str().expect("a page").to_owned();
         assert_eq!(status, 200, "{page}");
         let links = page.split(['"', '\'']).filter(|text| text.starts_with('/') && !text.starts_with("/>"));
         let strange: Vec<&str> = links.filter(|link| !link.starts_with(&world.path)).collect();
         assert!(strange.is_empty(), "{path}: {strange:?}");
     }
-    assert_eq!(it.get(&format!("/c/{code}"), "").await.0, 404, "the first world has no such charge");
+    assert_eq!(visitor.get(&format!("/c/{code}"), "").await.0, 404, "the first world has no such charge");
 }
 
 #[tokio::test]
@@ -241,8 +245,8 @@ async fn a_page_of_an_ended_world_is_html_in_a_browser_and_json_elsewhere() {
 
 #[tokio::test]
 async fn invalid_worlds_are_refused() {
-    let mut it = Visitor::arrive(frozen()).await;
-    let world = it.open(json!({})).await;
+    let mut visitor = Visitor::arrive(frozen()).await;
+    let world = visitor.open(json!({})).await;
     let inside = format!("{}/sandbox/worlds", world.path);
     let itself = format!("/sandbox/worlds/{}", &world.path[3..]);
     for (method, path, body, status) in [
@@ -257,20 +261,20 @@ async fn invalid_worlds_are_refused() {
         ("DELETE", &*itself, json!({ "name": "a" }), 422),
         ("POST", &*inside, json!({}), 404),
     ] {
-        let (found, answer) = it.ask(method, path, "", body).await;
+        let (found, answer) = visitor.ask(method, path, "", body).await;
         assert_eq!(found, status, "{method} {path}: {answer}");
     }
     let foreign = "POST /sandbox/worlds HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n";
-    assert_eq!(it.client.ask(foreign).await.status, 403);
-    let (_, all) = it.get("/sandbox/worlds", "").await;
+    assert_eq!(visitor.client.ask(foreign).await.status, 403);
+    let (_, all) = visitor.get("/sandbox/worlds", "").await;
     assert_eq!(all["worlds"].as_array().map(Vec::len), Some(1));
 }
 
 #[tokio::test]
 async fn a_list_that_has_no_filters_refuses_them() {
-    let mut it = Visitor::arrive(frozen()).await;
+    let mut visitor = Visitor::arrive(frozen()).await;
     for path in ["worlds?name=a", "snapshots?name=a", "forwards?to=a", "scenario?from=s1", "keys?mode=live"] {
-        let (status, answer) = it.get(&format!("/sandbox/{path}"), "").await;
+        let (status, answer) = visitor.get(&format!("/sandbox/{path}"), "").await;
         let message = answer["message"].as_str().unwrap_or_default();
         assert!(status == 422 && message.contains("is not known here"), "{path}: {answer}");
     }
@@ -278,33 +282,33 @@ async fn a_list_that_has_no_filters_refuses_them() {
 
 #[tokio::test]
 async fn a_thousand_worlds_are_open_and_no_more() {
-    let mut it = Visitor::arrive(config(ClockKind::Wall)).await;
+    let mut visitor = Visitor::arrive(config(ClockKind::Wall)).await;
     let mut keys = BTreeSet::new();
     let mut last = None;
     for _ in 0..1_000 {
-        let world = it.open(json!({ "seed": 7 })).await;
+        let world = visitor.open(json!({ "seed": 7 })).await;
         keys.extend([world.live.clone(), world.test.clone(), world.path.clone()]);
         last = Some(world);
     }
     assert_eq!(keys.len(), 3_000, "worlds of one seed share no key and no path");
-    let (status, answer) = it.ask("POST", "/sandbox/worlds", "", json!({})).await;
+    let (status, answer) = visitor.ask("POST", "/sandbox/worlds", "", json!({})).await;
     assert!(status == 409 && answer["message"].as_str().is_some_and(|text| text.contains("ttl")), "{answer}");
     let last = last.expect("there are some");
-    assert_eq!(it.get("/v1/account", &last.live).await.0, 200);
+    assert_eq!(visitor.get("/v1/account", &last.live).await.0, 200);
     // An idle world has no running timer, whatever its clock.
-    let (_, figures) = it.get(&format!("{}/metrics", last.path), "").await;
+    let (_, figures) = visitor.get(&format!("{}/metrics", last.path), "").await;
     let figures = figures.as_str().expect("a page");
     assert!(figures.contains("\nchargeproof_worlds 1001\n") && !figures.contains("next_due"), "{figures}");
     assert_eq!(
-        it.ask("DELETE", &format!("/sandbox/worlds/{}", &last.path[3..]), "", Value::Null).await.0,
+        visitor.ask("DELETE", &format!("/sandbox/worlds/{}", &last.path[3..]), "", Value::Null).await.0,
         200
     );
-    it.open(json!({})).await;
+    visitor.open(json!({})).await;
 }
 
 /// Returns the memory that the worlds use, and their limit.
-async fn memory(it: &mut Visitor) -> (u64, u64) {
-    let (_, page) = it.get("/metrics", "").await;
+async fn memory(visitor: &mut Visitor) -> (u64, u64) {
+    let (_, page) = visitor.get("/metrics", "").await;
     let page = page.as_str().expect("a page").to_owned();
     let [held, most] = ["", "_max"].map(|which| {
         let name = format!("chargeproof_worlds_memory{which}_bytes ");
@@ -320,39 +324,39 @@ async fn the_memory_limit_covers_all_worlds() {
     // The growth by requests that were running when the limit was reached.
     const SLACK: u64 = 1 << 18;
     let bounds = Bounds { world_bytes: MOST, ..Bounds::default() };
-    let mut it = Visitor::arrive(Config { bounds, rate_limit: None, ..frozen() }).await;
-    let own = it.server.first_keys().expect("a sound world").live;
+    let mut visitor = Visitor::arrive(Config { bounds, rate_limit: None, ..frozen() }).await;
+    let own = visitor.server.first_keys().expect("a sound world").live;
     let large = json!({
         "asset": "SOL", "amount": "49.90", "currency": "EUR",
         "metadata": BTreeMap::from_iter((0..20).map(|n| (format!("k{n}"), "x".repeat(500)))),
     });
     for n in 0..50 {
-        assert_eq!(it.ask("POST", "/v1/charges", &own, large.clone()).await.0, 201);
+        assert_eq!(visitor.ask("POST", "/v1/charges", &own, large.clone()).await.0, 201);
         let name = json!({ "name": format!("{n}") });
-        assert_eq!(it.ask("POST", "/sandbox/snapshots", "", name).await.0, 200);
+        assert_eq!(visitor.ask("POST", "/sandbox/snapshots", "", name).await.0, 200);
     }
 
     // Branches of the whole world, until there is no memory for another.
     let mut branches = Vec::new();
     let refusal = loop {
-        let (status, answer) = it.ask("POST", "/sandbox/worlds", "", json!({ "from": {} })).await;
+        let (status, answer) = visitor.ask("POST", "/sandbox/worlds", "", json!({ "from": {} })).await;
         if status != 201 {
             break (status, answer["message"].as_str().expect("a reason").to_owned());
         }
         branches.push(answer);
     };
     assert_eq!(refusal.0, 409);
-    for part in ["of the 16.0 MiB that they may (serve --worlds-memory)", "DELETE /sandbox/worlds"] {
+    for part in ["at most 16.0 MiB is allowed (serve --worlds-memory)", "DELETE /sandbox/worlds"] {
         assert!(refusal.1.contains(part), "{}", refusal.1);
     }
-    let (held, most) = memory(&mut it).await;
+    let (held, most) = memory(&mut visitor).await;
     assert!(branches.len() > 1 && held < most + SLACK && most == MOST as u64, "{held}");
 
     // One of them grows until changes are refused.
     let branch = branches[0]["live_key"].as_str().expect("a key").to_owned();
     let mut grown = 0;
     let refusal = loop {
-        let (status, answer) = it.ask("POST", "/v1/charges", &branch, large.clone()).await;
+        let (status, answer) = visitor.ask("POST", "/v1/charges", &branch, large.clone()).await;
         if status != 201 {
             break (status, answer["message"].as_str().expect("a reason").to_owned());
         }
@@ -360,35 +364,35 @@ async fn the_memory_limit_covers_all_worlds() {
     };
     assert!(refusal.0 == 503 && refusal.1.contains("nothing was changed"), "{refusal:?}");
     let snapshot = format!("/w/{}/sandbox/snapshots", branches[0]["world"].as_str().expect("an id"));
-    assert_eq!(it.ask("POST", &snapshot, "", json!({ "name": "more" })).await.0, 503);
-    assert_eq!(it.charges(&branch).await.len(), 25, "it can be read, and its lists have pages");
-    let (held, most) = memory(&mut it).await;
+    assert_eq!(visitor.ask("POST", &snapshot, "", json!({ "name": "more" })).await.0, 503);
+    assert_eq!(visitor.charges(&branch).await.len(), 25, "it can be read, and its lists have pages");
+    let (held, most) = memory(&mut visitor).await;
     assert!(grown > 0 && held < most + SLACK, "{held}");
 
     // The first world continues, and so do the others once there is memory.
-    it.charge(&own).await;
-    assert_eq!(it.ask("POST", "/sandbox/snapshots", "", json!({ "name": "more" })).await.0, 200);
+    visitor.charge(&own).await;
+    assert_eq!(visitor.ask("POST", "/sandbox/snapshots", "", json!({ "name": "more" })).await.0, 200);
     for branch in &branches[1..] {
         let path = format!("/sandbox/worlds/{}", branch["world"].as_str().expect("an id"));
-        assert_eq!(it.ask("DELETE", &path, "", Value::Null).await.0, 200);
+        assert_eq!(visitor.ask("DELETE", &path, "", Value::Null).await.0, 200);
     }
-    assert!(memory(&mut it).await.0 < held);
-    it.charge(&branch).await;
-    let (_, all) = it.get("/sandbox/worlds", "").await;
+    assert!(memory(&mut visitor).await.0 < held);
+    visitor.charge(&branch).await;
+    let (_, all) = visitor.get("/sandbox/worlds", "").await;
     let memory = all["worlds"][0]["memory"].as_u64().expect("a figure");
     assert!(memory > 20 * 10_000 && memory < MOST as u64, "{memory}");
 }
 
 /// Opens a charge at the start and one an hour later, with another hour after it, and a snapshot in between.
 async fn with_a_past() -> (Visitor, Vec<String>) {
-    let mut it = Visitor::arrive(frozen()).await;
-    let key = it.server.first_keys().expect("a sound world").live;
-    let early = it.charge(&key).await;
-    assert_eq!(it.ask("POST", "/sandbox/snapshots", "", json!({ "name": "one charge" })).await.0, 200);
-    assert_eq!(it.ask("POST", "/sandbox/advance", "", json!({ "by": "1h" })).await.0, 200);
-    let late = it.charge(&key).await;
-    assert_eq!(it.ask("POST", "/sandbox/advance", &key, json!({ "by": "1h" })).await.0, 200);
-    (it, vec![late, early])
+    let mut visitor = Visitor::arrive(frozen()).await;
+    let key = visitor.server.first_keys().expect("a sound world").live;
+    let early = visitor.charge(&key).await;
+    assert_eq!(visitor.ask("POST", "/sandbox/snapshots", "", json!({ "name": "one charge" })).await.0, 200);
+    assert_eq!(visitor.ask("POST", "/sandbox/advance", "", json!({ "by": "1h" })).await.0, 200);
+    let late = visitor.charge(&key).await;
+    assert_eq!(visitor.ask("POST", "/sandbox/advance", &key, json!({ "by": "1h" })).await.0, 200);
+    (visitor, vec![late, early])
 }
 
 impl Visitor {
@@ -403,8 +407,8 @@ impl Visitor {
 
 #[tokio::test]
 async fn a_world_branches_from_a_time_of_another() {
-    let (mut it, codes) = with_a_past().await;
-    let first = it.server.first_keys().expect("a sound world").live;
+    let (mut visitor, codes) = with_a_past().await;
+    let first = visitor.server.first_keys().expect("a sound world").live;
     for (from, now, charges) in [
         (json!({}), "2026-09-20T12:05:41.000000Z", 2),
         (json!({ "snapshot": "one charge" }), "2026-09-20T10:05:41.000000Z", 1),
@@ -414,51 +418,51 @@ async fn a_world_branches_from_a_time_of_another() {
         (json!({ "at": "2026-09-20T11:05:41Z" }), "2026-09-20T11:05:41.000000Z", 2),
         (json!({ "at": "2026-09-20T11:05:42Z" }), "2026-09-20T11:05:42.000000Z", 2),
     ] {
-        let world = it.open(json!({ "from": from })).await;
+        let world = visitor.open(json!({ "from": from })).await;
         assert_eq!((&world.answer["now"], &world.answer["seed"]), (&json!(now), &json!(1)), "{from}");
-        assert_eq!(it.charges(&world.live).await, codes[2 - charges..], "{from}");
+        assert_eq!(visitor.charges(&world.live).await, codes[2 - charges..], "{from}");
         // Links lead into the branch, and its changes affect no other world.
-        let (_, charge) = it.get(&format!("/v1/charges/{}", codes[1]), &world.live).await;
+        let (_, charge) = visitor.get(&format!("/v1/charges/{}", codes[1]), &world.live).await;
         let link = charge["data"]["checkout_url"].as_str().expect("an address");
-        assert!(link.starts_with(&format!("{}{}/c/", it.server.url(), world.path)), "{link}");
-        let further = it.charge(&world.live).await;
+        assert!(link.starts_with(&format!("{}{}/c/", visitor.server.url(), world.path)), "{link}");
+        let further = visitor.charge(&world.live).await;
         if charges == 1 && now.contains("11:05:41") {
             assert_eq!(further, codes[0], "the same calls have the same codes");
         }
         // Another world branches from the branch.
         let id = &world.path["/w/".len()..];
-        let next = it.open(json!({ "from": { "world": id }, "clock": "fast" })).await;
-        assert_eq!(it.charges(&next.test).await.len(), 0);
-        assert_eq!(it.charges(&next.live).await.len(), charges + 1);
+        let next = visitor.open(json!({ "from": { "world": id }, "clock": "fast" })).await;
+        assert_eq!(visitor.charges(&next.test).await.len(), 0);
+        assert_eq!(visitor.charges(&next.live).await.len(), charges + 1);
         assert_eq!(next.answer["clock"], "fast");
-        assert_eq!(it.charges(&first).await, codes, "the first world stays as it is");
+        assert_eq!(visitor.charges(&first).await, codes, "the first world stays as it is");
     }
 }
 
 #[tokio::test]
 async fn replayed_responses_of_a_branch_link_into_it() {
-    let mut it = Visitor::arrive(frozen()).await;
-    let one = it.open(json!({ "rate_limit": 4 })).await;
+    let mut visitor = Visitor::arrive(frozen()).await;
+    let one = visitor.open(json!({ "rate_limit": 4 })).await;
     let body = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
     let repeat = format!("{}\r\nIdempotency-Key: once", one.live);
-    let (_, made) = it.ask("POST", "/v1/charges", &repeat, body.clone()).await;
-    let other = it.open(json!({ "from": { "world": &one.path["/w/".len()..] } })).await;
+    let (_, made) = visitor.ask("POST", "/v1/charges", &repeat, body.clone()).await;
+    let other = visitor.open(json!({ "from": { "world": &one.path["/w/".len()..] } })).await;
     assert_eq!(other.answer["rate_limit"], 4);
     let repeat = format!("{}\r\nIdempotency-Key: once", other.live);
-    let (status, again) = it.ask("POST", "/v1/charges", &repeat, body).await;
+    let (status, again) = visitor.ask("POST", "/v1/charges", &repeat, body).await;
     assert_eq!(status, 201, "{again}");
     assert_eq!(again.to_string().replace(&other.path, &one.path), made.to_string());
     // The rate limit continues: two of four requests are left.
     let mut statuses = Vec::new();
     for _ in 0..3 {
-        statuses.push(it.get("/v1/account", &other.live).await.0);
+        statuses.push(visitor.get("/v1/account", &other.live).await.0);
     }
     assert_eq!(statuses, [200, 200, 429]);
 }
 
 #[tokio::test]
 async fn an_unknown_branch_point_is_refused_by_name() {
-    let (mut it, _) = with_a_past().await;
+    let (mut visitor, _) = with_a_past().await;
     let range = "from 2026-09-20T10:05:41.000000Z to 2026-09-20T12:05:41.000000Z";
     for (body, field, part) in [
         (json!({ "from": { "world": "aaaaaaaaaaaa" } }), "from.world", "not open"),
@@ -472,32 +476,32 @@ async fn an_unknown_branch_point_is_refused_by_name() {
         (json!({ "from": {}, "seed": 7 }), "seed", "leave it out"),
         (json!({ "from": {}, "rate_limit": null }), "rate_limit", "leave it out"),
     ] {
-        let (status, answer) = it.ask("POST", "/sandbox/worlds", "", body.clone()).await;
+        let (status, answer) = visitor.ask("POST", "/sandbox/worlds", "", body.clone()).await;
         let why = answer["errors"][field][0].as_str().unwrap_or_default();
         assert!(status == 422 && why.contains(part), "{body}: {status} {answer}");
     }
-    let (_, all) = it.get("/sandbox/worlds", "").await;
+    let (_, all) = visitor.get("/sandbox/worlds", "").await;
     assert_eq!(all["worlds"].as_array().map(Vec::len), Some(0));
 }
 
 #[tokio::test]
 async fn a_world_is_restored_to_any_earlier_time() {
-    let (mut it, codes) = with_a_past().await;
-    let key = it.server.first_keys().expect("a sound world").live;
-    let mut back = async |to: Value| it.ask("POST", "/sandbox/restore", "", to).await;
+    let (mut visitor, codes) = with_a_past().await;
+    let key = visitor.server.first_keys().expect("a sound world").live;
+    let mut back = async |to: Value| visitor.ask("POST", "/sandbox/restore", "", to).await;
     let (status, answer) = back(json!({ "at": "2026-09-20T12:05:42Z" })).await;
     assert!(status == 422 && answer["errors"]["at"].is_array(), "{answer}");
     let (status, answer) = back(json!({ "at": "2026-09-20T11:05:41Z" })).await;
     assert_eq!((status, &answer), (200, &json!({ "now": "2026-09-20T11:05:41.000000Z" })));
-    assert_eq!(it.charges(&key).await, codes);
+    assert_eq!(visitor.charges(&key).await, codes);
     for at in ["2026-09-20T11:00:00.000000Z", "2026-09-20T10:06:00.000000Z"] {
-        let (status, answer) = it.ask("POST", "/sandbox/restore", "", json!({ "at": at })).await;
+        let (status, answer) = visitor.ask("POST", "/sandbox/restore", "", json!({ "at": at })).await;
         assert_eq!((status, &answer["now"]), (200, &json!(at)));
-        assert_eq!(it.charges(&key).await, codes[1..]);
+        assert_eq!(visitor.charges(&key).await, codes[1..]);
     }
     // New changes are a branch that starts with the restored state.
-    let other = it.charge(&key).await;
-    assert_eq!(it.charges(&key).await, [other, codes[1].clone()]);
-    let branch = it.open(json!({ "from": { "at": "2026-09-20T10:05:41Z" } })).await;
-    assert_eq!(it.charges(&branch.live).await, codes[1..]);
+    let other = visitor.charge(&key).await;
+    assert_eq!(visitor.charges(&key).await, [other, codes[1].clone()]);
+    let branch = visitor.open(json!({ "from": { "at": "2026-09-20T10:05:41Z" } })).await;
+    assert_eq!(visitor.charges(&branch.live).await, codes[1..]);
 }

@@ -31,18 +31,18 @@ struct HistoryRow {
 }
 
 impl HistoryRow {
-    fn of_request(context: &PageContext, it: &RequestRecord) -> HistoryRow {
+    fn of_request(context: &PageContext, record: &RequestRecord) -> HistoryRow {
         HistoryRow {
-            at: it.at,
+            at: record.at,
             part: "requests",
-            summary: format!("{} {} {}", it.method, it.target, it.status),
-            more: it.message.clone(),
-            href: Some(context.to(format!("/requests/{}", it.n))),
+            summary: format!("{} {} {}", record.method, record.target, record.status),
+            more: record.message.clone(),
+            href: Some(context.to(format!("/requests/{}", record.n))),
         }
     }
 
-    fn of_act(it: &RecentMutation) -> HistoryRow {
-        let word = it.path.split('/').nth(2).unwrap_or_default();
+    fn of_mutation(mutation: &RecentMutation) -> HistoryRow {
+        let word = mutation.path.split('/').nth(2).unwrap_or_default();
         let part = match word {
             "advance" | "restart" | "world" | "restore" | "snapshots" => "clock",
             "mine" | "reorg" | "stall" | "congest" | "watchers" | "rates" => "blocks",
@@ -50,12 +50,18 @@ impl HistoryRow {
             "deliveries" | "endpoints" | "merchants" => "deliveries",
             _ => "requests",
         };
-        let more = Some(it.body.clone()).filter(|body| !matches!(body.as_str(), "" | "{}"));
-        HistoryRow { at: it.at, part, summary: format!("{} {}", it.method, it.path), more, href: None }
+        let more = Some(mutation.body.clone()).filter(|body| !matches!(body.as_str(), "" | "{}"));
+        HistoryRow {
+            at: mutation.at,
+            part,
+            summary: format!("{} {}", mutation.method, mutation.path),
+            more,
+            href: None,
+        }
     }
 
-    fn of_event(context: &PageContext, it: &WorldEvent) -> HistoryRow {
-        let (part, leads) = match &it.what {
+    fn of_event(context: &PageContext, event: &WorldEvent) -> HistoryRow {
+        let (part, leads) = match &event.what {
             WorldEventKind::Event { event, .. } => ("events", Some(format!("/events/{event}"))),
             WorldEventKind::Post { delivery, .. } => ("deliveries", Some(format!("/deliveries/{delivery}"))),
             WorldEventKind::EndpointOff { endpoint, .. } => {
@@ -67,9 +73,9 @@ impl HistoryRow {
             WorldEventKind::Restart => ("clock", None),
         };
         HistoryRow {
-            at: it.at,
+            at: event.at,
             part,
-            summary: it.sentence(),
+            summary: event.sentence(),
             more: None,
             href: leads.map(|rest| context.to(rest)),
         }
@@ -173,7 +179,12 @@ async fn rows(context: &PageContext) -> Result<Vec<HistoryRow>, Refusal> {
     let mut rows: Vec<HistoryRow> =
         happened.iter().rev().map(|event| HistoryRow::of_event(context, event)).collect();
     let mutations = backend.host.recent_mutations();
-    rows.extend(mutations.iter().filter(|it| !is_of_a_key(it)).map(|it| HistoryRow::of_act(it)));
+    rows.extend(
+        mutations
+            .iter()
+            .filter(|mutation| !is_of_a_key(mutation))
+            .map(|mutation| HistoryRow::of_mutation(mutation)),
+    );
     rows.extend(
         requests
             .iter()

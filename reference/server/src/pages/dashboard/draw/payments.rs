@@ -77,7 +77,8 @@ impl ChargeBlock<'_> {
 
     /// Returns `true` if the charge can be canceled. A transfer that vanished does not prevent it.
     fn may_be_canceled(&self) -> bool {
-        self.charge.status() == ChargeStatus::Pending && self.transfers.iter().all(|it| it.gone.is_some())
+        self.charge.status() == ChargeStatus::Pending
+            && self.transfers.iter().all(|transfer| transfer.gone.is_some())
     }
 }
 

@@ -38,9 +38,9 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
     // A request without a key of this server is shown in both modes, because its mode is unknown.
     let own = |record: &Arc<RequestRecord>| record.mode.is_none_or(|mode| mode == context.place.mode);
     let text = wanted.to_lowercase();
-    let fits = |it: &Arc<RequestRecord>| {
-        let line = format!("{} {} {}", it.method, it.target, it.status).to_lowercase();
-        line.contains(&text) && before.is_none_or(|n| it.n < n)
+    let fits = |record: &Arc<RequestRecord>| {
+        let line = format!("{} {} {}", record.method, record.target, record.status).to_lowercase();
+        line.contains(&text) && before.is_none_or(|n| record.n < n)
     };
     let all: Vec<_> = context.client.backend.requests.newest().into_iter().filter(own).collect();
     let found = |statuses: &std::ops::RangeInclusive<u16>| {

@@ -62,7 +62,7 @@ pub fn write_answer(
 /// # Errors
 ///
 /// Those of the API, and [`ApiError::WrongMethod`] for a path that only writes.
-pub fn look(
+pub fn owner_read(
     service: &Service,
     now: Timestamp,
     (account, mode): (AccountNo, Mode),
@@ -70,6 +70,6 @@ pub fn look(
     base: &str,
 ) -> Result<Bytes, ApiError> {
     let call = Route::find("GET", path)?.route?.call(query, &[])?;
-    let answer = service.look((account, mode), call)?;
+    let answer = service.owner_read((account, mode), call)?;
     Ok(write_answer(service, now, (account, mode), base, &answer))
 }

@@ -162,7 +162,7 @@ impl Worlds {
             kept.judge(&Setup { rate_limit: setup.rate_limit, ..asked.clone() }, None, None)
         };
         let Some(StoredWorld { options, opened }) =
-            Writer::go_on(Arc::new(directory.of(name)), &public_url, judge)?
+            Writer::open_stored(Arc::new(directory.of(name)), &public_url, judge)?
         else {
             return Ok(Vec::new());
         };

@@ -48,7 +48,7 @@ impl By {
 /// is a nonexistent identifier of the same form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Ask {
+pub struct RequestTemplate {
     /// The key that it carries.
     pub by: By,
     /// The method.
@@ -109,9 +109,15 @@ impl Keys<'_> {
     }
 }
 
-impl Ask {
-    pub(super) fn get(by: By, target: impl Into<String>) -> Ask {
-        Ask { by, method: "GET".to_owned(), target: target.into(), headers: Vec::new(), body: None }
+impl RequestTemplate {
+    pub(super) fn get(by: By, target: impl Into<String>) -> RequestTemplate {
+        RequestTemplate {
+            by,
+            method: "GET".to_owned(),
+            target: target.into(),
+            headers: Vec::new(),
+            body: None,
+        }
     }
 
     /// Returns `true` if the request may change data.

@@ -113,8 +113,8 @@ impl fmt::Display for Place {
         let how = |show: &EventView| if *show == EventView::Listed { "a list" } else { "a single event" };
         match self {
             Place::Account => f.write_str("the account"),
-            Place::Page(list) => write!(f, "the list of {}", list.word()),
-            Place::Row(list) => write!(f, "the rows of the list of {}", list.word()),
+            Place::Page(list) => write!(f, "the list of {}", list.as_str()),
+            Place::Row(list) => write!(f, "the rows of the list of {}", list.as_str()),
             Place::Event(EventView::Listed) => f.write_str("events in a list"),
             Place::Event(EventView::Single) => f.write_str("single events"),
             Place::Charge(show) => {
@@ -127,7 +127,7 @@ impl fmt::Display for Place {
             Place::Unauthorized(caller, Some(path)) => write!(f, "{} at {path}", caller_words(*caller)),
             Place::Absent => f.write_str("an event that does not exist"),
             Place::Foreign => f.write_str("an event of the other mode"),
-            Place::ForeignObject(kind) => write!(f, "a single {} of the other mode", kind.word()),
+            Place::ForeignObject(kind) => write!(f, "a single {} of the other mode", kind.as_str()),
             Place::ForeignFilter(name) => write!(f, "the filter `{name}` with an object of the other mode"),
             Place::Filtered(name) => write!(f, "the filter `{name}`"),
             Place::TooMany(None) => f.write_str("requests above the limit"),
