@@ -71,5 +71,7 @@ fn usable(exchange: &Exchange, mode: Mode) -> Result<(), Stop> {
 fn is_page(answer: &Answer) -> bool {
     let html =
         answer.header("content-type").is_some_and(|value| value.to_ascii_lowercase().contains("text/html"));
-    html || answer.body.trim_start().starts_with('<')
+    // JSON of another type is a response of the service, and judged.
+    let is_json = serde_json::from_str::<serde_json::Value>(&answer.body).is_ok();
+    (html && !is_json) || answer.body.trim_start().starts_with('<')
 }
