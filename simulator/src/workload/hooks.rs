@@ -37,7 +37,7 @@ impl Plan {
                 };
                 self.add(at, Step::Endpoint(Shorthand(endpoint)));
                 self.merchants.push((host.clone(), at));
-                self.trouble_merchant(&host, at);
+                self.trouble_merchant(&host, mode, at);
             }
         }
     }
@@ -59,11 +59,11 @@ impl Plan {
             };
             self.add(0, Step::Endpoint(Shorthand(endpoint)));
             self.merchants.push((host.clone(), 0));
-            self.trouble_merchant(&host, 0);
+            self.trouble_merchant(&host, mode, 0);
         }
     }
 
-    fn trouble_merchant(&mut self, host: &str, from: u64) {
+    fn trouble_merchant(&mut self, host: &str, mode: Mode, from: u64) {
         let mut draw = self.stream(&format!("merchant/{host}"));
         let moment = |draw: &mut RngStream| from + draw.between(MINUTE, DAY - 14 * HOUR);
         for _ in 0..self.swarm.times(Fault::Outage, &mut draw, 4) {
@@ -94,7 +94,7 @@ impl Plan {
             match draw.below(8) {
                 0 => self.add(at + 8 * HOUR, Step::Remove(steps::name(host))),
                 1 => self.add(at, Step::Test(steps::name(host))),
-                2 | 3 => self.change_endpoint(at, host, &mut draw),
+                2 | 3 => self.change_endpoint(at, host, mode, &mut draw),
                 _ => {
                     self.add(at, Step::Disable(steps::name(host)));
                     self.add(at + draw.between(1, 4 * HOUR), Step::Enable(steps::name(host)));
@@ -108,7 +108,7 @@ impl Plan {
     }
 
     /// Plans another URL or other event types of an endpoint.
-    fn change_endpoint(&mut self, at: u64, host: &str, draw: &mut RngStream) {
+    fn change_endpoint(&mut self, at: u64, host: &str, mode: Mode, draw: &mut RngStream) {
         let some = EventType::ALL.into_iter().filter(|_| draw.chance(2, 3)).map(EventType::as_str);
         let some: Vec<&str> = some.collect();
         let urls = [format!("https://{host}.sim/moved?v=2"), format!("https://other-{host}.sim/webhooks")];
@@ -119,7 +119,7 @@ impl Plan {
             _ => json!({ "events": some, "url": url, "status": "enabled" }),
         };
         let path = format!("/sandbox/endpoints/${{{host}}}");
-        let mut asked = steps::request("PATCH", path, Mode::Live.as_str());
+        let mut asked = steps::request("PATCH", path, mode.as_str());
         asked.body = Some(change);
         self.add(at, Step::Request(asked));
     }
