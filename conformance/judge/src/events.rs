@@ -213,7 +213,7 @@ fn otherwise_listed(
     let (exchange, mode) = asked;
     let id = text_at(event, &["id"])?;
     let same = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
-    let mut rows = same.flat_map(PageView::rows).filter(|it| text_at(it, &["id"]) == Some(id)).peekable();
+    let mut rows = same.flat_map(PageView::rows).filter(|row| text_at(row, &["id"]) == Some(id)).peekable();
     let row = listed(recording, mode).remove(id).or_else(|| rows.peek().map(|row| (*row).clone()))?;
     let differs = |name: &str| match (row.get(name)?, event.get(name)?) {
         (Value::Object(one), Value::Object(other)) => Some(one != other),

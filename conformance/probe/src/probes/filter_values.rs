@@ -44,6 +44,7 @@ impl FilterValues {
         }
     }
 
+    /// Returns the rows of a list.
     pub(super) fn rows(&self, list: List) -> &[Value] {
         match list {
             List::Charges => &self.charges,

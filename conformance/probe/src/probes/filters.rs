@@ -93,9 +93,10 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 /// only one mode was asked for, with the other key. The lists take turns.
 async fn other_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
     let is_asked = |mode: Mode, request: &PageRequest| {
-        let is_same = |it: PageRequest| (it.list, &it.filters) == (request.list, &request.filters);
-        let mut own = session.recording.exchanges.iter().filter(|it| it.caller == Caller::Own(mode));
-        own.any(|it| page_request(it).is_some_and(is_same))
+        let is_same = |sent: PageRequest| (sent.list, &sent.filters) == (request.list, &request.filters);
+        let mut own =
+            session.recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(mode));
+        own.any(|exchange| page_request(exchange).is_some_and(is_same))
     };
     let of_lists = UNKNOWN_VALUE_FILTERS.map(|(list, name)| {
         let [first, second] = modes.each_ref().map(|(_, available)| available.values(list, name));
