@@ -39,7 +39,7 @@ impl Sample {
         client.env("CHARGEPROOF_TEST_KEY", &server.key).stderr(Stdio::inherit());
         let before = server.cpu_ns();
         let done = client.output().map_err(|err| format!("cannot start the client: {err}"))?;
-        let used = server.cpu_ns() - before;
+        let used = server.cpu_ns().saturating_sub(before);
         let report: Value = serde_json::from_slice(&done.stdout)
             .map_err(|err| format!("`chargeproof load` ended with {} and no report: {err}", done.status))?;
         let number = |name: &str| report[name].as_u64().unwrap_or(0);

@@ -156,13 +156,18 @@ fn family(pid: u32) -> Vec<u32> {
     std::iter::once(pid).chain(children.flat_map(family)).collect()
 }
 
-/// Returns the processor time: the first number in each thread's `schedstat`.
+/// Linux counts processor time for programs in hundredths of a second, whatever the kernel's own tick is.
+const TICK_NS: u64 = 10_000_000;
+
+/// Returns the processor time of a process in user and system mode, including that of threads that have ended, as a
+/// pool's idle threads do.
 fn process_ns(pid: u32) -> u64 {
-    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-    tasks
-        .filter_map(|task| fs::read_to_string(task.path().join("schedstat")).ok())
-        .filter_map(|text| text.split(' ').next()?.parse::<u64>().ok())
-        .sum()
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The name of the program, the second field, may contain spaces and parentheses.
+    let fields = text.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace();
+    let [user, system] =
+        [11, 12].map(|at| fields.clone().nth(at).and_then(|ticks| ticks.parse::<u64>().ok()));
+    (user.unwrap_or(0) + system.unwrap_or(0)) * TICK_NS
 }
 
 fn resident_kib(pid: u32) -> u64 {

@@ -23,8 +23,8 @@ pub(crate) fn heading(rounds: u32, seconds: u32) -> String {
     let cores = cpu.lines().filter(|line| line.starts_with("processor")).count();
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     format!(
-        "{}, {cores} cores ({model}), Linux {}, {}; load before: {}. Medians of {rounds} rounds of {seconds} s in \
-         turns, 32 keep-alive connections; in brackets the least and the most.\n",
+        "{}, {cores} cores ({model}), Linux {}, {}; load before: {}. Medians of {rounds} rounds of {seconds} s, \
+         which alternate between both servers, over 32 keep-alive connections; minimum and maximum in brackets.\n",
         printed("date", &["-u", "+%Y-%m-%d"]),
         printed("uname", &["-r"]),
         printed("rustc", &["--version"]),
@@ -40,7 +40,7 @@ pub(crate) fn ratios(cores: Cores, rows: &[Row]) -> String {
         }
     };
     text.push_str(
-        "| response | bytes | to bare hyper | goal | server CPU to bare | CPU | bare | responses/s |\n",
+        "| response | bytes | rate relative to bare hyper | goal | CPU relative to bare | CPU per response | CPU of bare | responses/s |\n",
     );
     text.push_str("|---|---|---|---|---|---|---|---|\n");
     for row in rows {
@@ -65,8 +65,8 @@ pub(crate) fn ratios(cores: Cores, rows: &[Row]) -> String {
 }
 
 pub(crate) fn peers(peers: &[Peer]) -> String {
-    let mut text = "\n**Other mock servers**, shared cores, the same bytes, to bare hyper.\n\n".to_owned();
-    text.push_str("| mock server | page | event | account | memory after |\n|---|---|---|---|---|\n");
+    let mut text = "\n**Other mock servers**, shared cores: responses per second for the same bytes, relative to bare hyper.\n\n".to_owned();
+    text.push_str("| mock server | page | event | account | memory at the end |\n|---|---|---|---|---|\n");
     for peer in peers {
         match &peer.figures {
             Err(why) => text.push_str(&format!("| {} | left out: {why} | | | |\n", peer.name)),
@@ -84,15 +84,15 @@ pub(crate) fn peers(peers: &[Peer]) -> String {
 
 pub(crate) fn stored(figures: &Figures) -> String {
     format!(
-        "\n**Stored**: opening a charge, BTC, with `serve --data` to the same in memory, shared cores; every response waits for the \
-         disk. The goal is 0.70.\n\n| to in memory | charges/s |\n|---|---|\n| {} | {} |\n",
+        "\n**Stored**: charges opened (BTC) per second with `serve --data`, relative to a server in memory, shared cores. Every \
+         response waits for the disk. The goal is 0.70.\n\n| relative to in memory | charges/s |\n|---|---|\n| {} | {} |\n",
         spread(figures.ratio()),
         figures.rate().median
     )
 }
 
 pub(crate) fn moments(moments: &[(&str, u128)]) -> String {
-    let mut text = "\n| once | median of 5 |\n|---|---|\n".to_owned();
+    let mut text = "\n| single action | median of 5 |\n|---|---|\n".to_owned();
     for (what, micros) in moments {
         text.push_str(&format!("| {what} | {}.{} ms |\n", micros / 1_000, micros / 100 % 10));
     }
