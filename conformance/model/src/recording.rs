@@ -354,6 +354,18 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
+    /// All kinds.
+    pub const ALL: [ObjectKind; 3] = [ObjectKind::Charge, ObjectKind::Invoice, ObjectKind::PaymentLink];
+
+    /// Returns the name of the kind in JSON and in filters.
+    pub fn field(self) -> &'static str {
+        match self {
+            ObjectKind::Charge => "charge",
+            ObjectKind::Invoice => "invoice",
+            ObjectKind::PaymentLink => "payment_link",
+        }
+    }
+
     /// Returns the name of the kind in reports.
     pub fn as_str(self) -> &'static str {
         match self {

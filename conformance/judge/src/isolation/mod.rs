@@ -344,7 +344,7 @@ fn objects_of(recording: &Recording, kind: ObjectKind, mode: Mode) -> Result<boo
             None | Some(429 | 502..=504) if exchange.number != last.number => {}
             None | Some(429 | 502..=504) => return Err(unanswered(Some(exchange), "a foreign object")),
             Some(404) => {}
-            Some(200) if modes_share_codes(recording, &kind.as_str().replace(' ', "_")) => {
+            Some(200) if modes_share_codes(recording, kind.field()) => {
                 return Err(shared_codes(kind.as_str()));
             }
             Some(_) => return Err(CheckError::broken(exchange.number, "404", exchange.summary())),
@@ -361,6 +361,11 @@ fn shared_codes(kind: &str) -> CheckError {
     CheckError::Inapplicable(format!(
         "each mode numbers its own objects, and {kind} of this mode may have the same code"
     ))
+}
+
+/// Returns the name in reports of the objects that a filter selects by.
+fn filtered_kind(filter: &str) -> &str {
+    ObjectKind::ALL.into_iter().find(|kind| kind.field() == filter).map_or(filter, |kind| kind.as_str())
 }
 
 fn filter_trials(recording: &Recording, list: List, name: &str) -> CheckResult {
@@ -388,7 +393,7 @@ fn filter_trials(recording: &Recording, list: List, name: &str) -> CheckResult {
         }
         let (expected, actual) = (outline(absent), outline(foreign));
         if expected != actual && modes_share_codes(recording, name) {
-            return Err(shared_codes(&name.replace('_', " ")));
+            return Err(shared_codes(filtered_kind(name)));
         }
         if expected != actual {
             return Err(CheckError::broken(
@@ -400,7 +405,7 @@ fn filter_trials(recording: &Recording, list: List, name: &str) -> CheckResult {
         judged = true;
     }
     if !judged {
-        return Err(needs_both_modes(&with_article(&name.replace('_', " "))));
+        return Err(needs_both_modes(&with_article(filtered_kind(name))));
     }
     // A refusal may name the object that exists elsewhere.
     let refusals = |side| {
