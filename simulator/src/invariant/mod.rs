@@ -47,7 +47,8 @@ macro_rules! invariants {
                 match self { $(Invariant::$variant => $word),* }
             }
 
-            /// Returns the requirements that it is based on.
+            /// Returns the statements that it is based on, separated by `, `: of the catalogue (`events.id`), or of the
+            /// choices of the reference server (`open.charge.lock`).
             pub const fn rests_on(self) -> &'static str {
                 match self { $(Invariant::$variant => $rests_on),* }
             }
@@ -56,24 +57,24 @@ macro_rules! invariants {
 }
 
 invariants! {
-    Edges         1  "edges"         "open.charge.status, open.invoice.status, charge.paid_at";
-    Once          2  "once"          "events.id, events.types, delivery.id, invoice.settles, open.idempotency";
+    Edges         1  "edges"         "open.charge.status, open.invoice.status, charges.paid_at";
+    Once          2  "once"          "events.id, events.recorded, webhooks.delivery_id, invoices.settled, open.idempotency";
     Order         3  "order"         "events.timeline, events.created_at";
-    Confirmations 4  "confirmations" "events.types: charge.paid, open.charge.confirmations";
-    PaidMoney     5  "paid_money"    "charge.received_amount, charge.paid_at";
-    LockEnd       6  "lock_end"      "events.types: charge.expired, open.charge.lock";
-    Tolerance     7  "tolerance"     "account.tolerances, charge.asset_amount, events.types: charge.underpaid";
-    LateMoney     8  "late_money"    "events.types: charge.late_payment";
-    Conservation  9  "conservation"  "charge.received_amount, isolation.addresses, events.types: charge.refunded";
-    Deliveries    10 "deliveries"    "delivery.envelope, delivery.signature, delivery.subscribed, open.delivery.retry";
-    SameObject    11 "same_object"   "events.id, delivery.event_id, delivery.data";
+    Confirmations 4  "confirmations" "types.charge_paid, open.charge.confirmations";
+    PaidMoney     5  "paid_money"    "charges.received_amount, charges.paid_at";
+    LockEnd       6  "lock_end"      "types.charge_expired, open.charge.lock";
+    Tolerance     7  "tolerance"     "types.charge_underpaid, open.charge.tolerance, open.charge.overpaid";
+    LateMoney     8  "late_money"    "types.charge_late_payment";
+    Conservation  9  "conservation"  "charges.received_amount, isolation.deposit_addresses, types.charge_refunded";
+    Deliveries    10 "deliveries"    "webhooks.pushed, webhooks.signed, webhooks.subscribed, open.delivery.retry";
+    SameObject    11 "same_object"   "events.id, webhooks.event_id, webhooks.data";
     ModesApart    12 "modes_apart"   "isolation.not_found, isolation.lists";
     Paging        13 "paging"        "paging.stable, paging.newest_first";
-    Filters       14 "filters"       "paging.filters";
-    Limit         15 "limit"         "limits.rate, limits.retry_after";
-    Restart       16 "restart"       "events.id, delivery.id";
+    Filters       14 "filters"       "filters.combined, filters.total";
+    Limit         15 "limit"         "limits.served, limits.refused, limits.retry_after";
+    Restart       16 "restart"       "events.id, webhooks.delivery_id";
     Liveness      17 "liveness"      "open.delivery.retry, open.charge.lock";
-    Metamorphic   18 "metamorphic"   "charge.status, charge.received_amount";
+    Metamorphic   18 "metamorphic"   "charges.status, charges.received_amount";
 }
 
 /// A violation of an invariant.

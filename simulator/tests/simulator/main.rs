@@ -5,6 +5,7 @@
 )]
 
 mod books;
+mod choices;
 mod drawn;
 mod exhaustive;
 mod pages;

@@ -1,0 +1,155 @@
+//! The choices in `reference/CHOICES.md`: every one has an id and is shown by a scenario that fails if it is broken, and
+//! every id that is cited anywhere exists.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::{Path, PathBuf},
+};
+
+use simulator::{invariant::Invariant, script::Script};
+
+/// The keys of a scenario that can fail. A transcript is no proof: `BLESS=1` rewrites it.
+const EXPECTATIONS: [&str; 3] = ["expect:", "refused:", "walk:"];
+
+/// A row of a table: `` | `open.charge.lock` | The rate is locked for 30 minutes. | [rate_is_locked](…) | ``.
+struct Choice {
+    id: String,
+    text: String,
+    shown_by: String,
+}
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn choices() -> Vec<Choice> {
+    let text = read(&workspace().join("reference/CHOICES.md"));
+    let row = |line: &str| {
+        let cells: Vec<&str> = line.strip_prefix("| `open.")?.trim_end_matches('|').split(" | ").collect();
+        let [id, text, shown_by] = cells[..] else {
+            panic!("a choice has an id, a text and its proof: {line}")
+        };
+        let cell = |cell: &str| cell.trim().to_owned();
+        Some(Choice {
+            id: format!("open.{}", id.trim_end_matches('`')),
+            text: cell(text),
+            shown_by: cell(shown_by),
+        })
+    };
+    text.lines().filter_map(row).collect()
+}
+
+/// Returns the targets of the Markdown links in a text.
+fn links(text: &str) -> Vec<&str> {
+    text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target).collect()
+}
+
+/// Returns the texts in backticks.
+fn quoted(text: &str) -> Vec<&str> {
+    text.split('`').skip(1).step_by(2).collect()
+}
+
+/// Returns the reason why a row proves less than it says.
+fn refuted(choice: &Choice) -> Option<String> {
+    let path = |target: &str| workspace().join("reference").join(target);
+    let targets = links(&choice.shown_by);
+    if let Some(target) = targets.iter().find(|target| !path(target).is_file()) {
+        return Some(format!("{target} does not exist"));
+    }
+    let (scenarios, tests): (Vec<&str>, Vec<&str>) =
+        targets.into_iter().partition(|target| target.ends_with(".yaml"));
+    for target in &scenarios {
+        let script = Script::parse(target, &read(&path(target)));
+        let written = script.unwrap_or_else(|error| panic!("{error}")).to_yaml();
+        if !EXPECTATIONS.iter().any(|key| written.contains(key)) {
+            return Some(format!("{target} expects nothing"));
+        }
+    }
+    // A choice that no scenario can show names the file of a test, and then the functions.
+    let functions = quoted(&choice.shown_by);
+    match tests[..] {
+        [] if scenarios.is_empty() => Some("it names neither a scenario nor a test".to_owned()),
+        [] => None,
+        [file] if functions.is_empty() => Some(format!("it names no test in {file}")),
+        [file] => {
+            let source = read(&path(file));
+            let missing = functions.into_iter().find(|name| !source.contains(&format!("fn {name}(")))?;
+            Some(format!("{file} has no test `{missing}`"))
+        }
+        _ => Some("it names tests in several files".to_owned()),
+    }
+}
+
+#[test]
+fn every_choice_is_shown_by_a_scenario_that_can_fail() {
+    let choices = choices();
+    assert!(choices.len() > 100, "the tables were not recognised: {} rows", choices.len());
+    let wrong: Vec<String> = choices
+        .iter()
+        .filter_map(|choice| Some(format!("{} ({}): {}", choice.id, choice.text, refuted(choice)?)))
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let ids: BTreeSet<&String> = choices.iter().map(|choice| &choice.id).collect();
+    assert_eq!(ids.len(), choices.len(), "an id is given twice");
+}
+
+/// Returns the ids of the catalogue of the specification: `events.id`.
+fn catalogue() -> BTreeSet<String> {
+    let directory = workspace().join("conformance/model/requirements");
+    let files = fs::read_dir(directory).expect("the catalogue can be listed");
+    let texts = files.map(|entry| entry.expect("it can be read").path()).filter(|path| path.is_file());
+    texts
+        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .flat_map(|path| {
+            let text = read(&path);
+            let heading = |line: &str| Some(line.strip_prefix('[')?.strip_suffix(']')?.to_owned());
+            text.lines().filter_map(heading).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+#[test]
+fn every_invariant_rests_on_statements_that_exist() {
+    let mut known = catalogue();
+    known.extend(choices().into_iter().map(|choice| choice.id));
+    for invariant in Invariant::ALL {
+        for id in invariant.rests_on().split(", ") {
+            assert!(
+                known.contains(id),
+                "invariant {} rests on {id}, which does not exist",
+                invariant.as_str()
+            );
+        }
+    }
+}
+
+#[test]
+fn every_choice_that_a_source_cites_exists() {
+    let known: BTreeSet<String> = choices().into_iter().map(|choice| choice.id).collect();
+    let mut cited: BTreeMap<String, PathBuf> = BTreeMap::new();
+    let mut open: Vec<PathBuf> =
+        ["reference", "simulator", "conformance"].iter().map(|name| workspace().join(name)).collect();
+    while let Some(directory) = open.pop() {
+        for entry in fs::read_dir(directory).expect("it can be listed") {
+            let path = entry.expect("it can be read").path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = read(&path);
+                let comments = text.lines().filter(|line| line.trim_start().starts_with("//"));
+                for id in comments.flat_map(quoted).filter(|quoted| quoted.starts_with("open.")) {
+                    cited.insert(id.to_owned(), path.clone());
+                }
+            }
+        }
+    }
+    assert!(cited.len() >= 15, "the comments were not recognised: {cited:?}");
+    for (id, path) in cited {
+        assert!(known.contains(&id), "{} cites `{id}`, which CHOICES.md does not have", path.display());
+    }
+}
