@@ -159,8 +159,8 @@ fn copy(from: &Path, to: &Path) -> Result<(), String> {
 }
 
 fn exists(program: &str) -> bool {
-    let asked = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-    asked.is_ok_and(|status| status.success())
+    let version = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    version.is_ok_and(|status| status.success())
 }
 
 fn succeeds(command: &mut Command) -> bool {

@@ -56,7 +56,7 @@ impl Stage for RemoteStage {
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
         let RemoteStage { runtime, host, prefix, time_limit, connection } = self;
         let answer = runtime.block_on(async {
-            timeout(*time_limit, ask(host, prefix, connection, call))
+            timeout(*time_limit, send(host, prefix, connection, call))
                 .await
                 .map_err(|_| format!("no answer within {} s", time_limit.as_secs()))?
         });
@@ -64,7 +64,7 @@ impl Stage for RemoteStage {
     }
 }
 
-async fn ask(
+async fn send(
     host: &str,
     prefix: &str,
     connection: &mut Option<http1::SendRequest<Full<Bytes>>>,

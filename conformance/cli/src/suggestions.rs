@@ -123,7 +123,7 @@ mod tests {
         command.build();
         let mut found = Vec::new();
         leaves(&command, &[], &mut found);
-        let (mut asked, mut refused) = (0, 0);
+        let (mut required, mut refused) = (0, 0);
         for (words, leaf) in &found {
             let takes_values = |action: &ArgAction| action.takes_values();
             for arg in leaf.get_arguments().filter(|arg| takes_values(arg.get_action())) {
@@ -134,7 +134,7 @@ mod tests {
                     error.map(|error| (error.kind(), with_suggestion(error, &command, &argv).to_string()))
                 };
                 if let Some((ErrorKind::InvalidValue, error)) = parse(&[format!("--{long}")]) {
-                    asked += 1;
+                    required += 1;
                     assert!(
                         error.contains("tip: ") || error.contains("[possible values: "),
                         "{words:?} {error}"
@@ -147,6 +147,9 @@ mod tests {
                 assert!(helps, "{words:?} {error}");
             }
         }
-        assert!(asked > 80 && refused > 20, "{asked} options ask for a value, and {refused} refuse a text");
+        assert!(
+            required > 80 && refused > 20,
+            "{required} options need a value, and {refused} refuse a text"
+        );
     }
 }

@@ -93,10 +93,10 @@ impl Fault {
 
 fn coordinates(seen: &ObservedRequest<'_>, reply: &Reply) -> PageCoordinates {
     let meta = |name: &str| reply.body["meta"][name].as_u64();
-    let asked = |name: &str| seen.query.get(name).and_then(|text| text.parse().ok());
+    let number = |name: &str| seen.query.get(name).and_then(|text| text.parse().ok());
     PageCoordinates {
-        number: asked("page").or_else(|| meta("current_page")).unwrap_or(1),
-        size: asked("per_page"),
+        number: number("page").or_else(|| meta("current_page")).unwrap_or(1),
+        size: number("per_page"),
         last: meta("last_page").unwrap_or(1),
     }
 }

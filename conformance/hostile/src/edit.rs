@@ -55,8 +55,8 @@ fn apply_to(exchange: &mut Exchange, word: &str, rest: &str) {
         "sent" => exchange.sent = Duration::from_micros(number),
         "ended" => exchange.ended = Duration::from_micros(number),
         "page" | "per_page" => {
-            if let Purpose::Page(ask) = &mut exchange.purpose {
-                *(if word == "page" { &mut ask.page } else { &mut ask.per_page }) = rest.parse().ok();
+            if let Purpose::Page(request) = &mut exchange.purpose {
+                *(if word == "page" { &mut request.page } else { &mut request.per_page }) = rest.parse().ok();
             }
         }
         "event" => {

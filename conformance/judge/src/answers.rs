@@ -30,8 +30,8 @@ fn head(recording: &Recording) -> CheckResult {
     };
     let heads = || recording.exchanges.iter().filter(own);
     // isolation.not_found judges HEAD of absent objects.
-    let asked = heads().rev().find_map(|exchange| Some((exchange, exchange.answer()?, got(exchange)?)));
-    let Some((exchange, answer, got)) = asked else {
+    let head = heads().rev().find_map(|exchange| Some((exchange, exchange.answer()?, got(exchange)?)));
+    let Some((exchange, answer, got)) = head else {
         return Err(unanswered(heads().next_back(), "HEAD and GET of one address"));
     };
     match answer.status {

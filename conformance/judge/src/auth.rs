@@ -45,9 +45,9 @@ fn no_header(recording: &Recording) -> CheckResult {
 /// Judges a forgery on the path that it was sent to.
 fn refused(recording: &Recording, forgery: Forgery) -> CheckResult {
     served_account(recording)?;
-    let asked = refusals(recording)
+    let refused = refusals(recording)
         .filter(|exchange| exchange.caller == Caller::Forged(forgery) && beside(recording, exchange));
-    must_be_refused(asked.last().ok_or_else(|| unanswered(None, "a request that must be refused"))?)
+    must_be_refused(refused.last().ok_or_else(|| unanswered(None, "a request that must be refused"))?)
 }
 
 /// Judges an invalid token and further ones of its kind, if the recording has them. Old recordings have fewer.
@@ -71,8 +71,8 @@ fn other_scheme(recording: &Recording) -> CheckResult {
 }
 
 fn letter_case(recording: &Recording) -> CheckResult {
-    let asked = recording.last(|exchange| exchange.caller == Caller::Forged(Forgery::LetterCase));
-    if asked.is_none() && refusals(recording).next().is_some() {
+    let latest = recording.last(|exchange| exchange.caller == Caller::Forged(Forgery::LetterCase));
+    if latest.is_none() && refusals(recording).next().is_some() {
         return Err(CheckError::Inapplicable("the test key has no letters".into()));
     }
     refused(recording, Forgery::LetterCase)
@@ -98,9 +98,9 @@ fn revoked_key(recording: &Recording) -> CheckResult {
 /// Judges a valid request right after a refused one at the same address, which a cache must not serve.
 fn after_refusal(recording: &Recording) -> CheckResult {
     served_account(recording)?;
-    let asked = recording.last(|exchange| exchange.purpose == Purpose::AfterRefusal);
-    let Some(exchange) = asked.filter(|exchange| !is_unclear(exchange)) else {
-        return Err(unanswered(asked, "a right request after a refusal"));
+    let latest = recording.last(|exchange| exchange.purpose == Purpose::AfterRefusal);
+    let Some(exchange) = latest.filter(|exchange| !is_unclear(exchange)) else {
+        return Err(unanswered(latest, "a right request after a refusal"));
     };
     if exchange.status() != Some(200) {
         return Err(CheckError::broken(exchange.number, "200 right after a refusal", exchange.summary()));
@@ -110,12 +110,12 @@ fn after_refusal(recording: &Recording) -> CheckResult {
 
 /// Judges HEAD without a key, which must be refused too. A server may refuse the method altogether.
 fn head(recording: &Recording) -> CheckResult {
-    let asked = || {
+    let heads = || {
         let heads = recording.exchanges.iter().filter(|exchange| exchange.purpose == Purpose::Head);
         heads.filter(|exchange| exchange.caller == Caller::NoKey)
     };
     let mut judged = false;
-    for exchange in asked().filter(|exchange| !is_unclear(exchange)) {
+    for exchange in heads().filter(|exchange| !is_unclear(exchange)) {
         if exchange.status().is_some_and(|status| (200..300).contains(&status)) {
             return Err(CheckError::broken(
                 exchange.number,
@@ -125,7 +125,7 @@ fn head(recording: &Recording) -> CheckResult {
         }
         judged = true;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(unanswered(asked().next_back(), "HEAD without a key")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(unanswered(heads().next_back(), "HEAD without a key")) }
 }
 
 /// Returns `true` if a key was served at the same path. Otherwise a wrong path would look like a refusal.
@@ -149,19 +149,19 @@ fn is_unclear(exchange: &Exchange) -> bool {
 
 fn every_path(recording: &Recording) -> CheckResult {
     // The last of each address, because the suite retries after an outage.
-    let asked: BTreeMap<_, _> = refusals(recording)
+    let by_path: BTreeMap<_, _> = refusals(recording)
         .filter(|exchange| {
             exchange.caller == Caller::NoKey && (exchange.status() == Some(200) || !is_unclear(exchange))
         })
         .map(|exchange| (exchange.target.as_str(), exchange))
         .collect();
     let mut judged = BTreeSet::new();
-    for exchange in asked.values().filter(|exchange| beside(recording, exchange)) {
+    for exchange in by_path.values().filter(|exchange| beside(recording, exchange)) {
         must_be_refused(exchange)?;
         judged.insert(path(exchange));
     }
     let has_events = recording.exchanges.iter().any(|exchange| is_event(exchange) && is_served(exchange));
-    for exchange in asked.values().filter(|exchange| has_events && is_event(exchange)) {
+    for exchange in by_path.values().filter(|exchange| has_events && is_event(exchange)) {
         must_be_refused(exchange)?;
     }
     let judged = judged.len();

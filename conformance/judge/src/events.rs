@@ -207,10 +207,10 @@ fn single(recording: &Recording) -> CheckResult {
 fn otherwise_listed(
     recording: &Recording,
     views: &[PageView<'_>],
-    asked: (&Exchange, Mode),
+    of: (&Exchange, Mode),
     event: &Value,
 ) -> Option<(String, String)> {
-    let (exchange, mode) = asked;
+    let (exchange, mode) = of;
     let id = text_at(event, &["id"])?;
     let same = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
     let mut rows = same.flat_map(PageView::rows).filter(|row| text_at(row, &["id"]) == Some(id)).peekable();

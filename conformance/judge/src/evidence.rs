@@ -262,13 +262,13 @@ fn view(exchange: &Exchange) -> Option<PageView<'_>> {
 
 /// Returns `true` if a page past the end, by its own total, is another page. The specification leaves it open.
 fn shows_last_page(page: &Page, request: &PageRequest) -> bool {
-    let (Some(asked), Some(current), Some(total)) =
+    let (Some(requested), Some(current), Some(total)) =
         (request.page, page.meta("current_page"), page.meta("total"))
     else {
         return false;
     };
-    let before = (asked.max(1) - 1).saturating_mul(request.per_page.unwrap_or(PER_PAGE_DEFAULT));
-    current < asked && total > 0 && before >= total
+    let before = (requested.max(1) - 1).saturating_mul(request.per_page.unwrap_or(PER_PAGE_DEFAULT));
+    current < requested && total > 0 && before >= total
 }
 
 /// Returns the reads of the first long page of a list in a mode.

@@ -141,28 +141,28 @@ fn refused(recording: &Recording, list: List, name: &str) -> Result<(), CheckErr
 }
 
 /// Returns `true` if a later page may no longer exist: records change their status, but neither type nor object.
-fn may_be_gone(recording: &Recording, asked: &Exchange, request: &PageRequest) -> bool {
+fn may_be_gone(recording: &Recording, exchange: &Exchange, request: &PageRequest) -> bool {
     let is_later = request.page.is_some_and(|page| page > 1);
     let pages = pages(recording);
     let existed = |number: u32| {
         let view = pages.iter().find(|view| view.number() == number);
-        view.is_some_and(|view| is_shown(std::slice::from_ref(view), asked, request))
+        view.is_some_and(|view| is_shown(std::slice::from_ref(view), exchange, request))
     };
     is_later
         && request.filters.iter().any(|(name, _)| name == "status")
-        && !enclosing(recording, asked, request.list)
+        && !enclosing(recording, exchange, request.list)
             .is_some_and(|pair| pair.iter().all(|exchange| existed(exchange.number)))
 }
 
 /// Returns `true` if the unfiltered list has enough matching records for the requested page to exist.
-fn is_shown(pages: &[PageView<'_>], asked: &Exchange, wanted: &PageRequest) -> bool {
+fn is_shown(pages: &[PageView<'_>], exchange: &Exchange, wanted: &PageRequest) -> bool {
     let [(name, value)] = &wanted.filters[..] else { return false };
     let before =
         wanted.page.unwrap_or(1).saturating_sub(1).saturating_mul(wanted.per_page.unwrap_or(u64::MAX));
     let fits = |row: &&Value| text_at(row, &[name]) == Some(value);
     let mut whole = pages.iter().filter(|view| view.is_plain() && view.request.list == wanted.list);
     whole.any(|view| {
-        Caller::Own(view.mode) == asked.caller && view.rows().iter().filter(fits).count() as u64 > before
+        Caller::Own(view.mode) == exchange.caller && view.rows().iter().filter(fits).count() as u64 > before
     })
 }
 

@@ -209,8 +209,8 @@ fn walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
             "set `check.create` in chargeproof.toml to a call that works, or mend the hook",
         ));
     }
-    let asked = recording.last(|exchange| matches!(exchange.purpose, Purpose::DuringInserts { .. }));
-    match asked {
+    let latest = recording.last(|exchange| matches!(exchange.purpose, Purpose::DuringInserts { .. }));
+    match latest {
         None => Err(CheckError::unjudged(
             "nothing was created while the suite paged",
             "pass --allow-writes (two charges are opened in test mode), name a command with --hook, or pass \

@@ -106,8 +106,8 @@ impl LinkTarget<'_> {
 
 /// Returns the links into its own list of a page that was requested by number.
 fn link_targets<'s>(view: &'s PageView<'_>) -> impl Iterator<Item = LinkTarget<'s>> {
-    let asked = RELS.into_iter().filter(|_| view.request.link.is_none());
-    asked.filter_map(|rel| {
+    let relations = RELS.into_iter().filter(|_| view.request.link.is_none());
+    relations.filter_map(|rel| {
         let link = view.page.link(rel)?;
         let path = link.split(['?', '#']).next().unwrap_or_default();
         if link.is_empty() || !(path.is_empty() || path.ends_with(view.request.list.path())) {

@@ -133,10 +133,10 @@ fn absent_events(recording: &Recording) -> BTreeSet<String> {
 }
 
 fn absent_filter(recording: &Recording, name: &str) -> BTreeSet<String> {
-    let asked = recording.exchanges.iter().filter(
+    let exchanges = recording.exchanges.iter().filter(
         |exchange| matches!(&exchange.purpose, Purpose::Filter { filter, side: Side::AbsentBefore, .. } if filter == name),
     );
-    let seen = asked.filter_map(|exchange| match exchange.status()? {
+    let seen = exchanges.filter_map(|exchange| match exchange.status()? {
         200 => Some("an empty list".to_owned()),
         // The request was repeated after the wait.
         429 => None,

@@ -55,9 +55,9 @@ fn served(recording: &Recording) -> CheckResult {
     for list in List::ALL {
         let plain = PageRequest { list, filters: vec![], page: None, per_page: None, link: None };
         let default = |exchange: &&Exchange| page_request(exchange).is_some_and(|request| request == plain);
-        let asked: Vec<_> = recording.exchanges.iter().filter(default).collect();
-        if !asked.iter().any(|exchange| exchange.status() == Some(200)) {
-            return Err(unanswered(asked.last().copied(), list.path()));
+        let exchanges: Vec<_> = recording.exchanges.iter().filter(default).collect();
+        if !exchanges.iter().any(|exchange| exchange.status() == Some(200)) {
+            return Err(unanswered(exchanges.last().copied(), list.path()));
         }
     }
     Ok(CheckOutcome::Holds)
@@ -145,7 +145,7 @@ fn current_page(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     let second = views.iter().any(|view| view.request.page.is_some_and(|page| page > 1));
     let judged = each(&views, |view| {
-        let asked = match &view.request.link {
+        let expected = match &view.request.link {
             None => view.request.page.unwrap_or(1),
             // A link may name its page in a way of its own.
             Some(_) => {
@@ -153,7 +153,7 @@ fn current_page(recording: &Recording) -> CheckResult {
                 query.iter().find(|(name, _)| name == "page")?.1.parse().ok()?
             }
         };
-        Some(equal("meta.current_page", asked, view.page.meta("current_page")?))
+        Some(equal("meta.current_page", expected, view.page.meta("current_page")?))
     })?;
     if second { Ok(judged) } else { Err(too_few_records()) }
 }
@@ -374,16 +374,16 @@ fn newest_first_others(recording: &Recording) -> CheckResult {
 }
 
 fn out_of_range(recording: &Recording) -> CheckResult {
-    let asked = recording
+    let latest = recording
         .last(|exchange| matches!(&exchange.purpose, Purpose::Page(PageRequest { per_page: Some(101), .. })));
-    if asked.is_none() && recording.no_burst.is_some() {
+    if latest.is_none() && recording.no_burst.is_some() {
         return Err(CheckError::unjudged(
             "what can fail has used up the requests of a quick run",
             "check again without --quick",
         ));
     }
-    let Some(exchange) = asked.filter(|exchange| exchange.answer().is_some()) else {
-        return Err(unanswered(asked, "per_page=101"));
+    let Some(exchange) = latest.filter(|exchange| exchange.answer().is_some()) else {
+        return Err(unanswered(latest, "per_page=101"));
     };
     Ok(CheckOutcome::Observed(match Page::of(exchange).and_then(|page| page.meta("per_page")) {
         Some(size) => format!("200 with pages of {size}"),

@@ -161,11 +161,11 @@ fn never_listed(recording: &Recording, list: List) -> Option<CheckError> {
 /// Returns the violation if an address has only malformed responses. A lost connection may cut off a single one.
 fn never_complete(recording: &Recording) -> Option<CheckError> {
     let mut malformed: BTreeMap<&str, Vec<&Exchange>> = BTreeMap::new();
-    for exchange in asked(recording).filter(|exchange| is_own(exchange) && exchange.is_malformed()) {
+    for exchange in sent(recording).filter(|exchange| is_own(exchange) && exchange.is_malformed()) {
         malformed.entry(&exchange.target).or_default().push(exchange);
     }
     let is_answered = |target: &str| {
-        asked(recording).any(|exchange| exchange.target == target && exchange.status() == Some(200))
+        sent(recording).any(|exchange| exchange.target == target && exchange.status() == Some(200))
     };
     let (_, always) =
         malformed.into_iter().find(|(target, all)| all.len() >= REQUESTS_MIN && !is_answered(target))?;
@@ -178,27 +178,27 @@ fn never_answered(
     fits: impl Fn(&Exchange) -> bool,
     expected: &str,
 ) -> Option<CheckError> {
-    let asked: Vec<_> = asked(recording).filter(|exchange| fits(exchange)).collect();
-    let (first, last) = (asked.first()?, asked.last()?);
-    if asked.len() < REQUESTS_MIN || !asked.iter().all(|exchange| is_unclear(exchange)) {
+    let trials: Vec<_> = sent(recording).filter(|exchange| fits(exchange)).collect();
+    let (first, last) = (trials.first()?, trials.last()?);
+    if trials.len() < REQUESTS_MIN || !trials.iter().all(|exchange| is_unclear(exchange)) {
         return None;
     }
-    let others = || self::asked(recording).filter(|exchange| !fits(exchange));
+    let others = || sent(recording).filter(|exchange| !fits(exchange));
     // A lockout after failed attempts starts after some refusals and returns 429.
     let is_refused = |exchange: &Exchange| exchange.status() == Some(401) && exchange.number < first.number;
-    let is_lock = || asked.iter().any(|exchange| exchange.status() == Some(429)) && others().any(is_refused);
+    let is_lock = || trials.iter().any(|exchange| exchange.status() == Some(429)) && others().any(is_refused);
     let served = || others().filter(|exchange| is_own(exchange) && exchange.status() == Some(200));
     let is_served_around = served().any(|exchange| exchange.number < first.number)
         && served().any(|exchange| exchange.number > first.number);
     (is_served_around && !is_lock()).then(|| {
-        let actual = format!("{} for each of {} such requests", last.summary(), asked.len());
+        let actual = format!("{} for each of {} such requests", last.summary(), trials.len());
         CheckError::broken(last.number, expected, actual)
     })
 }
 
 /// Returns the violation if a third of the list requests failed.
 fn often_unanswered(recording: &Recording) -> Option<CheckError> {
-    let lists: Vec<_> = asked(recording).filter(|exchange| page(exchange).is_some()).collect();
+    let lists: Vec<_> = sent(recording).filter(|exchange| page(exchange).is_some()).collect();
     let failed: Vec<_> =
         lists.iter().filter(|exchange| is_unclear(exchange) && exchange.status() != Some(429)).collect();
     let last = failed.last()?;
@@ -213,21 +213,21 @@ fn often_unanswered(recording: &Recording) -> Option<CheckError> {
 /// limit and then refused. An outage would also affect the live key, or end sooner.
 fn other_refusals(recording: &Recording) -> Option<CheckError> {
     let of_key = |exchange: &Exchange| exchange.caller == Caller::Own(Mode::Test);
-    let burst: Vec<_> = asked(recording)
+    let burst: Vec<_> = sent(recording)
         .filter(|exchange| matches!(exchange.purpose, Purpose::Burst(_)) && of_key(exchange))
         .collect();
     let is_refused = |exchange: &Exchange| !is_served(exchange) && exchange.status() != Some(429);
     let refused: Vec<_> = burst.iter().filter(|exchange| is_refused(exchange)).collect();
     let (first, last) = (refused.first()?, refused.last()?);
     // In the minute before the first refusal: requests without a response may last longer than a minute.
-    let served = asked(recording)
+    let served = sent(recording)
         .filter(|exchange| of_key(exchange) && exchange.number < first.number && is_served(exchange))
         .filter(|exchange| exchange.sent.saturating_add(WINDOW) > first.sent)
         .count() as u32;
     let is_limited = burst.iter().any(|exchange| exchange.status() == Some(429));
     let is_served_to = |caller: Caller, numbers: Range<u32>| {
         let served = |exchange: &Exchange| exchange.caller == caller && exchange.status() == Some(200);
-        asked(recording).any(|exchange| served(exchange) && numbers.contains(&exchange.number))
+        sent(recording).any(|exchange| served(exchange) && numbers.contains(&exchange.number))
     };
     let live_until = |until: u32| is_served_to(Caller::Own(Mode::Live), first.number..until);
     // The burst ends early after lost connections.
@@ -242,7 +242,7 @@ fn other_refusals(recording: &Recording) -> Option<CheckError> {
     let served_later = |exchange: &Exchange| {
         exchange.caller == last.caller && exchange.status() == Some(200) && exchange.sent > last.ended
     };
-    let is_served_again = || asked(recording).any(served_later);
+    let is_served_again = || sent(recording).any(served_later);
     let is_steady = is_full && is_silent && live_until(u32::MAX) || is_many && is_served_again();
     (is_steady && !is_limited && served >= LIMIT / 2).then(|| {
         let actual = format!("{} to {} requests, and {served} were served", last.summary(), refused.len());
@@ -251,6 +251,6 @@ fn other_refusals(recording: &Recording) -> Option<CheckError> {
 }
 
 /// Returns the requests that were sent.
-fn asked(recording: &Recording) -> impl Iterator<Item = &Exchange> {
+fn sent(recording: &Recording) -> impl Iterator<Item = &Exchange> {
     recording.exchanges.iter().filter(|exchange| exchange.is_sent())
 }

@@ -69,11 +69,11 @@ fn another_account() -> CheckError {
 fn limited_alone(recording: &Recording) -> CheckResult {
     no_burst(recording)?;
     account(recording)?;
-    let asked = burst_step(recording, &Burst::SecondKey);
-    let Some(exchange) = asked.filter(|exchange| exchange.answer().is_some()) else {
-        return Err(match asked {
+    let latest = burst_step(recording, &Burst::SecondKey);
+    let Some(exchange) = latest.filter(|exchange| exchange.answer().is_some()) else {
+        return Err(match latest {
             None => not_asked_while_refused(recording, "the second key"),
-            Some(_) => unanswered(asked, "the second key"),
+            Some(_) => unanswered(latest, "the second key"),
         });
     };
     match exchange.status() {
@@ -95,7 +95,7 @@ fn limited_alone(recording: &Recording) -> CheckResult {
             let expected = "200 to the second key while the test key of the same account is refused";
             Err(CheckError::broken(exchange.number, expected, "429"))
         }
-        _ => Err(unanswered(asked, "the second key")),
+        _ => Err(unanswered(latest, "the second key")),
     }
 }
 
@@ -110,12 +110,12 @@ fn same_lists(recording: &Recording) -> CheckResult {
 
 /// Checks that the second key gets an event that the test key got.
 fn same_event(recording: &Recording) -> Result<(), CheckError> {
-    let asked = recording
+    let latest = recording
         .last(|exchange| {
             exchange.caller == Caller::Second && matches!(exchange.purpose, Purpose::Event { .. })
         })
         .filter(|exchange| exchange.status() == Some(404) && is_same_account(recording));
-    asked.map_or(Ok(()), |exchange| {
+    latest.map_or(Ok(()), |exchange| {
         Err(CheckError::broken(exchange.number, "200, as to the test key", exchange.summary()))
     })
 }
@@ -140,16 +140,17 @@ fn same_records(recording: &Recording, list: List) -> Result<(), CheckError> {
 /// Returns the page of a list that the second key got.
 fn page_of_second(recording: &Recording, list: List) -> Option<(&Exchange, Page)> {
     let is_asked = |purpose: &Purpose| matches!(purpose, Purpose::Page(request) if request.list == list);
-    let asked =
+    let latest =
         recording.last(|exchange| exchange.caller == Caller::Second && is_asked(&exchange.purpose))?;
-    Some((asked, Page::of(asked)?))
+    Some((latest, Page::of(latest)?))
 }
 
 fn same_events(recording: &Recording) -> CheckResult {
-    let asked = page_of_second(recording, List::Events);
-    let Some((exchange, theirs)) = asked.as_ref().and_then(|(exchange, page)| Some((exchange, page.rows()?)))
+    let latest = page_of_second(recording, List::Events);
+    let Some((exchange, theirs)) =
+        latest.as_ref().and_then(|(exchange, page)| Some((exchange, page.rows()?)))
     else {
-        return Err(unanswered(asked.map(|(exchange, _)| exchange), "the events of the second key"));
+        return Err(unanswered(latest.map(|(exchange, _)| exchange), "the events of the second key"));
     };
     let views = pages(recording);
     let ours: Vec<_> = first_long_pages(&views, List::Events, Mode::Test).collect();

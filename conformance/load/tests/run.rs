@@ -89,10 +89,10 @@ fn chunks_interim_responses_and_closed_connections_are_parsed() {
 #[test]
 fn endless_interim_responses_end_a_request() {
     let interim = "HTTP/1.1 100 Continue\r\n\r\n".repeat(4_000);
-    let asked = AtomicBool::new(false);
+    let is_second = AtomicBool::new(false);
     // The first response is valid: it shows that the server is up.
     let url = server(move |_| {
-        let answer = if asked.swap(true, Relaxed) { interim.clone() } else { ok("{}") };
+        let answer = if is_second.swap(true, Relaxed) { interim.clone() } else { ok("{}") };
         (answer, false)
     });
     let report = report(&url, per_second(100), paths());

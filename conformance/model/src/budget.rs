@@ -173,8 +173,8 @@ mod tests {
     #[track_caller]
     fn check(caller: Caller, purpose: &Purpose, admitted: u32) {
         let mut ledger = Ledger::default();
-        let asked = (0..9).filter(|_| ledger.admit(caller, purpose, &BUDGET)).count();
-        assert_eq!((asked, ledger.total()), (admitted as usize, admitted), "{purpose:?}");
+        let served = (0..9).filter(|_| ledger.admit(caller, purpose, &BUDGET)).count();
+        assert_eq!((served, ledger.total()), (admitted as usize, admitted), "{purpose:?}");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) struct Activity {
     /// `true` if the connection must close at once, even during a response.
     is_cut: AtomicBool,
     /// The number of turns at the latest eviction.
-    asked: AtomicU32,
+    turns_at_eviction: AtomicU32,
 }
 
 /// The rank of an idle connection: the smallest is evicted first.
@@ -49,7 +49,7 @@ impl Activity {
             awaited_since: AtomicU64::new(now),
             close: Notify::new(),
             is_cut: AtomicBool::new(false),
-            asked: AtomicU32::new(0),
+            turns_at_eviction: AtomicU32::new(0),
         }
     }
 
@@ -93,7 +93,7 @@ impl Activity {
 
     /// Closes the connection in favour of another one, unless a request arrives meanwhile.
     pub(crate) fn evict(&self) {
-        self.asked.store(self.turns(), Relaxed);
+        self.turns_at_eviction.store(self.turns(), Relaxed);
         self.close.notify_one();
     }
 
@@ -107,8 +107,10 @@ impl Activity {
     pub(crate) async fn closing(&self) {
         loop {
             self.close.notified().await;
-            let is_quiet =
-                || self.turns() == self.asked.load(Relaxed) && self.idleness(Instant::now()).is_some();
+            let is_quiet = || {
+                self.turns() == self.turns_at_eviction.load(Relaxed)
+                    && self.idleness(Instant::now()).is_some()
+            };
             if self.is_cut.load(Relaxed) || is_quiet() {
                 return;
             }

@@ -128,10 +128,10 @@ pub(crate) async fn add(
     for mode in [Mode::Live, Mode::Test] {
         let url = handler.url().to_owned();
         let body = EndpointRequest { account: account.clone(), mode: Some(mode), url, events: None };
-        let response = ask(backend, "POST", "/sandbox/endpoints", &json(&body).to_string()).await?;
+        let response = call(backend, "POST", "/sandbox/endpoints", &json(&body).to_string()).await?;
         if response.status != 200 {
             for id in made {
-                ask(backend, "DELETE", &format!("/sandbox/endpoints/{id}"), "").await?;
+                call(backend, "DELETE", &format!("/sandbox/endpoints/{id}"), "").await?;
             }
             return Ok(Err(of_forward(response)));
         }
@@ -156,12 +156,12 @@ fn of_forward(refused: Response) -> Response {
 
 /// Returns an existing endpoint of a handler: a second one would get every delivery twice.
 async fn known(backend: &Backend, handler: &LocalHandler) -> Result<Option<EndpointRecord>, Broken> {
-    let response = ask(backend, "GET", "/sandbox/endpoints", "").await?;
+    let response = call(backend, "GET", "/sandbox/endpoints", "").await?;
     let EndpointList { endpoints } = serde_json::from_slice(&response.body).map_err(|_| Broken)?;
     Ok(endpoints.into_iter().find(|endpoint| endpoint.url == handler.url() && endpoint.status != "removed"))
 }
 
-async fn ask(backend: &Backend, method: &str, path: &str, body: &str) -> Result<Response, Broken> {
+async fn call(backend: &Backend, method: &str, path: &str, body: &str) -> Result<Response, Broken> {
     let request = Request::json(backend.addresses.url(), method, path, body);
     backend.host.respond(&request).await
 }

@@ -138,20 +138,20 @@ impl Router {
         let place = self.worlds.place(whole_path, routing.authorization.once());
         let (backend, path) =
             place.as_ref().map_or((&self.backend, whole_path), |place| (place.backend(), place.path));
-        let asked = match &place {
+        let request = match &place {
             // A browser that returns to an ended world gets the page for unknown paths.
             Err(Refusal::UnknownWorld) if !home::wants_page(&head) => Err(Refusal::UnknownWorld),
             Ok(_) | Err(Refusal::UnknownWorld) => requested_host(&head, routing.host)
                 .map(|authority| WorldRequest { backend, head: &head, routing: &routing, path, authority }),
             Err(refusal) => Err(*refusal),
         };
-        let decided = match asked {
+        let decided = match request {
             Err(refusal) => Err(refusal),
-            Ok(asked) if body.is_empty() && matches!(Area::of(path), Some(Area::Api)) => {
-                asked.ask_world(None, &Bytes::new()).await
+            Ok(request) if body.is_empty() && matches!(Area::of(path), Some(Area::Api)) => {
+                request.call_world(None, &Bytes::new()).await
             }
             // Boxed, because requests without a body to the API would otherwise carry the state of this future.
-            Ok(asked) => Box::pin(self.decide(&asked, (addrs, activity), &body, &mut sent)).await,
+            Ok(request) => Box::pin(self.decide(&request, (addrs, activity), &body, &mut sent)).await,
         };
         body.drain();
         let mut answer = decided.unwrap_or_else(Refusal::answer);
@@ -186,12 +186,12 @@ impl Router {
     /// the log.
     async fn decide(
         &self,
-        asked: &WorldRequest<'_>,
+        request: &WorldRequest<'_>,
         (addrs, activity): (ConnectionAddrs, &Arc<Activity>),
         body: &RequestBody<'_>,
         sent: &mut Bytes,
     ) -> Result<Answer, Refusal> {
-        let WorldRequest { backend, head, path, authority, .. } = *asked;
+        let WorldRequest { backend, head, path, authority, .. } = *request;
         let call = Call { pages: &self.pages, backend, addrs, activity, head, path, authority, body };
         let Some(area) = Area::of(path) else {
             return home::lost(&call);
@@ -199,7 +199,7 @@ impl Router {
         match area {
             Area::Hosted => return pages::hosted::answer(&call).await,
             Area::Dashboard => return pages::dashboard::answer(&call).await,
-            Area::Api => return asked.ask_api(body, sent).await,
+            Area::Api => return request.call_api(body, sent).await,
             Area::Sandbox => {
                 gate::admit(addrs, head, authority, &backend.addresses, &backend.token)?;
                 gate::admit_site(head)?;
@@ -215,7 +215,7 @@ impl Router {
             }
             #[cfg(feature = "mcp")]
             Area::Mcp => {
-                let authorization = asked.routing.authorization.once().map(HeaderValue::as_bytes);
+                let authorization = request.routing.authorization.once().map(HeaderValue::as_bytes);
                 return self.mcp.answer(backend, addrs, head, authorization, authority, body).await;
             }
             Area::Asset | Area::Index | Area::Health | Area::Metrics | Area::Document | Area::Docs => {
@@ -224,10 +224,10 @@ impl Router {
                     Area::Docs => pages::docs::docs(&call, &self.docs, &self.document)
                         .map(|answer| compression::compress(answer, &head.headers)),
                     Area::Document | Area::Asset => {
-                        self.page(&area, asked).map(|answer| compression::compress(answer, &head.headers))
+                        self.page(&area, request).map(|answer| compression::compress(answer, &head.headers))
                     }
                     Area::Index if home::wants_page(head) => home::home(&call),
-                    _ => self.page(&area, asked),
+                    _ => self.page(&area, request),
                 };
             }
         }
@@ -246,20 +246,20 @@ impl Router {
                 return Box::pin(api::answer(&self.worlds, head, path, authority, &body)).await;
             }
         }
-        Ok(as_yaml(head, path, asked.ask_world(None, &body).await?))
+        Ok(as_yaml(head, path, request.call_world(None, &body).await?))
     }
 
-    fn page(&self, area: &Area, asked: &WorldRequest<'_>) -> Result<Answer, Refusal> {
-        let backend = asked.backend;
+    fn page(&self, area: &Area, request: &WorldRequest<'_>) -> Result<Answer, Refusal> {
+        let backend = request.backend;
         Ok(match area {
-            Area::Asset => return pages::asset(asked.path),
+            Area::Asset => return pages::asset(request.path),
             Area::Document => {
-                answer::json(StatusCode::OK, self.document.at(&backend.addresses.base(asked.authority)))
+                answer::json(StatusCode::OK, self.document.at(&backend.addresses.base(request.authority)))
             }
             Area::Metrics => {
                 let page = self.metrics.page(backend.host.times().ok(), self.worlds.totals());
                 let page = page.map_err(|fmt::Error| Refusal::Broken)?;
-                let accepts = asked.head.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
+                let accepts = request.head.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
                 let is_open_metrics =
                     accepts.is_some_and(|value| value.contains("application/openmetrics-text"));
                 answer::own(StatusCode::OK, if is_open_metrics { OPEN_METRICS } else { METRICS_TEXT }, page)
@@ -297,8 +297,8 @@ fn unfiltered(head: &Parts, path: &str) -> Option<Response> {
     if !is_answered_here(path) || !matches!(head.method, Method::GET | Method::HEAD) {
         return None;
     }
-    let asked = Fields::query(head.uri.query()).and_then(|asked| Fields::none(&asked));
-    asked.err().map(|error| Response::refusal(&error))
+    let query = Fields::query(head.uri.query()).and_then(|query| Fields::none(&query));
+    query.err().map(|error| Response::refusal(&error))
 }
 
 /// A request for a world.
@@ -312,7 +312,7 @@ struct WorldRequest<'a> {
 
 impl WorldRequest<'_> {
     /// Answers an API request with a body: key, limit, path and method are checked before the body is read.
-    async fn ask_api(&self, body: &RequestBody<'_>, sent: &mut Bytes) -> Result<Answer, Refusal> {
+    async fn call_api(&self, body: &RequestBody<'_>, sent: &mut Bytes) -> Result<Answer, Refusal> {
         let WorldRequest { backend, head, routing, path, .. } = *self;
         let authorization = routing.authorization.once().map(HeaderValue::as_bytes);
         let known = RequestHead { method: head.method.as_str(), path, authorization };
@@ -323,7 +323,7 @@ impl WorldRequest<'_> {
         match body.read().await {
             Ok(body) => {
                 sent.clone_from(&body);
-                self.ask_world(admitted, &body).await
+                self.call_world(admitted, &body).await
             }
             Err(refusal) => {
                 let quota = admitted.and_then(|admitted| admitted.quota());
@@ -333,7 +333,7 @@ impl WorldRequest<'_> {
     }
 
     /// Passes a request to the world. `admitted`: the caller, if the request was already authenticated and counted.
-    async fn ask_world(&self, admitted: Option<Admitted>, body: &Bytes) -> Result<Answer, Refusal> {
+    async fn call_world(&self, admitted: Option<Admitted>, body: &Bytes) -> Result<Answer, Refusal> {
         let WorldRequest { backend, head, routing, path, authority } = *self;
         let request = reference_wire::Request {
             method: head.method.as_str(),

@@ -256,8 +256,8 @@ mod tests {
     fn check(method: &str, path: &str, body: &str, expected: &str) {
         let request = Request::json("http://localhost", method, path, body);
         let known = [snapshot(3, "paid"), snapshot(7, "paid"), snapshot(12, "s3")];
-        let asked = read(&request, &known).map_err(|error| error.status());
-        assert_eq!(format!("{asked:?}"), expected, "{method} {path}");
+        let status = read(&request, &known).map_err(|error| error.status());
+        assert_eq!(format!("{status:?}"), expected, "{method} {path}");
     }
 
     #[test]

@@ -116,13 +116,13 @@ impl<'a> Fields<'a> {
     ///
     /// [`ApiError::Invalid`] if a parameter is given twice.
     pub fn query(query: Option<&str>) -> Result<Vec<u8>, ApiError> {
-        let mut asked = serde_json::Map::new();
+        let mut fields = serde_json::Map::new();
         for (name, value) in form_urlencoded::parse(query.unwrap_or_default().as_bytes()) {
-            if asked.insert(name.to_string(), value.into()).is_some() {
+            if fields.insert(name.to_string(), value.into()).is_some() {
                 return Err(ApiError::field(&*name, format!("The {name} field must be given once.")));
             }
         }
-        Ok(if asked.is_empty() { Vec::new() } else { serde_json::Value::from(asked).to_string().into() })
+        Ok(if fields.is_empty() { Vec::new() } else { serde_json::Value::from(fields).to_string().into() })
     }
 
     /// Reads a request body. An empty body is an object without fields.

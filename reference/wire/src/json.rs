@@ -194,7 +194,7 @@ impl PageEnd<'_> {
     /// page number only.
     fn write(&self, body: &mut Vec<u8>) {
         let page = self.page;
-        let (name, filters) = self.asked();
+        let (name, filters) = self.path_and_filters();
         put(body, "],\"links\":{\"first\":");
         let start = body.len();
         // Only the base may contain a character that JSON escapes.
@@ -255,7 +255,7 @@ impl PageEnd<'_> {
     }
 
     /// Returns the path segment of the list and its filters.
-    fn asked(&self) -> (&'static str, [(&'static str, Option<&str>); 3]) {
+    fn path_and_filters(&self) -> (&'static str, [(&'static str, Option<&str>); 3]) {
         match self.list {
             List::Charges { status, link } => (
                 "charges",

@@ -148,8 +148,8 @@ pub(super) fn marks(run: &Run, expected: &[ExpectedEvent], names: &ObjectNames) 
 }
 
 /// Returns the answers that a merchant gives before those of its state, such as `500 500, then`.
-fn first_answers(asked: &Value) -> Option<String> {
-    let answers = asked["answers"].as_array().filter(|answers| !answers.is_empty())?;
+fn first_answers(request: &Value) -> Option<String> {
+    let answers = request["answers"].as_array().filter(|answers| !answers.is_empty())?;
     let answers: Vec<&str> = answers.iter().filter_map(Value::as_str).collect();
     Some(format!("{}, then", answers.join(" ")))
 }
@@ -221,20 +221,20 @@ impl Drawing<'_> {
     }
 
     fn call(&mut self, at: Timestamp, call: &RecordedCall) {
-        let asked: Value = serde_json::from_slice(&call.body).unwrap_or_default();
+        let request: Value = serde_json::from_slice(&call.body).unwrap_or_default();
         let answered: Value = serde_json::from_slice(&call.answer).unwrap_or_default();
         let made = std::iter::once(&answered).chain(answered.as_object().into_iter().flat_map(Map::values));
         let path: Vec<&str> = call.path.split('/').skip(2).filter(|part| !part.is_empty()).collect();
         let names = self.names;
         let named = path.iter().filter(|part| names.get(part).is_some()).map(|part| (*part).to_owned());
-        let mut ids: Vec<String> = named.chain(names.ids_in(&asked)).collect();
+        let mut ids: Vec<String> = named.chain(names.ids_in(&request)).collect();
         const SAID: [&str; 4] = ["code", "id", "charge", "txid"];
         ids.extend(made.flat_map(|object| SAID.iter().flat_map(|key| names.ids_in(&object[*key]))));
         let mut words: Vec<String> =
             path.iter().map(|part| names.get(part).unwrap_or(part).to_owned()).collect();
-        words.extend(asked["name"].as_str().map(str::to_owned));
-        words.extend(first_answers(&asked));
-        let stated = ["state", "asset", "status"].iter().filter_map(|key| asked[*key].as_str());
+        words.extend(request["name"].as_str().map(str::to_owned));
+        words.extend(first_answers(&request));
+        let stated = ["state", "asset", "status"].iter().filter_map(|key| request[*key].as_str());
         words.extend(stated.map(str::to_owned));
         words.extend(ids.iter().map(|id| self.names.name(id)));
         let mut label: Vec<String> = Vec::new();

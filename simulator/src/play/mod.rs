@@ -353,14 +353,14 @@ impl<'a> Player<'a> {
         self.transcript.push(&Line { at, verb, body, outcome });
     }
 
-    fn ask(&mut self, call: &Call<'_>) -> Result<Answer, Stop> {
+    fn call(&mut self, call: &Call<'_>) -> Result<Answer, Stop> {
         self.stage.call(call).map_err(|error| Stop::unreachable(self.here, &error))
     }
 
     /// Sends a call that must succeed. Its response is not part of the scenario.
     fn demand(&mut self, method: &str, path: &str, body: Option<Value>) -> Result<Answer, Stop> {
         let call = Call { method, path, bearer: None, headers: &[], body: body.as_ref() };
-        let answer = self.ask(&call)?;
+        let answer = self.call(&call)?;
         match answer.status {
             200..300 => Ok(answer),
             status => Err(Stop::broken(
@@ -383,7 +383,7 @@ impl<'a> Player<'a> {
             headers: &headers,
             body: Some(&act.body),
         };
-        let answer = self.ask(&call)?;
+        let answer = self.call(&call)?;
         let granted = (200..300).contains(&answer.status);
         match act.refused {
             None if granted => {
@@ -420,7 +420,7 @@ impl<'a> Player<'a> {
     fn read_object(&mut self, whose: BookId, path: &str) -> Result<Answer, Stop> {
         let bearer = self.observers.get(&whose).cloned();
         let call = Call { method: "GET", path, bearer: bearer.as_deref(), headers: &[], body: None };
-        let answer = self.ask(&call)?;
+        let answer = self.call(&call)?;
         match answer.status {
             200 => Ok(answer),
             status => {

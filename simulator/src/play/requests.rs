@@ -43,7 +43,7 @@ impl Player<'_> {
                 headers: &headers,
                 body: body.as_ref(),
             };
-            let answer = self.ask(&call)?;
+            let answer = self.call(&call)?;
             status = answer.status;
             if let Some(refusals) = &mut self.refusals {
                 // A dry run accepts any response.

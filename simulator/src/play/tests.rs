@@ -9,13 +9,13 @@ use crate::script::Script;
 /// A stage that grants everything, records the calls, and has only scripted events.
 struct Puppet {
     now: String,
-    asked: Vec<String>,
+    calls: Vec<String>,
     happened: Vec<Value>,
 }
 
 impl Puppet {
     fn new() -> Puppet {
-        Puppet { now: "2026-01-05T09:00:00.000000Z".to_owned(), asked: Vec::new(), happened: Vec::new() }
+        Puppet { now: "2026-01-05T09:00:00.000000Z".to_owned(), calls: Vec::new(), happened: Vec::new() }
     }
 
     fn after(&self, read: u64) -> &[Value] {
@@ -62,7 +62,7 @@ impl Stage for Puppet {
             let at = &self.now["2026-01-05T".len()..];
             let request_body = call.body.map(Value::to_string).unwrap_or_default();
             let bearer = call.bearer.unwrap_or("-");
-            self.asked.push(
+            self.calls.push(
                 format!("{at} {bearer} {} {} {request_body}", call.method, call.path).trim_end().to_owned(),
             );
         }
@@ -79,10 +79,10 @@ fn script(steps: &str) -> Script {
 
 /// Returns the calls of the player after the world was created.
 #[track_caller]
-fn asked(steps: &str) -> String {
+fn calls_of(steps: &str) -> String {
     let mut puppet = Puppet::new();
     play(&script(steps), None, &mut puppet).unwrap_or_else(|error| panic!("{error}"));
-    puppet.asked[1..].join("\n")
+    puppet.calls[1..].join("\n")
 }
 
 /// Returns the cause and message of a failed run.
@@ -94,7 +94,7 @@ fn complaint(steps: &str) -> (Cause, String) {
 
 #[test]
 fn the_pace_passes_between_actions_and_after_the_last() {
-    insta::assert_snapshot!(asked(&format!("{OPEN}  - pay: c1")), @r#"
+    insta::assert_snapshot!(calls_of(&format!("{OPEN}  - pay: c1")), @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
     09:00:01.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:01.000000Z"}
     09:00:01.000000Z - POST /sandbox/pay {"charge":"abcabcabcabc"}
@@ -105,7 +105,7 @@ fn the_pace_passes_between_actions_and_after_the_last() {
 #[test]
 fn waiting_replaces_the_pace_so_a_payment_can_hit_one_microsecond() {
     insta::assert_snapshot!(
-        asked(&format!("{OPEN}  - until: {{ expiry: c1, offset: -1us }}\n  - pay: c1\n  - wait: 1us")),
+        calls_of(&format!("{OPEN}  - until: {{ expiry: c1, offset: -1us }}\n  - pay: c1\n  - wait: 1us")),
         @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
     09:00:00.000000Z S GET /v1/charges/abcabcabcabc
@@ -118,7 +118,7 @@ fn waiting_replaces_the_pace_so_a_payment_can_hit_one_microsecond() {
 
 #[test]
 fn an_expectation_takes_no_time_and_uses_an_observer_key() {
-    insta::assert_snapshot!(asked(&format!("{OPEN}  - expect: {{ c1: pending }}\n  - pay: c1")), @r#"
+    insta::assert_snapshot!(calls_of(&format!("{OPEN}  - expect: {{ c1: pending }}\n  - pay: c1")), @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
     09:00:00.000000Z S GET /v1/charges/abcabcabcabc
     09:00:01.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:01.000000Z"}
@@ -130,7 +130,7 @@ fn an_expectation_takes_no_time_and_uses_an_observer_key() {
 #[test]
 fn over_and_short_are_relative_to_the_remaining_amount() {
     let pay = |size: &str| {
-        let all = asked(&format!("{OPEN}  - pay: {{ charge: c1, {size}: 0.00000001 }}"));
+        let all = calls_of(&format!("{OPEN}  - pay: {{ charge: c1, {size}: 0.00000001 }}"));
         all.lines().find(|line| line.contains("/sandbox/pay")).map(str::to_owned)
     };
     let paid = |amount: &str| {
@@ -146,7 +146,7 @@ fn over_and_short_are_relative_to_the_remaining_amount() {
 fn names_are_replaced_in_requests_and_links_lose_their_host() {
     let save = "  - request: { path: /v1/account, save: { mode: /meta/mode } }\n";
     let next = "  - request: { path: \"https://other.example/v1/${mode}?charge=${c1}\", key: test, expect: { status: 404 } }";
-    insta::assert_snapshot!(asked(&format!("{OPEN}{save}{next}")), @r#"
+    insta::assert_snapshot!(calls_of(&format!("{OPEN}{save}{next}")), @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
     09:00:01.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:01.000000Z"}
     09:00:01.000000Z L GET /v1/account
@@ -188,7 +188,7 @@ fn an_unexpected_refusal_stops_the_run() {
     until then
             0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
     ");
-    insta::assert_snapshot!(asked(&format!("{OPEN}  - cancel: {{ charge: c1, refused: 409 }}")), @r#"
+    insta::assert_snapshot!(calls_of(&format!("{OPEN}  - cancel: {{ charge: c1, refused: 409 }}")), @r#"
     09:00:00.000000Z L POST /v1/charges {"amount":"49.90","asset":"BTC","currency":"EUR"}
     09:00:01.000000Z - POST /sandbox/advance {"after":0,"to":"2026-01-05T09:00:01.000000Z"}
     09:00:01.000000Z L POST /v1/charges/abcabcabcabc/cancel {}

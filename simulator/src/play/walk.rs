@@ -50,7 +50,7 @@ impl Player<'_> {
         loop {
             let call =
                 Call { method: "GET", path: &path, bearer: bearer.as_deref(), headers: &[], body: None };
-            let answer = self.ask(&call)?;
+            let answer = self.call(&call)?;
             if answer.status != 200 {
                 let actual = format!("{} {}", answer.status, message(&answer));
                 let title = format!("a page of {} is not given", walk.path.value);
@@ -115,7 +115,7 @@ impl Player<'_> {
             ("/v1/charges", json!({ "asset": "BTC", "amount": "1.00", "currency": "EUR" }))
         };
         let call = Call { method: "POST", path, bearer, headers: &[], body: Some(&body) };
-        let answer = self.ask(&call)?;
+        let answer = self.call(&call)?;
         match answer.status {
             201 => Ok(()),
             status => {

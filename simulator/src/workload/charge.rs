@@ -231,11 +231,11 @@ impl Plan {
     pub(super) fn reorg(&mut self, mode: Mode, asset: Asset, at: u64, depth: u32, draw: &mut RngStream) {
         if draw.chance(1, 8) {
             // Only payments to one account are reorganised.
-            let mut asked = steps::request("POST", "/sandbox/reorg".to_owned(), mode.as_str());
-            asked.body = Some(
+            let mut request = steps::request("POST", "/sandbox/reorg".to_owned(), mode.as_str());
+            request.body = Some(
                 json!({ "account": "acme", "asset": asset.code(), "mode": mode.as_str(), "depth": depth }),
             );
-            return self.add(at, Step::Request(asked));
+            return self.add(at, Step::Request(request));
         }
         let keep = if draw.chance(1, 4) { Keep::All } else { Keep::None };
         let step = Reorg { asset: steps::coin(asset), mode: steps::mode(mode), depth, keep, refused: None };

@@ -98,19 +98,19 @@ impl Plan {
             let at = draw.between(HOUR, DAY - HOUR);
             let key = self.add_key(at, &format!("burst{n}"), mode);
             let spread = draw.below(50) * SECOND;
-            let ask = |times, status: u16| {
+            let call = |times, status: u16| {
                 let mut burst = steps::request("GET", "/v1/account".to_owned(), &key);
                 burst.times = Some(times);
                 burst.expect.status = Some(steps::at(status));
                 Step::Request(burst)
             };
-            self.add(at, ask(60, 200));
-            self.add(at + spread, ask(60, 200));
-            self.add(at + spread, ask(1, 429));
-            self.add(at + MINUTE - 1, ask(1, 429));
+            self.add(at, call(60, 200));
+            self.add(at + spread, call(60, 200));
+            self.add(at + spread, call(1, 429));
+            self.add(at + MINUTE - 1, call(1, 429));
             // Refused requests do not count: as many as were sent first are free.
-            self.add(at + MINUTE, ask(60, 200));
-            self.add(at + MINUTE, ask(1, if spread == 0 { 200 } else { 429 }));
+            self.add(at + MINUTE, call(60, 200));
+            self.add(at + MINUTE, call(1, if spread == 0 { 200 } else { 429 }));
         }
     }
 

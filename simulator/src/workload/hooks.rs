@@ -119,9 +119,9 @@ impl Plan {
             _ => json!({ "events": some, "url": url, "status": "enabled" }),
         };
         let path = format!("/sandbox/endpoints/${{{host}}}");
-        let mut asked = steps::request("PATCH", path, mode.as_str());
-        asked.body = Some(change);
-        self.add(at, Step::Request(asked));
+        let mut request = steps::request("PATCH", path, mode.as_str());
+        request.body = Some(change);
+        self.add(at, Step::Request(request));
     }
 
     /// Plans changes while an attempt is in flight: the first one of a delivery, a resend or a test. The receiver is slow and

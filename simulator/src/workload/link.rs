@@ -128,11 +128,11 @@ impl Plan {
     /// without a field.
     fn answers(&self, charge: &str, questions: Option<&[LinkQuestion]>) -> Option<Vec<LinkAnswer>> {
         let mut draw = self.stream(&format!("answers/{charge}"));
-        let asked = questions.unwrap_or_default().iter().map(|question| question.label.as_str());
+        let labels = questions.unwrap_or_default().iter().map(|question| question.label.as_str());
         let mut labels: Vec<&str> = match draw.below(8) {
             0 => Vec::new(),
-            1 => asked.skip(1).collect(),
-            _ => asked.collect(),
+            1 => labels.skip(1).collect(),
+            _ => labels.collect(),
         };
         match draw.below(12) {
             0 => labels.push("Colour"),

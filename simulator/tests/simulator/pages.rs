@@ -17,7 +17,7 @@ impl World {
     }
 
     #[track_caller]
-    fn ask(&mut self, method: &str, path: &str, body: &Value) -> Value {
+    fn call(&mut self, method: &str, path: &str, body: &Value) -> Value {
         let bearer = format!("Bearer {}", self.0.first_keys().live);
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let request = Request {
@@ -33,11 +33,11 @@ impl World {
     /// Opens an object and returns its code.
     #[track_caller]
     fn make(&mut self, path: &str, body: Value) -> String {
-        self.ask("POST", path, &body)["data"]["code"].as_str().expect("a code").to_owned()
+        self.call("POST", path, &body)["data"]["code"].as_str().expect("a code").to_owned()
     }
 
     fn page(&mut self, path: &str) -> Value {
-        self.ask("GET", &format!("/sandbox/pages/{path}"), &Value::Null)
+        self.call("GET", &format!("/sandbox/pages/{path}"), &Value::Null)
     }
 }
 
@@ -52,7 +52,7 @@ fn check_stage(calls: &[(&str, &str)], stage: &str) {
         let path = path.replace("CODE", &code);
         let body = body.replace("CODE", &code).replace("TXID", &txid);
         let body = serde_json::from_str(&body).expect("bodies in tests are JSON");
-        let answer = world.ask("POST", &path, &body);
+        let answer = world.call("POST", &path, &body);
         txid = answer["txid"].as_str().map_or(txid, str::to_owned);
     }
     assert_eq!(world.page(&format!("c/{code}"))["stage"], stage, "{calls:?}");
@@ -88,15 +88,15 @@ fn a_partial_payment_leaves_a_charge_underpaid() {
 #[track_caller]
 fn check_missing(shares: &[&str], missing: &str, covered: bool) {
     let mut world = World::new();
-    world.ask("POST", "/sandbox/rates", &json!({ "asset": "LTC", "currency": "EUR", "rate": "49.90" }));
+    world.call("POST", "/sandbox/rates", &json!({ "asset": "LTC", "currency": "EUR", "rate": "49.90" }));
     let code = world.make("/v1/charges", json!({ "asset": "LTC", "amount": "49.90", "currency": "EUR" }));
     for share in shares {
-        world.ask("POST", "/sandbox/pay", &json!({ "charge": code, "share": share }));
+        world.call("POST", "/sandbox/pay", &json!({ "charge": code, "share": share }));
     }
     let page = world.page(&format!("c/{code}"));
     assert_eq!((&page["missing"], &page["covered"]), (&json!(missing), &json!(covered)), "{shares:?}");
-    let gone = world.ask("POST", "/sandbox/pay", &json!({ "charge": code, "share": "0.1" }));
-    world.ask("POST", "/sandbox/drop", &json!({ "txid": gone["txid"] }));
+    let gone = world.call("POST", "/sandbox/pay", &json!({ "charge": code, "share": "0.1" }));
+    world.call("POST", "/sandbox/drop", &json!({ "txid": gone["txid"] }));
     assert_eq!(world.page(&format!("c/{code}"))["missing"], missing, "what has vanished comes no more");
 }
 
@@ -134,7 +134,7 @@ fn a_coin_of_an_invoice_can_be_chosen_until_a_transfer_is_pending() {
 
     let choose = format!("/sandbox/invoices/{code}/choose");
     for asset in ["BTC", "LTC"] {
-        world.ask("POST", &choose, &json!({ "asset": asset }));
+        world.call("POST", &choose, &json!({ "asset": asset }));
         let page = world.page(&path);
         assert_eq!((&page["may_choose"], &page["payment"]["stage"]), (&json!(true), &json!("waiting")));
         assert_eq!(page["payment"]["charge"]["asset"], asset);
@@ -144,10 +144,10 @@ fn a_coin_of_an_invoice_can_be_chosen_until_a_transfer_is_pending() {
     }
 
     let charge = world.page(&path)["payment"]["charge"]["code"].take();
-    world.ask("POST", "/sandbox/pay", &json!({ "charge": charge }));
+    world.call("POST", "/sandbox/pay", &json!({ "charge": charge }));
     let page = world.page(&path);
     assert_eq!((&page["may_choose"], &page["coins"]), (&json!(false), &json!([])));
-    world.ask("POST", "/sandbox/mine", &json!({ "mode": "live", "asset": "LTC", "blocks": 3 }));
+    world.call("POST", "/sandbox/mine", &json!({ "mode": "live", "asset": "LTC", "blocks": 3 }));
     let page = world.page(&path);
     assert_eq!((&page["invoice"]["status"], &page["payment"]["stage"]), (&json!("paid"), &json!("paid")));
     assert_eq!(page["may_choose"], false);
@@ -159,11 +159,11 @@ fn check_may_choose(calls: &[(&str, &str)], may_choose: bool) {
     let mut world = World::new();
     let invoice = world.make("/v1/invoices", json!({ "amount": "80.00", "currency": "EUR" }));
     let choose = format!("/sandbox/invoices/{invoice}/choose");
-    let chosen = world.ask("POST", &choose, &json!({ "asset": "LTC" }));
+    let chosen = world.call("POST", &choose, &json!({ "asset": "LTC" }));
     let code = chosen["charge"].as_str().expect("a code");
     for (path, body) in calls {
         let body = serde_json::from_str(&body.replace("CODE", code)).expect("bodies in tests are JSON");
-        world.ask("POST", &path.replace("CODE", code), &body);
+        world.call("POST", &path.replace("CODE", code), &body);
     }
     assert_eq!(world.page(&format!("i/{invoice}"))["may_choose"], may_choose, "{calls:?}");
 }
@@ -190,9 +190,9 @@ fn a_coin_is_offered_if_it_is_accepted_and_has_a_rate() {
         all.map(|coin| coin["asset"].as_str().unwrap().to_owned()).collect()
     };
     assert_eq!(coins(world.page(&path)), ["BTC", "LTC", "XMR"]);
-    world.ask("POST", "/sandbox/rates", &json!({ "asset": "LTC", "currency": "EUR", "rate": null }));
+    world.call("POST", "/sandbox/rates", &json!({ "asset": "LTC", "currency": "EUR", "rate": null }));
     assert_eq!(coins(world.page(&path)), ["BTC", "XMR"]);
-    world.ask("DELETE", "/sandbox/wallets", &json!({ "mode": "live", "asset": "XMR" }));
+    world.call("DELETE", "/sandbox/wallets", &json!({ "mode": "live", "asset": "XMR" }));
     assert_eq!(coins(world.page(&path)), ["BTC"]);
 }
 
@@ -204,9 +204,9 @@ fn check_closed(fields: Value, archived: bool, wait: &str, closed: &Value) {
     link.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
     let code = world.make("/v1/payment-links", link);
     if archived {
-        world.ask("POST", &format!("/v1/payment-links/{code}/archive"), &json!({}));
+        world.call("POST", &format!("/v1/payment-links/{code}/archive"), &json!({}));
     }
-    world.ask("POST", "/sandbox/advance", &json!({ "by": wait }));
+    world.call("POST", "/sandbox/advance", &json!({ "by": wait }));
     assert_eq!(world.page(&format!("pay/{code}"))["closed"], *closed, "{fields} {archived}");
 }
 

@@ -80,14 +80,14 @@ impl Client {
     }
 
     /// Returns the response. Refused calls are not part of the history.
-    fn ask(&mut self, method: &str, path: &str, key: &str, body: &Value) -> Value {
+    fn call(&mut self, method: &str, path: &str, key: &str, body: &Value) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let response = world::send(&mut self.sandbox, method, path, key, &body);
         serde_json::from_slice(&response.body).expect("JSON")
     }
 
     fn done(&mut self, path: &str, body: &Value) -> Value {
-        self.ask("POST", path, "", body)
+        self.call("POST", path, "", body)
     }
 
     fn keep(list: &mut Vec<String>, id: &Value) {
@@ -100,13 +100,13 @@ impl Client {
             Op::Open { asset, test } => {
                 let key = if *test { self.test.clone() } else { self.live.clone() };
                 let body = json!({ "asset": asset, "amount": 12.5, "currency": "EUR", "description": "a: b # \"c\"" });
-                let made = self.ask("POST", "/v1/charges", &key, &body);
+                let made = self.call("POST", "/v1/charges", &key, &body);
                 Client::keep(&mut self.charges, &made["data"]["id"]);
             }
             Op::Invoice { send } => {
                 let key = self.live.clone();
                 let body = json!({ "customer_email": "ann@example.com", "amount": "99.00", "currency": "EUR", "send_email": send });
-                let made = self.ask("POST", "/v1/invoices", &key, &body);
+                let made = self.call("POST", "/v1/invoices", &key, &body);
                 if let Some(id) = made["data"]["id"].as_str() {
                     let chosen =
                         self.done(&format!("/sandbox/invoices/{id}/choose"), &json!({ "asset": "BTC" }));
@@ -117,7 +117,7 @@ impl Client {
                 let key = self.live.clone();
                 let body =
                     json!({ "title": "Mug", "pricing_type": "fixed", "amount": "12.00", "currency": "EUR" });
-                let made = self.ask("POST", "/v1/payment-links", &key, &body);
+                let made = self.call("POST", "/v1/payment-links", &key, &body);
                 Client::keep(&mut self.links, &made["data"]["id"]);
             }
             Op::PayLink(n) => {
@@ -136,7 +136,7 @@ impl Client {
             Op::Cancel(n) => {
                 if let Some(charge) = pick(&self.charges, *n) {
                     let key = self.live.clone();
-                    self.ask("POST", &format!("/v1/charges/{charge}/cancel"), &key, &Value::Null);
+                    self.call("POST", &format!("/v1/charges/{charge}/cancel"), &key, &Value::Null);
                 }
             }
             Op::Drop(n) => {
@@ -192,7 +192,7 @@ fn happened(answer: &[u8]) -> Value {
 
 /// Returns the scenario, and the number of omitted calls.
 fn saved_scenario(client: &mut Client) -> (String, u64) {
-    let saved_scenario = client.ask("GET", "/sandbox/scenario", "", &Value::Null);
+    let saved_scenario = client.call("GET", "/sandbox/scenario", "", &Value::Null);
     let (text, untold) = (saved_scenario["scenario"].as_str(), saved_scenario["untold"].as_u64());
     (text.expect("a text").to_owned(), untold.expect("a number"))
 }
@@ -228,7 +228,7 @@ fn an_omitted_call_is_listed_with_the_reason() {
     let mut client = Client::new();
     let key = client.live.clone();
     let body = json!({ "asset": "BTC", "amount": "5", "description": "${c1}" });
-    let made = client.ask("POST", "/v1/charges", &key, &body);
+    let made = client.call("POST", "/v1/charges", &key, &body);
     let code = made["data"]["id"].as_str().expect("a new charge").to_owned();
     client.done("/sandbox/pay", &json!({ "charge": code }));
     client.act(&Op::Open { asset: "BTC", test: false });
@@ -318,7 +318,7 @@ fn a_restricted_call_gets_its_account_and_mode() {
     let mut client = Client::new();
     let body = json!({ "asset": "BTC", "amount": "5", "currency": "EUR" });
     let key = client.test.clone();
-    let made = client.ask("POST", "/v1/charges", &key, &body)["data"].clone();
+    let made = client.call("POST", "/v1/charges", &key, &body)["data"].clone();
     for (path, body) in [
         ("/sandbox/pay", json!({ "charge": made["id"], "share": "0.5" })),
         ("/sandbox/pay", json!({ "address": made["deposit_address"], "asset": "BTC", "amount": "0.001" })),

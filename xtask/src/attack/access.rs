@@ -102,7 +102,7 @@ fn tool_moves(host: &mut Host, arguments: &Value) -> Result<bool, CaseFailure> {
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": { "name": "advance", "arguments": arguments },
     });
-    let answer = host.ask("POST", "/mcp", Some(&key), &message)?;
+    let answer = host.call("POST", "/mcp", Some(&key), &message)?;
     answer["result"]["isError"]
         .as_bool()
         .map(|is_error| !is_error)
@@ -137,7 +137,7 @@ fn too_many(host: &Host, count: usize) -> Result<u64, CaseFailure> {
     let mut line = Connection::open(&host.address)?;
     let mut refused = 0;
     for _ in 0..count {
-        refused += u64::from(line.ask("GET", "/v1/account", Some(&host.live), "")?.status == 429);
+        refused += u64::from(line.call("GET", "/v1/account", Some(&host.live), "")?.status == 429);
     }
     Ok(refused)
 }

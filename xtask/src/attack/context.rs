@@ -97,7 +97,7 @@ impl Host {
     }
 
     /// Sends a request, with a key or as a local caller. Reconnects if the server closed the connection.
-    pub(crate) fn ask(
+    pub(crate) fn call(
         &mut self,
         method: &str,
         path: &str,
@@ -106,18 +106,18 @@ impl Host {
     ) -> Result<Value, CaseFailure> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         if let Some(line) = &mut self.line
-            && let Ok(answer) = line.ask(method, path, key, &body)
+            && let Ok(answer) = line.call(method, path, key, &body)
         {
             return Ok(answer.success().map_err(|why| format!("{method} {path}: {why}"))?);
         }
         let mut line = Connection::open(&self.address)?;
-        let answer = line.ask(method, path, key, &body)?;
+        let answer = line.call(method, path, key, &body)?;
         self.line = Some(line);
         Ok(answer.success().map_err(|why| format!("{method} {path}: {why}"))?)
     }
 
     pub(crate) fn post(&mut self, path: &str, body: &Value) -> Result<Value, CaseFailure> {
-        self.ask("POST", path, None, body)
+        self.call("POST", path, None, body)
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -127,10 +127,10 @@ fn queue(context: &CaseContext) -> Measured {
     let live = host.live.clone();
     for _ in 0..30 {
         let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
-        host.ask("POST", "/v1/charges", Some(&live), &charge)?;
+        host.call("POST", "/v1/charges", Some(&live), &charge)?;
     }
     let waited = first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?;
-    let log = host.ask("GET", "/sandbox/deliveries?account=acme", None, &Value::Null)?;
+    let log = host.call("GET", "/sandbox/deliveries?account=acme", None, &Value::Null)?;
     let deliveries = log["deliveries"].as_array().ok_or("the log is no list")?;
     if deliveries.len() < taken {
         return Err(CaseFailure::Broken(format!("the log shows {} deliveries", deliveries.len())));
@@ -210,7 +210,7 @@ fn interim(context: &CaseContext) -> Measured {
     let mut waits = Vec::new();
     for _ in 0..41 {
         let began = Instant::now();
-        host.ask("GET", "/v1/account", Some(&live), &Value::Null)?;
+        host.call("GET", "/v1/account", Some(&live), &Value::Null)?;
         waits.push(millis(began.elapsed()));
     }
     waits.sort_unstable();
@@ -227,7 +227,7 @@ pub(super) fn ended(host: &mut Host, delivery: &str) -> Result<String, CaseFailu
     let path = format!("/sandbox/deliveries/{delivery}");
     let until = Instant::now() + TIMEOUT;
     loop {
-        let found = host.ask("GET", &path, None, &Value::Null)?;
+        let found = host.call("GET", &path, None, &Value::Null)?;
         if let Some(error) = found["delivery"]["attempts"][0]["error"].as_str() {
             return Ok(error.to_lowercase());
         }
@@ -278,7 +278,7 @@ fn lookups(context: &CaseContext) -> Measured {
         messages.push(line.message()?.json()["errors"]["url"][0].as_str().unwrap_or_default().to_owned());
     }
     // The first attempts have timed out by now.
-    let first = host.ask("GET", &format!("/sandbox/deliveries/{}", sent[0]), None, &Value::Null)?;
+    let first = host.call("GET", &format!("/sandbox/deliveries/{}", sent[0]), None, &Value::Null)?;
     let error = first["delivery"]["attempts"][0]["error"].as_str().unwrap_or_default().to_owned();
     names.be_slow(false);
     let misnamed = messages.iter().filter(|text| !text.contains("could not be looked up in time")).count()

@@ -55,9 +55,9 @@ fn with_a_large_page(context: &CaseContext) -> Result<(Host, usize), CaseFailure
     let invoice = json!({ "currency": "EUR", "memo": text, "items": vec![item; 100] });
     let live = host.live.clone();
     for _ in 0..context.many(100, 25) {
-        host.ask("POST", "/v1/invoices", Some(&live), &invoice)?;
+        host.call("POST", "/v1/invoices", Some(&live), &invoice)?;
     }
-    let size = Connection::open(&host.address)?.ask("GET", LARGE, Some(&live), "")?.body.len();
+    let size = Connection::open(&host.address)?.call("GET", LARGE, Some(&live), "")?.body.len();
     Ok((host, size))
 }
 
@@ -89,7 +89,7 @@ fn readers(context: &CaseContext) -> Measured {
 
 /// Requests a small response over a new connection.
 fn small(host: &Host) -> Result<(), CaseFailure> {
-    let answer = Connection::open(&host.address)?.ask("GET", "/v1/account", Some(&host.live), "")?;
+    let answer = Connection::open(&host.address)?.call("GET", "/v1/account", Some(&host.live), "")?;
     match answer.status {
         200 => Ok(()),
         status => Err(CaseFailure::Broken(format!("a small answer is {status}"))),
@@ -128,7 +128,7 @@ fn slow_readers(context: &CaseContext) -> Measured {
 fn page(host: &Host) -> Result<u64, CaseFailure> {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(30) {
-        let answer = Connection::open(&host.address)?.ask("GET", LARGE, Some(&host.live), "");
+        let answer = Connection::open(&host.address)?.call("GET", LARGE, Some(&host.live), "");
         if answer.is_ok_and(|answer| answer.status == 200) {
             break;
         }
@@ -146,7 +146,7 @@ fn advance(context: &CaseContext) -> Measured {
     let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
     let live = host.live.clone();
     for _ in 0..context.many(5_000, 1_000) {
-        host.ask("POST", "/v1/charges", Some(&live), &charge)?;
+        host.call("POST", "/v1/charges", Some(&live), &charge)?;
     }
     let neighbour = host.post("/sandbox/accounts", &json!({ "id": "neighbour" }))?;
     let other = neighbour["keys"]["live"].as_str().ok_or("an account has no key")?;
@@ -160,7 +160,7 @@ fn advance(context: &CaseContext) -> Measured {
             let paths = ["/healthz", "/v1/account", "/v1/charges?per_page=1"];
             for path in paths.iter().cycle() {
                 let began = Instant::now();
-                line.ask("GET", path, Some(other), "")?;
+                line.call("GET", path, Some(other), "")?;
                 longest.fetch_max(millis(began.elapsed()), Relaxed);
                 if over.load(Relaxed) {
                     break;
@@ -168,7 +168,7 @@ fn advance(context: &CaseContext) -> Measured {
             }
             Ok(())
         });
-        let answer = far.ask("POST", "/sandbox/advance", None, r#"{"by":"3650d"}"#);
+        let answer = far.call("POST", "/sandbox/advance", None, r#"{"by":"3650d"}"#);
         over.store(true, Relaxed);
         watching.join().map_err(|_| "the watching client panicked")??;
         let answer = answer?;
@@ -176,7 +176,7 @@ fn advance(context: &CaseContext) -> Measured {
         answer.success()?;
         Ok::<_, CaseFailure>(size)
     })?;
-    let overview = host.ask("GET", "/sandbox", None, &Value::Null)?;
+    let overview = host.call("GET", "/sandbox", None, &Value::Null)?;
     if overview["happenings"].as_u64().unwrap_or(0) < 10_000 {
         return Err(CaseFailure::Broken("hardly anything happened on the way".to_owned()));
     }

@@ -63,7 +63,7 @@ pub(crate) struct DnsServer {
 #[derive(Default)]
 struct State {
     is_slow: AtomicBool,
-    asked: AtomicU64,
+    lookups: AtomicU64,
 }
 
 impl DnsServer {
@@ -91,7 +91,7 @@ impl DnsServer {
 
     /// Returns the number of queries for slow names that got no response.
     pub(crate) fn left_waiting(&self) -> u64 {
-        self.state.asked.load(Relaxed)
+        self.state.lookups.load(Relaxed)
     }
 }
 
@@ -100,7 +100,7 @@ fn answer(question: &[u8], state: &State) -> Option<Vec<u8>> {
     let mut place = 12;
     let first = question.get(place + 1..place + 1 + usize::from(*question.get(place)?))?;
     if first.starts_with(SLOW.as_bytes()) && state.is_slow.load(Relaxed) {
-        state.asked.fetch_add(1, Relaxed);
+        state.lookups.fetch_add(1, Relaxed);
         return None;
     }
     while *question.get(place)? != 0 {

@@ -84,7 +84,7 @@ fn idle(host: &Host, count: usize) -> Vec<Connection> {
     let mut lines = Vec::new();
     for n in 0..count {
         let Ok(mut line) = Connection::open(&host.address) else { break };
-        if n % 2 == 0 && line.ask("GET", "/healthz", None, "").is_err() {
+        if n % 2 == 0 && line.call("GET", "/healthz", None, "").is_err() {
             break;
         }
         lines.push(line);
@@ -119,7 +119,7 @@ fn new_client(host: &Host, others: &[Connection]) -> Measured {
     let mut longest = 0;
     for _ in 0..5 {
         let began = Instant::now();
-        Connection::open(&host.address)?.ask("GET", "/healthz", None, "")?;
+        Connection::open(&host.address)?.call("GET", "/healthz", None, "")?;
         longest = longest.max(millis(began.elapsed()));
     }
     Ok(vec![longest])
@@ -133,7 +133,7 @@ fn streams(context: &CaseContext) -> Measured {
     let other = neighbour["keys"]["live"].as_str().ok_or("an account has no key")?.to_owned();
     let mut codes = Vec::new();
     for _ in 0..=STREAMS / 2 {
-        let opened = host.ask("POST", "/v1/charges", Some(&live), &charge)?;
+        let opened = host.call("POST", "/v1/charges", Some(&live), &charge)?;
         codes.push(opened["data"]["code"].as_str().ok_or("a charge has no code")?.to_owned());
     }
     let mut lines = Vec::new();
@@ -148,7 +148,7 @@ fn streams(context: &CaseContext) -> Measured {
     thread::sleep(Duration::from_millis(200));
     let before = host.cpu_millis()?;
     for _ in 0..CHANGES {
-        host.ask("POST", "/v1/charges", Some(&other), &charge)?;
+        host.call("POST", "/v1/charges", Some(&other), &charge)?;
         // Concurrent signals or changes would count as one.
         thread::sleep(Duration::from_millis(100));
     }

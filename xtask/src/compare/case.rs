@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::Programs;
-use super::process::{Cores, RunningProgram, ask, granted};
+use super::process::{Cores, RunningProgram, call, granted};
 
 /// The number of charges in the world, each with its `charge.created`.
 const CHARGES: usize = 400;
@@ -79,7 +79,7 @@ impl World {
         let newest = granted(address, ("GET", "/v1/events?per_page=1"), &key, "")?;
         let event = newest["data"][0]["id"].as_str().unwrap_or_default().to_owned();
         let account = work.join("looked-at.json");
-        let answer = ask(address, ("GET", "/v1/account"), &key, "")?;
+        let answer = call(address, ("GET", "/v1/account"), &key, "")?;
         fs::write(&account, &answer.body)
             .map_err(|err| format!("cannot write `{}`: {err}", account.display()))?;
         Ok(World { address, key, event, account })
@@ -92,7 +92,7 @@ impl World {
         };
         let body =
             asset.map(|asset| format!(r#"{{"amount":"49.90","asset":"{asset}","description":"load"}}"#));
-        let answer = ask(self.address, (method, &path), &self.key, &body.unwrap_or_default())?;
+        let answer = call(self.address, (method, &path), &self.key, &body.unwrap_or_default())?;
         answer.success().map_err(|why| format!("{}: refused with {why}", case.name))?;
         let file = work.join(format!("{}.json", case.name));
         fs::write(&file, &answer.body).map_err(|err| format!("cannot write `{}`: {err}", file.display()))?;

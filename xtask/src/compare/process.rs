@@ -94,7 +94,7 @@ impl RunningProgram {
         path: &str,
     ) -> Result<RunningProgram, String> {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let answers = || ask(address, ("GET", path), "", "").is_ok_and(|answer| answer.status == 200);
+        let answers = || call(address, ("GET", path), "", "").is_ok_and(|answer| answer.status == 200);
         let process = testkit::RunningProgram::start_until(&mut command, answers)?;
         Ok(RunningProgram { process, address, key: String::new() })
     }
@@ -115,7 +115,7 @@ fn parse(address: &str) -> Result<SocketAddr, String> {
 }
 
 /// Sends one request over a new connection.
-pub(crate) fn ask(
+pub(crate) fn call(
     address: SocketAddr,
     (method, path): (&str, &str),
     key: &str,
@@ -123,25 +123,25 @@ pub(crate) fn ask(
 ) -> Result<Message, String> {
     let key = Some(key).filter(|key| !key.is_empty());
     let request = Request { method, key, body, host: &address.to_string(), ..Request::get(path) };
-    testkit::ask(address, request).map_err(|err| format!("{method} {path} at {address}: {err}"))
+    testkit::call(address, request).map_err(|err| format!("{method} {path} at {address}: {err}"))
 }
 
 /// Sends a request that must succeed; returns the JSON body.
 pub(crate) fn granted(
     address: SocketAddr,
-    call: (&str, &str),
+    operation: (&str, &str),
     key: &str,
     body: &str,
 ) -> Result<Value, String> {
-    let answer = ask(address, call, key, body)?;
-    answer.success().map_err(|why| format!("{} {} is refused with {why}", call.0, call.1))
+    let answer = call(address, operation, key, body)?;
+    answer.success().map_err(|why| format!("{} {} is refused with {why}", operation.0, operation.1))
 }
 
 /// Returns the time from the start of the process to its first response, in microseconds.
 pub(crate) fn start_up(programs: &Programs) -> Result<u128, String> {
     let begin = Instant::now();
     let server = RunningProgram::reference(programs, Cores::Shared)?;
-    let answer = ask(server.address, ("GET", "/v1/account"), &server.key, "")?;
+    let answer = call(server.address, ("GET", "/v1/account"), &server.key, "")?;
     let took = begin.elapsed().as_micros();
     if answer.status == 200 { Ok(took) } else { Err(format!("the first answer is {}", answer.status)) }
 }

@@ -15,16 +15,16 @@ pub(crate) struct Load {
     openers: Vec<JoinHandle<Vec<AcknowledgedCharge>>>,
     creator: JoinHandle<AcknowledgedObjects>,
     others: Vec<JoinHandle<()>>,
-    asked: Arc<AtomicUsize>,
+    requested: Arc<AtomicUsize>,
 }
 
 impl Load {
     pub(crate) fn begin(opened: &ServedProgram, round: u32) -> Load {
-        let asked = Arc::new(AtomicUsize::new(0));
+        let requested = Arc::new(AtomicUsize::new(0));
         let openers = (0..OPENERS).map(|client| {
-            let (address, key, asked) =
-                (opened.address().to_owned(), opened.key().to_owned(), Arc::clone(&asked));
-            thread::spawn(move || open_charges(&address, &key, &asked, &format!("{round}-{client}")))
+            let (address, key, requested) =
+                (opened.address().to_owned(), opened.key().to_owned(), Arc::clone(&requested));
+            thread::spawn(move || open_charges(&address, &key, &requested, &format!("{round}-{client}")))
         });
         let openers = openers.collect();
         let (address, key) = (opened.address().to_owned(), opened.key().to_owned());
@@ -38,7 +38,7 @@ impl Load {
             let _ = create(&address, round, &mut created);
             created
         });
-        Load { openers, creator, others: vec![payer, mover], asked }
+        Load { openers, creator, others: vec![payer, mover], requested }
     }
 
     /// Returns the acknowledged calls. The program must have ended.
@@ -49,12 +49,17 @@ impl Load {
             // A panic was already printed.
             let _ = other.join();
         }
-        Acknowledged { charges, recent: Vec::new(), asked: self.asked.load(Ordering::SeqCst), objects }
+        Acknowledged {
+            charges,
+            recent: Vec::new(),
+            requested: self.requested.load(Ordering::SeqCst),
+            objects,
+        }
     }
 }
 
 /// Opens charges until the connection breaks. Returns those with a complete response.
-fn open_charges(address: &str, key: &str, asked: &AtomicUsize, name: &str) -> Vec<AcknowledgedCharge> {
+fn open_charges(address: &str, key: &str, requested: &AtomicUsize, name: &str) -> Vec<AcknowledgedCharge> {
     let mut charges = Vec::new();
     let Ok(mut line) = Connection::open(address) else { return charges };
     for n in 0.. {
@@ -63,7 +68,7 @@ fn open_charges(address: &str, key: &str, asked: &AtomicUsize, name: &str) -> Ve
             r#"{{"asset":"BTC","amount":"{}.00","currency":"EUR","metadata":{{"order":"{order}"}}}}"#,
             n % 90 + 10
         );
-        asked.fetch_add(1, Ordering::SeqCst);
+        requested.fetch_add(1, Ordering::SeqCst);
         match open_charge(&mut line, (address, key), &order, &body) {
             Ok((201, answer)) => {
                 let charge = answer["data"].clone();
@@ -79,11 +84,11 @@ fn open_charges(address: &str, key: &str, asked: &AtomicUsize, name: &str) -> Ve
 fn pay(address: &str, key: &str) -> Option<()> {
     let mut line = Connection::open(address).ok()?;
     loop {
-        let newest = line.ask("GET", "/v1/charges?per_page=1", Some(key), "").ok()?.json();
+        let newest = line.call("GET", "/v1/charges?per_page=1", Some(key), "").ok()?.json();
         if let Some(code) = newest["data"][0]["code"].as_str() {
-            line.ask("POST", "/sandbox/pay", None, &format!(r#"{{"charge":"{code}"}}"#)).ok()?;
+            line.call("POST", "/sandbox/pay", None, &format!(r#"{{"charge":"{code}"}}"#)).ok()?;
         }
-        line.ask("POST", "/sandbox/mine", None, r#"{"mode":"live","asset":"BTC","blocks":1}"#).ok()?;
+        line.call("POST", "/sandbox/mine", None, r#"{"mode":"live","asset":"BTC","blocks":1}"#).ok()?;
     }
 }
 
@@ -91,6 +96,6 @@ fn pay(address: &str, key: &str) -> Option<()> {
 fn pass_time(address: &str) -> Option<()> {
     let mut line = Connection::open(address).ok()?;
     loop {
-        line.ask("POST", "/sandbox/advance", None, r#"{"by":"20s"}"#).ok()?;
+        line.call("POST", "/sandbox/advance", None, r#"{"by":"20s"}"#).ok()?;
     }
 }

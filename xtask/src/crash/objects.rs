@@ -80,7 +80,7 @@ pub(crate) fn open_charge(
 pub(crate) fn create(address: &str, round: u32, created: &mut AcknowledgedObjects) -> Option<()> {
     let mut line = Connection::open(address).ok()?;
     let mut post =
-        |path: &str, key: Option<&str>, body: &str| line.ask("POST", path, key, body).ok()?.success().ok();
+        |path: &str, key: Option<&str>, body: &str| line.call("POST", path, key, body).ok()?.success().ok();
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let snapshot = post("/sandbox/snapshots", None, &format!(r#"{{"name":"round {round}"}}"#))?;
     created.snapshots.push(text(&snapshot["snapshot"]["id"])?);

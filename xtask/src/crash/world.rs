@@ -28,7 +28,7 @@ pub(crate) struct Acknowledged {
     /// The acknowledged charges of the last round.
     pub(crate) recent: Vec<AcknowledgedCharge>,
     /// The number of requested charges, acknowledged or not.
-    pub(crate) asked: usize,
+    pub(crate) requested: usize,
     pub(crate) objects: AcknowledgedObjects,
 }
 
@@ -36,7 +36,7 @@ impl Acknowledged {
     pub(crate) fn extend(&mut self, more: Acknowledged) {
         self.recent = more.charges.iter().rev().take(REPEATED_MAX).cloned().collect();
         self.charges.extend(more.charges);
-        self.asked += more.asked;
+        self.requested += more.requested;
         self.objects.extend(more.objects);
     }
 }
@@ -87,12 +87,12 @@ impl ServedProgram {
         drop(self.served);
     }
 
-    pub(super) fn ask(&self, method: &str, path: &str, body: &str) -> Result<Value, String> {
-        self.ask_as(self.key(), method, path, body)
+    pub(super) fn call(&self, method: &str, path: &str, body: &str) -> Result<Value, String> {
+        self.call_as(self.key(), method, path, body)
     }
 
-    pub(super) fn ask_as(&self, key: &str, method: &str, path: &str, body: &str) -> Result<Value, String> {
-        let reply = self.line.borrow_mut().ask(method, path, Some(key), body);
+    pub(super) fn call_as(&self, key: &str, method: &str, path: &str, body: &str) -> Result<Value, String> {
+        let reply = self.line.borrow_mut().call(method, path, Some(key), body);
         reply
             .map_err(|error| error.to_string())
             .and_then(|reply| reply.success())
@@ -109,9 +109,9 @@ impl ServedProgram {
 
     /// Adds the endpoint of the receiver, unless it exists.
     pub(crate) fn add_endpoint(&self) -> Result<(), String> {
-        let known = self.ask("GET", "/sandbox/endpoints", "")?;
+        let known = self.call("GET", "/sandbox/endpoints", "")?;
         if known["endpoints"].as_array().is_some_and(Vec::is_empty) {
-            self.ask("POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.example/hooks"}"#)?;
+            self.call("POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.example/hooks"}"#)?;
         }
         Ok(())
     }
@@ -123,9 +123,9 @@ impl ServedProgram {
         let deliveries = self.deliveries()?;
         let mut findings = self.judge_charges((&acknowledged.charges, &acknowledged.recent), &charges);
         findings.extend(self.judge_objects(&acknowledged.objects)?);
-        if charges.len() > acknowledged.asked {
-            let (found, asked) = (charges.len(), acknowledged.asked);
-            findings.push(format!("there are {found} charges, and {asked} were asked for"));
+        if charges.len() > acknowledged.requested {
+            let (found, requested) = (charges.len(), acknowledged.requested);
+            findings.push(format!("there are {found} charges, and {requested} were requested"));
         }
         let ids: BTreeSet<&str> = events.iter().filter_map(|object| object["id"].as_str()).collect();
         if ids.len() != events.len() {
@@ -164,7 +164,7 @@ impl ServedProgram {
     pub(crate) fn settle(&self, receiver: &Receiver) -> Result<Vec<String>, String> {
         let mut open = Vec::new();
         for _ in 0..HOURS_MAX {
-            self.ask("POST", "/sandbox/advance", r#"{"by":"1h"}"#)?;
+            self.call("POST", "/sandbox/advance", r#"{"by":"1h"}"#)?;
             open = self.deliveries()?;
             open.retain(|delivery| delivery["status"] != "delivered");
             if open.is_empty() {
@@ -192,7 +192,7 @@ impl ServedProgram {
         let mut all = self.all("/v1/events")?;
         all.extend(self.deliveries()?);
         for path in ["/sandbox", "/sandbox/happenings", "/sandbox/books/acme/live", "/sandbox/keys"] {
-            all.push(self.ask("GET", path, "")?);
+            all.push(self.call("GET", path, "")?);
         }
         Ok(all.iter().map(|value| value.to_string().replace(self.address(), "here")).collect())
     }
@@ -201,7 +201,7 @@ impl ServedProgram {
     fn all(&self, list: &str) -> Result<Vec<Value>, String> {
         let mut all = Vec::new();
         for page in 1.. {
-            let answer = self.ask("GET", &format!("{list}?per_page={PAGE}&page={page}"), "")?;
+            let answer = self.call("GET", &format!("{list}?per_page={PAGE}&page={page}"), "")?;
             let records = answer["data"].as_array().ok_or_else(|| format!("{list} is no list: {answer}"))?;
             all.extend_from_slice(records);
             if records.len() < PAGE {
@@ -218,7 +218,7 @@ impl ServedProgram {
             let before =
                 all.last().and_then(|record| record["id"].as_str()).map(|id| format!("&before={id}"));
             let path = format!("/sandbox/deliveries?limit={PAGE}{}", before.unwrap_or_default());
-            let page = self.ask("GET", &path, "")?["deliveries"].as_array().cloned().unwrap_or_default();
+            let page = self.call("GET", &path, "")?["deliveries"].as_array().cloned().unwrap_or_default();
             let is_last = page.len() < PAGE;
             all.extend(page);
             if is_last {
@@ -233,11 +233,11 @@ impl ServedProgram {
     pub(crate) fn judge_objects(&self, acknowledged: &AcknowledgedObjects) -> Result<Vec<String>, String> {
         let mut findings = Vec::new();
         for key in &acknowledged.keys {
-            if let Err(why) = self.ask_as(key, "GET", "/v1/account", "") {
+            if let Err(why) = self.call_as(key, "GET", "/v1/account", "") {
                 findings.push(format!("a key was created and is not known: {why}"));
             }
         }
-        let snapshots = self.ask("GET", "/sandbox/snapshots", "")?;
+        let snapshots = self.call("GET", "/sandbox/snapshots", "")?;
         let known: Vec<&str> = snapshots["snapshots"]
             .as_array()
             .map(|all| all.iter().filter_map(|object| object["id"].as_str()).collect())
@@ -246,7 +246,7 @@ impl ServedProgram {
         findings.extend(lost.map(|id| format!("snapshot {id} was taken and is lost")));
         for (id, key, charge) in &acknowledged.worlds {
             let path = format!("/w/{id}/v1/charges/{}", charge["code"].as_str().unwrap_or_default());
-            match self.ask_as(key, "GET", &path, "") {
+            match self.call_as(key, "GET", &path, "") {
                 Ok(found) => findings.extend(
                     differs(charge, &found["data"]).map(|why| format!("the charge of world {id}: {why}")),
                 ),

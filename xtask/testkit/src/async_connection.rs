@@ -68,13 +68,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
     }
 
     /// Sends a request and returns the response.
-    pub async fn ask(&mut self, request: impl AsRef<[u8]>) -> Message {
+    pub async fn call(&mut self, request: impl AsRef<[u8]>) -> Message {
         self.send(request).await;
         self.reply().await.expect("the server answers")
     }
 
     /// Sends the only request of this connection, which the server has to close after its response.
-    pub async fn ask_once(mut self, request: Request<'_>) -> Message {
+    pub async fn call_once(mut self, request: Request<'_>) -> Message {
         let lines = format!("{}Connection: close\r\n", request.lines);
         self.send(Request { lines: &lines, ..request }.to_string()).await;
         let mut answer = self.reply_without_body().await.expect("the server answers");

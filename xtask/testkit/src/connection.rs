@@ -63,7 +63,7 @@ impl Connection {
     ///
     /// # Errors
     /// The errors of [`Connection::message`].
-    pub fn ask(&mut self, method: &str, path: &str, key: Option<&str>, body: &str) -> io::Result<Message> {
+    pub fn call(&mut self, method: &str, path: &str, key: Option<&str>, body: &str) -> io::Result<Message> {
         self.begin(method, path, key, body)?;
         self.message()
     }
@@ -124,7 +124,7 @@ impl Connection {
 ///
 /// # Errors
 /// No server listens, or the response is not HTTP/1.
-pub fn ask(address: impl ToString, request: Request<'_>) -> io::Result<Message> {
+pub fn call(address: impl ToString, request: Request<'_>) -> io::Result<Message> {
     let mut connection = Connection::open(address)?;
     let lines = format!("{}Connection: close\r\n", request.lines);
     connection.send(Request { lines: &lines, ..request }.to_string())?;

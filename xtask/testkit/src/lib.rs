@@ -14,7 +14,7 @@ mod receiver;
 
 #[cfg(feature = "tokio")]
 pub use async_connection::AsyncConnection;
-pub use connection::{Connection, ask};
+pub use connection::{Connection, call};
 pub use message::{Message, Request, response};
 pub use process::{RunningProgram, TIMEOUT, free_address, free_ports, program, signal, until, wait_until};
 pub use receiver::{Receiver, serve, target};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::connection::ask;
+use crate::connection::call;
 use crate::message::{Message, Request};
 
 /// The timeout of waits.
@@ -116,10 +116,10 @@ impl RunningProgram {
     /// # Panics
     /// The server does not respond.
     #[track_caller]
-    pub fn ask(&self, method: &str, path: &str, key: Option<&str>, body: &str) -> Message {
+    pub fn call(&self, method: &str, path: &str, key: Option<&str>, body: &str) -> Message {
         let host = self.value("address");
         let request = Request { method, key, body, host, ..Request::get(path) };
-        ask(host, request).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+        call(host, request).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
     /// Sends a `POST` request that must succeed; returns the JSON body.
@@ -128,7 +128,7 @@ impl RunningProgram {
     /// The request fails.
     #[track_caller]
     pub fn post(&self, path: &str, key: Option<&str>, body: &Value) -> Value {
-        let answer = self.ask("POST", path, key, &body.to_string());
+        let answer = self.call("POST", path, key, &body.to_string());
         answer.success().unwrap_or_else(|why| panic!("POST {path}: {why}"))
     }
 

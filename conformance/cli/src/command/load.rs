@@ -154,9 +154,9 @@ fn print_result(report: &Report) {
         report.connections,
         report.threads
     );
-    let asked = report.rate_asked.map_or("no fixed rate".to_owned(), |rate| format!("{rate} asked for"));
+    let rate = report.rate_asked.map_or("no fixed rate".to_owned(), |rate| format!("{rate} asked for"));
     row("requests", format!("{} in {}", report.answers, seconds(report.millis)));
-    row("per second", format!("{}   ({asked})", report.rate_achieved));
+    row("per second", format!("{}   ({rate})", report.rate_achieved));
     let latency = report.latency_ns;
     let all = [
         ("p50", latency.p50),

@@ -45,7 +45,7 @@ impl ServedWorld {
         let stage = RemoteStage::new(url).map_err(Failure::usage)?;
         let (account, keys) = (String::new(), BTreeMap::new());
         let mut world = ServedWorld { stage, token, account, keys };
-        let overview = world.ask("GET", "/sandbox", "")?;
+        let overview = world.call("GET", "/sandbox", "")?;
         let first = overview.pointer("/accounts/0/id").and_then(Value::as_str);
         world.account = first
             .ok_or_else(|| {
@@ -62,10 +62,10 @@ impl ServedWorld {
 
     /// Causes an event.
     pub(super) fn make(&mut self, kind: EventType, terms: &Terms) -> Result<CreatedObjects, Failure> {
-        let before = self.ask("GET", "/sandbox", "")?["happenings"].as_u64().unwrap_or_default();
+        let before = self.call("GET", "/sandbox", "")?["happenings"].as_u64().unwrap_or_default();
         let given = self.follow(recipe(kind), terms)?;
         self.await_first_attempts(terms.mode, &given)?;
-        let events = self.ask("GET", &format!("/sandbox/happenings?after={before}"), "")?;
+        let events = self.call("GET", &format!("/sandbox/happenings?after={before}"), "")?;
         let events: Vec<WorldEvent> = serde_json::from_value(events["happened"].clone())
             .map_err(|error| Failure::usage(format!("the events of the server cannot be read: {error}")))?;
         let get = |name: &str| given.iter().rev().find(|(known, _)| *known == name).map(|(_, id)| id.clone());
@@ -100,7 +100,7 @@ impl ServedWorld {
         for (name, code) in objects.iter().filter(|(name, _)| ["charge", "invoice"].contains(name)) {
             let path = format!("/sandbox/deliveries?mode={}&{name}={code}", mode.as_str());
             loop {
-                let list = self.ask("GET", &path, "")?;
+                let list = self.call("GET", &path, "")?;
                 let deliveries: Vec<DeliveryRecord> = serde_json::from_value(list["deliveries"].clone())
                     .map_err(|error| Failure::usage(format!("the deliveries cannot be read: {error}")))?;
                 let is_open = |delivery: &DeliveryRecord| {
@@ -135,7 +135,7 @@ impl ServedWorld {
                 self.ensure_key(terms.mode)?;
             }
             let (path, body) = (fill(step.path, &values), fill(step.body, &values));
-            let answer = self.ask_in(Some(terms.mode), step.method, &path, &body)?;
+            let answer = self.call_in(Some(terms.mode), step.method, &path, &body)?;
             if let Some((name, pointer)) = step.gives {
                 let text = answer.pointer(pointer).and_then(Value::as_str);
                 let text = text.ok_or_else(|| {
@@ -151,7 +151,7 @@ impl ServedWorld {
         if self.keys.contains_key(&mode) {
             return Ok(());
         }
-        let answer = self.ask("POST", "/sandbox/keys", &json!({ "mode": mode.as_str() }).to_string())?;
+        let answer = self.call("POST", "/sandbox/keys", &json!({ "mode": mode.as_str() }).to_string())?;
         let text = |name: &str| answer["key"][name].as_str().unwrap_or_default().to_owned();
         self.keys.insert(mode, (text("secret"), text("id")));
         Ok(())
@@ -160,17 +160,23 @@ impl ServedWorld {
     /// Revokes the created keys.
     pub(super) fn revoke_keys(&mut self) -> Result<(), Failure> {
         for (_, (_, id)) in std::mem::take(&mut self.keys) {
-            self.ask("DELETE", &format!("/sandbox/keys/{id}"), "")?;
+            self.call("DELETE", &format!("/sandbox/keys/{id}"), "")?;
         }
         Ok(())
     }
 
     /// Calls the sandbox, with the sandbox token if there is one.
-    pub(super) fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<Value, Failure> {
-        self.ask_in(None, method, path, body)
+    pub(super) fn call(&mut self, method: &str, path: &str, body: &str) -> Result<Value, Failure> {
+        self.call_in(None, method, path, body)
     }
 
-    fn ask_in(&mut self, mode: Option<Mode>, method: &str, path: &str, body: &str) -> Result<Value, Failure> {
+    fn call_in(
+        &mut self,
+        mode: Option<Mode>,
+        method: &str,
+        path: &str,
+        body: &str,
+    ) -> Result<Value, Failure> {
         let key = mode.filter(|_| path.starts_with("/v1")).and_then(|mode| self.keys.get(&mode));
         let bearer = key.map(|(secret, _)| secret.as_str()).or(self.token.as_deref());
         let body: Option<Value> =

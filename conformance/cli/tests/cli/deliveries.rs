@@ -98,7 +98,7 @@ fn the_command_that_adds_an_endpoint() {
     let address = env::var(ADDRESS).unwrap();
     let post = |path: &str, key: Option<&str>, body: serde_json::Value| {
         let request = Request { method: "POST", key, body: &body.to_string(), ..Request::get(path) };
-        testkit::ask(&address, request).unwrap().success().unwrap();
+        testkit::call(&address, request).unwrap().success().unwrap();
     };
     post("/sandbox/endpoints", None, json!({ "url": url, "mode": "test" }));
     for key in env::var(KEYS).unwrap().split(',') {

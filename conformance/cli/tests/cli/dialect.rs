@@ -55,7 +55,7 @@ fn deliveries_carry_the_new_names_and_the_receiver_knows_them() {
     let server = serve(renamed.path(), &["--seed", "7", "--forward", &forward]);
     let (id, again) = add_endpoint(&server);
     assert_eq!(again, secret, "one seed, one secret");
-    server.ask("POST", &format!("/sandbox/endpoints/{id}/test"), None, "");
+    server.call("POST", &format!("/sandbox/endpoints/{id}/test"), None, "");
     let line = receiver.line();
     assert_eq!((&line["verdict"], &line["event"]), (&"verified".into(), &"charge.paid".into()), "{line}");
     // Headers and user agent are as expected: the only notes are about deliberate errors.
@@ -81,7 +81,7 @@ fn keys_and_the_document_carry_the_new_names_and_the_suite_knows_them() {
     let server = serve(renamed.path(), &["--seed", "7", "--clock", "wall"]);
     let [live, test] = ["live_key", "test_key"].map(|name| server.value(name).to_owned());
     assert!(live.starts_with("acme_live_") && test.starts_with("acme_test_"), "{}", server.ready);
-    let document = server.ask("GET", "/openapi.json", None, "").body;
+    let document = server.call("GET", "/openapi.json", None, "").body;
     for (new, old) in
         [("X-Acme-Signature", "X-Service"), ("acme_test_", "svc_"), ("Acme-Webhooks/1.0", "Service-Webhooks")]
     {

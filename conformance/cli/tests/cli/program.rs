@@ -21,15 +21,15 @@ fn a_charge_is_served_paid_and_read_back() {
     let key = Some(served.value("live_key"));
 
     let answer =
-        served.ask("POST", "/v1/charges", key, r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#);
+        served.call("POST", "/v1/charges", key, r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#);
     assert_eq!(answer.status, 201, "{answer:?}");
     let body = answer.json();
     let code = body["data"]["id"].as_str().unwrap();
-    served.ask("POST", "/sandbox/pay", None, &format!(r#"{{"charge":"{code}"}}"#));
-    served.ask("POST", "/sandbox/mine", None, r#"{"mode":"live","asset":"BTC","blocks":2}"#);
-    let charge = served.ask("GET", &format!("/v1/charges/{code}"), key, "").body;
+    served.call("POST", "/sandbox/pay", None, &format!(r#"{{"charge":"{code}"}}"#));
+    served.call("POST", "/sandbox/mine", None, r#"{"mode":"live","asset":"BTC","blocks":2}"#);
+    let charge = served.call("GET", &format!("/v1/charges/{code}"), key, "").body;
     assert!(charge.contains(r#""status":"paid""#), "{charge}");
-    let events = served.ask("GET", &format!("/v1/events?charge={code}"), key, "").body;
+    let events = served.call("GET", &format!("/v1/events?charge={code}"), key, "").body;
     for kind in ["charge.created", "charge.payment_detected", "charge.paid"] {
         assert!(events.contains(kind), "{kind} in {events}");
     }
@@ -60,7 +60,7 @@ fn the_same_seed_and_calls_give_the_same_bytes_in_another_process() {
             ("GET", "/sandbox/deliveries", ""),
             ("GET", "/sandbox", ""),
         ] {
-            bodies.push(served.ask(method, path, Some(&live), body).body);
+            bodies.push(served.call(method, path, Some(&live), body).body);
         }
         bodies
     };

@@ -172,17 +172,17 @@ fn check_interrupted<T>(
 fn an_interrupted_command_reports_its_results() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
-    let (notify, asked) = std::sync::mpsc::sync_channel(1_000);
+    let (notify, requests) = std::sync::mpsc::sync_channel(1_000);
     let url = testkit::target(200, move |_| {
         // Later notifications are not needed.
         let _ = notify.try_send(());
         r#"{"data":{},"meta":{"mode":"live"}}"#.to_owned()
     })
     .unwrap();
-    let five = |_: &mut dyn BufRead| (0..5).for_each(|_| asked.recv().expect("it asks"));
+    let five = |_: &mut dyn BufRead| (0..5).for_each(|_| requests.recv().expect("it asks"));
     let load = ["load", &url, "--rate", "50", "--for", "10m", "--path", "/v1/account"];
     check_interrupted(here, &load, five, &["interrupted  after", "statuses     200: "]);
-    asked.try_iter().count();
+    requests.try_iter().count();
 
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/hooks", silent.local_addr().unwrap());

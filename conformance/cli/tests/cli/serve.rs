@@ -49,9 +49,9 @@ fn a_served_world_passes_check_without_options_and_is_left_unchanged() {
         served.post("/sandbox/forwards", None, &json!({ "to": format!("http://{}/hooks", shop.address) }));
         let state = || {
             let count = |mode: &str, kind: &str| {
-                served.ask("GET", &format!("/sandbox/books/acme/{mode}"), None, "").json()[kind].clone()
+                served.call("GET", &format!("/sandbox/books/acme/{mode}"), None, "").json()[kind].clone()
             };
-            let worlds = served.ask("GET", "/sandbox/worlds", None, "").json();
+            let worlds = served.call("GET", "/sandbox/worlds", None, "").json();
             let counts = ["charges", "endpoints"].map(|kind| [count("live", kind), count("test", kind)]);
             (counts, worlds["worlds"].clone())
         };
@@ -220,7 +220,7 @@ fn a_configured_token_gives_other_machines_access_to_the_sandbox() {
     let from_elsewhere = |token: &str| {
         let request =
             Request { key: Some(token), lines: "Via: 1.1 proxy\r\n", ..Request::get("/sandbox/keys") };
-        testkit::ask(served.value("address"), request).expect("it answers").status
+        testkit::call(served.value("address"), request).expect("it answers").status
     };
     assert_eq!(from_elsewhere(TOKEN), 200);
     assert_eq!(from_elsewhere("token-of-the-operator-2"), 403);
@@ -255,7 +255,7 @@ fn a_demo_has_some_history_and_ends_now() {
     let directory = tempfile::tempdir().unwrap();
     let start = "2026-01-05T09:00:00Z";
     let served = serve(directory.path(), &["--demo", "--clock", "frozen", "--start", start, "--seed", "1"]);
-    let get = |path: &str| served.ask("GET", path, None, "").json();
+    let get = |path: &str| served.call("GET", path, None, "").json();
     assert_eq!(get("/sandbox")["now"].as_str().map(|now| &now[..16]), Some("2026-01-08T09:00"));
     for (mode, least) in [("live", [10, 3, 2]), ("test", [2, 1, 2])] {
         let counts = get(&format!("/sandbox/books/acme/{mode}"));
@@ -293,7 +293,7 @@ fn a_scenario_is_opened_in_the_state_after_a_step() {
         let served = serve(directory.path(), arguments);
         assert_eq!(served.ready["seed"], if arguments[2..].contains(&"4") { 4 } else { 9 });
         assert_eq!(served.value("clock"), "frozen");
-        let body = served.ask("GET", "/v1/charges", Some(served.value("live_key")), "").json();
+        let body = served.call("GET", "/v1/charges", Some(served.value("live_key")), "").json();
         let charge = &body["data"][0];
         assert_eq!(
             (&charge["status"], charge["transactions"][0].is_object()),
@@ -318,7 +318,7 @@ fn manual_calls_are_saved_as_a_scenario_that_plays() {
     let directory = tempfile::tempdir().unwrap();
     let served = serve(directory.path(), &["--clock", "frozen", "--start", "2026-01-05T09:00:00Z"]);
     one_charge(&served);
-    let charge = served.ask("GET", "/v1/charges", Some(served.value("live_key")), "").json();
+    let charge = served.call("GET", "/v1/charges", Some(served.value("live_key")), "").json();
     served.post("/sandbox/pay", None, &json!({ "charge": charge["data"][0]["code"] }));
     let url = &format!("http://{}", served.value("address"));
     for (arguments, code, part) in [
@@ -343,7 +343,7 @@ fn an_invalid_world_file_is_refused_in_one_line() {
     let served = serve(directory.path(), &["--clock", "frozen", "--start", "2026-01-05T09:00:00Z"]);
     one_charge(&served);
     served.post("/sandbox/snapshots", None, &json!({ "name": "one charge" }));
-    let file = served.ask("GET", "/sandbox/snapshots/s1", None, "").body;
+    let file = served.call("GET", "/sandbox/snapshots/s1", None, "").body;
     let (head, records) = file.split_once('\n').expect("a file");
     let head: Value = serde_json::from_str(head).expect("JSON");
     let now = head["setup"]["start"].to_string();
@@ -374,13 +374,13 @@ fn an_invalid_world_file_is_refused_in_one_line() {
 }
 
 /// Returns the lines of stderr after these requests, up to the line with `last`.
-fn logged(arguments: &[&str], last: &str, ask: impl Fn(&RunningProgram)) -> Vec<String> {
+fn logged(arguments: &[&str], last: &str, send: impl Fn(&RunningProgram)) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let mut program = program(directory.path());
     program.stderr(Stdio::piped());
     let mut served = serve_as(program, &[&["--clock", "frozen"], arguments].concat());
     let lines = BufReader::new(served.child.stderr.take().expect("it is piped")).lines();
-    ask(&served);
+    send(&served);
     let mut logged = Vec::new();
     for line in lines.map_while(Result::ok) {
         logged.push(line);
@@ -392,11 +392,11 @@ fn logged(arguments: &[&str], last: &str, ask: impl Fn(&RunningProgram)) -> Vec<
 }
 
 fn one_charge(served: &RunningProgram) {
-    served.ask("POST", "/sandbox/endpoints", None, r#"{"mode":"live","url":"https://shop.sim/hooks"}"#);
+    served.call("POST", "/sandbox/endpoints", None, r#"{"mode":"live","url":"https://shop.sim/hooks"}"#);
     let key = served.value("live_key");
-    served.ask("POST", "/v1/charges", Some(key), r#"{"amount":"ten"}"#);
-    served.ask("POST", "/v1/charges", Some(key), r#"{"asset":"BTC","amount":"10.00","currency":"EUR"}"#);
-    served.ask("POST", "/sandbox/advance", None, r#"{"by":"1s"}"#);
+    served.call("POST", "/v1/charges", Some(key), r#"{"amount":"ten"}"#);
+    served.call("POST", "/v1/charges", Some(key), r#"{"asset":"BTC","amount":"10.00","currency":"EUR"}"#);
+    served.call("POST", "/sandbox/advance", None, r#"{"by":"1s"}"#);
 }
 
 #[test]
@@ -444,7 +444,7 @@ fn signals_end_a_server_whose_log_is_not_read() {
     program.stderr(Stdio::piped());
     let mut served = serve_as(program, &["--log", "json"]);
     let long = format!("/v1/account?{}", "x".repeat(1_000));
-    (0..REQUESTS).for_each(|_| drop(served.ask("GET", &long, None, "")));
+    (0..REQUESTS).for_each(|_| drop(served.call("GET", &long, None, "")));
     let mut open = Connection::open(served.value("address")).unwrap();
     open.send("POST /v1/charges HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{").unwrap();
     // Concurrent signals count as one.

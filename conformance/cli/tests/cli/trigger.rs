@@ -25,11 +25,11 @@ fn every_type_of_event_happens_in_both_modes() {
             let happened = made["happened"].as_array().expect("a list");
             assert!(happened.iter().any(is_it), "{kind} in {mode}: {made}");
             let place = made["dashboard"].as_str().expect("an address").strip_prefix(served.value("url"));
-            let page = served.ask("GET", place.expect("of this server"), None, "");
+            let page = served.call("GET", place.expect("of this server"), None, "");
             assert_eq!(page.status, 200, "{kind} in {mode}: {page:?}");
         }
     }
-    let keys = served.ask("GET", "/sandbox/keys", None, "").body;
+    let keys = served.call("GET", "/sandbox/keys", None, "").body;
     assert_eq!(keys.matches("\"revoked_at\":null").count(), 2, "its own keys are revoked: {keys}");
 }
 

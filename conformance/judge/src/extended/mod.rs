@@ -87,9 +87,8 @@ fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, Arc<Valu
 /// Returns the rows of all pages of a list.
 fn rows(recording: &Recording, list: List) -> impl Iterator<Item = Found> {
     let of_list = move |exchange: &&Exchange| match &exchange.purpose {
-        Purpose::Page(PageRequest { list: asked, .. }) | Purpose::DuringInserts { list: asked, .. } => {
-            *asked == list
-        }
+        Purpose::Page(PageRequest { list: requested, .. })
+        | Purpose::DuringInserts { list: requested, .. } => *requested == list,
         _ => false,
     };
     let pages = recording
@@ -120,12 +119,12 @@ fn accounts(recording: &Recording) -> impl Iterator<Item = Found> {
 
 /// Returns the response that shows a choice.
 fn choice<'a>(recording: &'a Recording, wanted: &str) -> Result<(&'a Exchange, &'a Answer), CheckError> {
-    let asked =
+    let latest =
         recording.last(|exchange| matches!(&exchange.purpose, Purpose::Choice { what } if what == wanted));
-    let clear = asked.and_then(|exchange| Some((exchange, exchange.answer()?)));
+    let clear = latest.and_then(|exchange| Some((exchange, exchange.answer()?)));
     clear
         .filter(|(_, answer)| !matches!(answer.status, 429 | 502..=504))
-        .ok_or_else(|| unanswered(asked, wanted))
+        .ok_or_else(|| unanswered(latest, wanted))
 }
 
 /// Formats a value for a report.
@@ -143,7 +142,7 @@ mod tests {
     use super::*;
     use conformance_model::recording::{Ending, FORMAT, Inserts};
 
-    fn asked(purpose: Purpose, target: &str, status: u16, body: &Value) -> Recording {
+    fn recording_of(purpose: Purpose, target: &str, status: u16, body: &Value) -> Recording {
         let ending = Ending::Answered(Answer { status, headers: Vec::new(), body: body.to_string().into() });
         let (caller, target) = (Caller::Own(Mode::Test), target.to_owned());
         let (sent, ended) = Default::default();
@@ -172,7 +171,7 @@ mod tests {
     #[track_caller]
     fn check_row(list: List, row: Value, id: &str, actual: Option<&str>) {
         let request = PageRequest { list, filters: vec![], page: None, per_page: None, link: None };
-        let page = asked(Purpose::Page(request), list.path(), 200, &json!({ "data": [row] }));
+        let page = recording_of(Purpose::Page(request), list.path(), 200, &json!({ "data": [row] }));
         assert_eq!(wrong(id, &page).as_deref(), actual, "{row}");
     }
 
@@ -197,7 +196,7 @@ mod tests {
     #[track_caller]
     fn check_choice(what: &str, status: u16, body: Value, id: &str, fine: bool) {
         let choice = Purpose::Choice { what: what.to_owned() };
-        let recording = asked(choice, "/v1/charges/k1", status, &body);
+        let recording = recording_of(choice, "/v1/charges/k1", status, &body);
         assert_eq!(wrong(id, &recording).is_none(), fine, "{status} {body}");
     }
 
@@ -221,7 +220,7 @@ mod tests {
 
     #[test]
     fn an_account_is_judged_by_its_members_and_its_times() {
-        let account = |body: &Value| asked(Purpose::Account, "/v1/account", 200, body);
+        let account = |body: &Value| recording_of(Purpose::Account, "/v1/account", 200, body);
         let bare = account(&json!({ "data": {} }));
         assert_eq!(wrong("extended.account_fields", &bare).as_deref(), Some("no such member"));
         let dated = account(&json!({ "data": { "created_at": "2026-01-05T09:00:00Z" } }));

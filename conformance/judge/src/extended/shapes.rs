@@ -278,12 +278,12 @@ pub(super) fn links(recording: &Recording) -> CheckResult {
 pub(super) fn single_objects(recording: &Recording) -> CheckResult {
     for what in ["charge", "invoice", "payment link"] {
         let (exchange, answer) = choice(recording, what)?;
-        let asked = exchange.target.rsplit('/').next().unwrap_or_default();
+        let code = exchange.target.rsplit('/').next().unwrap_or_default();
         let body = answer.body.json().unwrap_or_default();
-        if answer.status != 200 || text_at(&body, &["data", "code"]) != Some(asked) {
+        if answer.status != 200 || text_at(&body, &["data", "code"]) != Some(code) {
             return Err(CheckError::broken(
                 exchange.number,
-                format!("200 with data.code \"{asked}\""),
+                format!("200 with data.code \"{code}\""),
                 exchange.summary(),
             ));
         }

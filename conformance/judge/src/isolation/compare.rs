@@ -26,9 +26,9 @@ fn noise(recording: &Recording) -> BTreeSet<&str> {
     // Single objects are the subject of the comparison.
     for exchange in recording.exchanges.iter().filter(|exchange| key(exchange).is_none()) {
         if let Some(answer) = exchange.answer() {
-            let asked = (exchange.caller, exchange.method(), exchange.target.as_str());
+            let request = (exchange.caller, exchange.method(), exchange.target.as_str());
             let body: &str = &answer.body;
-            answers.entry((asked, answer.status, body)).or_default().push(answer);
+            answers.entry((request, answer.status, body)).or_default().push(answer);
         }
     }
     let names =

@@ -75,7 +75,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// Returns the responses for absent or foreign ids. They count only if an own event gets 200 at the same path.
-fn asked<'a>(recording: &'a Recording, wanted: &[Side]) -> Result<Vec<&'a Exchange>, CheckError> {
+fn answered<'a>(recording: &'a Recording, wanted: &[Side]) -> Result<Vec<&'a Exchange>, CheckError> {
     let own = |mode| {
         recording.last(|exchange| {
             exchange.caller == Caller::Own(mode)
@@ -112,7 +112,7 @@ fn needs_both_modes(what: &str) -> CheckError {
 const ABSENT: &[Side] = &[Side::AbsentBefore, Side::AbsentAfter];
 
 fn not_found(recording: &Recording) -> CheckResult {
-    for exchange in asked(recording, ABSENT)? {
+    for exchange in answered(recording, ABSENT)? {
         // What is no UUID may be refused in any way, but must not make the server fail.
         let is_refused = exchange.status().is_some_and(|status| (300..500).contains(&status));
         if exchange.status() != Some(404) && !(is_refused && is_resembling(exchange)) {
@@ -128,7 +128,7 @@ fn is_resembling(exchange: &Exchange) -> bool {
 }
 
 fn not_found_json(recording: &Recording) -> CheckResult {
-    for exchange in asked(recording, ABSENT)? {
+    for exchange in answered(recording, ABSENT)? {
         let Some(answer) = exchange.answer().filter(|answer| answer.status == 404) else { continue };
         if !answer.body.is_utf8() || !answer.body.json().is_some_and(|body| has_text(&body)) {
             return Err(CheckError::broken(exchange.number, "a message in JSON", exchange.summary()));
@@ -145,7 +145,7 @@ fn is_respelled(exchange: &Exchange) -> bool {
 
 /// Judges HEAD of an event of the other mode. A server may refuse the method.
 fn heads(recording: &Recording) -> Result<(), CheckError> {
-    let foreign = asked(recording, &[Side::Foreign])?;
+    let foreign = answered(recording, &[Side::Foreign])?;
     let is_foreign = |of: &Exchange| {
         foreign.iter().any(|exchange| (exchange.caller, &exchange.target) == (of.caller, &of.target))
     };
@@ -162,18 +162,18 @@ fn heads(recording: &Recording) -> Result<(), CheckError> {
 
 fn foreign_not_found(recording: &Recording) -> CheckResult {
     heads(recording)?;
-    for exchange in asked(recording, &[Side::Foreign])? {
+    for exchange in answered(recording, &[Side::Foreign])? {
         let is_served = exchange.status().is_some_and(|status| status < 300);
         if exchange.status() != Some(404) && (is_served || !is_respelled(exchange)) {
             let expected = "404, the same body as for an unknown id";
             return Err(CheckError::broken(exchange.number, expected, exchange.summary()));
         }
     }
-    both_directions(asked(recording, &[Side::Foreign])?)
+    both_directions(answered(recording, &[Side::Foreign])?)
 }
 
 fn indistinguishable(recording: &Recording) -> CheckResult {
-    let foreign = asked(recording, &[Side::Foreign])?;
+    let foreign = answered(recording, &[Side::Foreign])?;
     let mut compared = Vec::new();
     for mode in Mode::BOTH {
         let of_mode = foreign.iter().filter(|exchange| exchange.caller == Caller::Own(mode));
@@ -324,15 +324,15 @@ fn objects(recording: &Recording) -> CheckResult {
 
 /// Returns `true` if objects of a kind of the other mode were requested and are indistinguishable from absent ones.
 fn objects_of(recording: &Recording, kind: ObjectKind, mode: Mode) -> Result<bool, CheckError> {
-    let asked = |at: Side| {
+    let of_side = |at: Side| {
         recording.exchanges.iter().filter(move |exchange| {
             let fits =
                 matches!(&exchange.purpose, Purpose::Object { kind: of, side, .. } if (*of, *side) == (kind, at));
             fits && exchange.caller == Caller::Own(mode)
         })
     };
-    let foreign: Vec<_> = asked(Side::Foreign).collect();
-    let (Some(own), Some(last)) = (asked(Side::Own).next_back(), foreign.last()) else { return Ok(false) };
+    let foreign: Vec<_> = of_side(Side::Foreign).collect();
+    let (Some(own), Some(last)) = (of_side(Side::Own).next_back(), foreign.last()) else { return Ok(false) };
     if own.status() != Some(200) {
         return Err(CheckError::unjudged(
             format!("an own {} is answered {}", kind.as_str(), own.summary()),
@@ -458,12 +458,12 @@ fn second_account(recording: &Recording) -> CheckResult {
             "there was no key of another account; CHARGEPROOF_OTHER_ACCOUNT_KEY takes one".into(),
         ));
     };
-    let asked = recording
+    let latest = recording
         .last(|exchange| matches!(&exchange.purpose, Purpose::Event { side: Side::OtherAccount, .. }));
-    let Some(asked) = asked.filter(|exchange| exchange.answer().is_some()) else {
-        return Err(nothing_of_the_other_account(recording, asked, account));
+    let Some(latest) = latest.filter(|exchange| exchange.answer().is_some()) else {
+        return Err(nothing_of_the_other_account(recording, latest, account));
     };
-    let Caller::Own(mode) = asked.caller else { return Err(unanswered(Some(asked), "our key")) };
+    let Caller::Own(mode) = latest.caller else { return Err(unanswered(Some(latest), "our key")) };
     if account.answer().map(|answer| &answer.body)
         == recording.account(mode).and_then(Exchange::answer).map(|answer| &answer.body)
     {
@@ -473,11 +473,11 @@ fn second_account(recording: &Recording) -> CheckResult {
              service shows it the wrong account",
         ));
     }
-    match asked.status() {
-        Some(429 | 502..=504) => Err(unanswered(Some(asked), "an event of the other account")),
+    match latest.status() {
+        Some(429 | 502..=504) => Err(unanswered(Some(latest), "an event of the other account")),
         // How an event of another account is refused is not specified.
         Some(400..500) => nothing_shared(recording, mode).map(|()| CheckOutcome::Holds),
-        _ => Err(CheckError::broken(asked.number, "a refusal", asked.summary())),
+        _ => Err(CheckError::broken(latest.number, "a refusal", latest.summary())),
     }
 }
 
@@ -522,7 +522,7 @@ fn is_same_object(one: &Value, other: &Value) -> bool {
 /// Returns the reason why no event of the other account was requested, with the remedy.
 fn nothing_of_the_other_account(
     recording: &Recording,
-    asked: Option<&Exchange>,
+    latest: Option<&Exchange>,
     account: &Exchange,
 ) -> CheckError {
     if let Some(401 | 403) = account.status() {
@@ -537,9 +537,9 @@ fn nothing_of_the_other_account(
             "the other account has no event in the mode of its key",
             "open a charge with CHARGEPROOF_OTHER_ACCOUNT_KEY's account and mode, then check again",
         ),
-        Some((exchange, _)) if asked.is_none() => {
+        Some((exchange, _)) if latest.is_none() => {
             unanswered(Some(exchange), "the events of the other account")
         }
-        _ => unanswered(asked.or(Some(account)), "an event of the other account"),
+        _ => unanswered(latest.or(Some(account)), "an event of the other account"),
     }
 }

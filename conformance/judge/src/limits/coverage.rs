@@ -33,7 +33,7 @@ pub(super) fn every_path(recording: &Recording) -> CheckResult {
     }
     let with = |fits: fn(u16) -> bool| -> BTreeSet<_> {
         let all = rounds.values().flatten().filter(|(_, status)| fits(**status));
-        all.map(|(asked, _)| *asked).collect()
+        all.map(|(path, _)| *path).collect()
     };
     let (refused, served) = (with(|status| status == 429), with(|status| (200..300).contains(&status)));
     // In a burst of this length, a bucket would have served more than 120.

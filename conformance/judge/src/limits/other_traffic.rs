@@ -23,9 +23,9 @@ pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
         .collect();
     if let (Some((first, before)), Some((last, after))) = (left.first(), left.last()) {
         let allowed = shots.iter().find_map(|exchange| limit_in_headers(exchange.answer()?));
-        let asked = asked(recording, first, last, |_| true);
-        if before.saturating_sub(*after) > asked + AT_ONCE && !counts_twice(recording, &left) {
-            return Some(format!("the quota fell from {before} to {after} in {asked} requests"));
+        let requests = requests_between(recording, first, last, |_| true);
+        if before.saturating_sub(*after) > requests + AT_ONCE && !counts_twice(recording, &left) {
+            return Some(format!("the quota fell from {before} to {after} in {requests} requests"));
         }
         let place = shots.iter().take_while(|exchange| exchange.number <= first.number).count() as u64;
         if allowed.is_some_and(|allowed| allowed >= u64::from(LIMIT) && before + place + AT_ONCE < allowed) {
@@ -60,7 +60,12 @@ fn shots(recording: &Recording) -> Vec<&Exchange> {
 }
 
 /// Returns the number of matching requests of the suite after one exchange and up to another.
-fn asked(recording: &Recording, after: &Exchange, to: &Exchange, fits: impl Fn(&Exchange) -> bool) -> u64 {
+fn requests_between(
+    recording: &Recording,
+    after: &Exchange,
+    to: &Exchange,
+    fits: impl Fn(&Exchange) -> bool,
+) -> u64 {
     let between = recording
         .exchanges
         .iter()
@@ -90,8 +95,8 @@ fn counts_twice(recording: &Recording, left: &[(&Exchange, u64)]) -> bool {
     let of_key = |exchange: &Exchange| exchange.caller == Caller::Own(Mode::Test);
     let follows = |kind: fn(&Exchange) -> bool, counts: &dyn Fn(&Exchange) -> bool| {
         left.iter().all(|(exchange, after)| {
-            let expected = asked(recording, start, exchange, counts)
-                + asked(recording, start, exchange, |exchange| counts(exchange) && kind(exchange));
+            let expected = requests_between(recording, start, exchange, counts)
+                + requests_between(recording, start, exchange, |exchange| counts(exchange) && kind(exchange));
             before.saturating_sub(*after).abs_diff(expected) <= AT_ONCE * 2
         })
     };

@@ -28,11 +28,11 @@ fn the_key_is_checked_before_an_event_is_looked_up() {
         [(200, 404, "fail"), (200, 401, "not judged"), (404, 404, "not judged")]
     {
         let own = Purpose::Event { id: "a".into(), side: Side::Own, round: 1 };
-        let asked = vec![
+        let exchanges = vec![
             exchange(TEST, own, "/v1/events/a", served, &json!({})),
             exchange(Caller::NoKey, Purpose::Refusal, "/v1/events/b", unknown, &json!({ "message": "No." })),
         ];
-        check(&recording(asked), "auth.every_path", expected);
+        check(&recording(exchanges), "auth.every_path", expected);
     }
 }
 
@@ -62,9 +62,9 @@ fn a_missing_key_is_reported_with_the_remedy() {
 #[test]
 fn a_key_with_appended_text_must_be_refused() {
     let with = |more: Forgery, status| {
-        let asked = [(Forgery::Appended, 401), (Forgery::NoScheme, 401), (more, status)];
-        let asked = asked.map(|(forgery, status)| refusal(Caller::Forged(forgery), status)).to_vec();
-        recording([vec![account(LIVE, "live"), account(TEST, "test")], asked].concat())
+        let exchanges = [(Forgery::Appended, 401), (Forgery::NoScheme, 401), (more, status)];
+        let exchanges = exchanges.map(|(forgery, status)| refusal(Caller::Forged(forgery), status)).to_vec();
+        recording([vec![account(LIVE, "live"), account(TEST, "test")], exchanges].concat())
     };
     for (forgery, id, expected) in [
         (Forgery::WordAppended, "auth.appended", "fail"),

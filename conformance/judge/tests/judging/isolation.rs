@@ -113,8 +113,8 @@ fn filters_by_foreign_objects_have_the_links_of_filters_by_absent_ones() {
         exchange(TEST, purpose, &format!("/v1/events?charge={code}"), 200, &body)
     };
     for (last, expected) in [(1, "pass"), (2, "fail")] {
-        let asked = vec![trial(Side::AbsentBefore, 1, "a"), trial(Side::Foreign, last, "b")];
-        check(&recording(asked), "isolation.filter_charge", expected);
+        let exchanges = vec![trial(Side::AbsentBefore, 1, "a"), trial(Side::Foreign, last, "b")];
+        check(&recording(exchanges), "isolation.filter_charge", expected);
     }
 }
 
@@ -159,8 +159,8 @@ fn random_codes_prove_a_leak_beside_payment_links_of_the_same_names() {
     let numbers = ["CH-0001", "CH-0002", "CH-0003", "CH-0004", "CH-0005"];
     let higher = ["CH-0101", "CH-0102", "CH-0103", "CH-0104", "CH-0105"];
     for (live, test, expected) in [(others, random, "fail"), (numbers, higher, "not applicable")] {
-        let asked = [trial(Side::AbsentBefore, 200, "QWXZRA"), trial(Side::Foreign, 404, live[0])];
-        let all = [vec![charges(LIVE, live), charges(TEST, test)], asked.to_vec()].concat();
+        let exchanges = [trial(Side::AbsentBefore, 200, "QWXZRA"), trial(Side::Foreign, 404, live[0])];
+        let all = [vec![charges(LIVE, live), charges(TEST, test)], exchanges.to_vec()].concat();
         check(&recording(all), "isolation.filter_charge", expected);
     }
 }

@@ -334,7 +334,7 @@ fn and_then(caller: Caller, step: Burst, status: u16, more: &[Exchange]) -> Reco
 
 #[test]
 fn the_other_key_has_a_separate_limit_unless_it_is_busy() {
-    let asked = |caller| exchange(caller, Purpose::Account, "/v1/account", 429, &json!({}));
+    let refused = |caller| exchange(caller, Purpose::Account, "/v1/account", 429, &json!({}));
     for (status, more, expected) in [
         (200, None, "pass"),
         (500, None, "not judged"),
@@ -343,7 +343,7 @@ fn the_other_key_has_a_separate_limit_unless_it_is_busy() {
         (429, Some(TEST), "fail"),
         (429, Some(LIVE), "not judged"),
     ] {
-        let more: Vec<_> = more.into_iter().map(asked).collect();
+        let more: Vec<_> = more.into_iter().map(refused).collect();
         check(&and_then(LIVE, Burst::OtherKey, status, &more), "limits.per_key", expected);
     }
 }
@@ -552,9 +552,9 @@ fn a_refused_key_is_not_reported_as_never_refused() {
 fn a_live_key_that_is_refused_with_the_test_key_is_not_busy() {
     let with = |second: u64| {
         let mut all = and_then(LIVE, Burst::OtherKey, 429, &[]).exchanges;
-        let mut asked = exchange(LIVE, Purpose::Account, "/v1/account", 429, &json!({}));
-        (asked.sent, asked.ended) = (Duration::from_secs(second), Duration::from_secs(second));
-        all.push(asked);
+        let mut refusal = exchange(LIVE, Purpose::Account, "/v1/account", 429, &json!({}));
+        (refusal.sent, refusal.ended) = (Duration::from_secs(second), Duration::from_secs(second));
+        all.push(refusal);
         recording(all)
     };
     check(&with(30), "limits.per_key", "fail");

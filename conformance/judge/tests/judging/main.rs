@@ -142,16 +142,16 @@ fn only_401_refuses_a_key() {
     for (status, expected) in
         [(401, "pass"), (200, "fail"), (403, "fail"), (404, "fail"), (429, "not judged")]
     {
-        let asked = vec![account(LIVE, "live"), account(TEST, "test"), refusal(forged, status)];
-        check(&recording(asked), "auth.unknown_key", expected);
+        let exchanges = vec![account(LIVE, "live"), account(TEST, "test"), refusal(forged, status)];
+        check(&recording(exchanges), "auth.unknown_key", expected);
     }
 }
 
 #[test]
 fn a_derived_statement_warns() {
     let forged = Caller::Forged(Forgery::OtherScheme);
-    let asked = vec![account(LIVE, "live"), account(TEST, "test"), refusal(forged, 200)];
-    check(&recording(asked), "auth.token_scheme", "warn");
+    let exchanges = vec![account(LIVE, "live"), account(TEST, "test"), refusal(forged, 200)];
+    check(&recording(exchanges), "auth.token_scheme", "warn");
 }
 
 #[test]

@@ -231,8 +231,8 @@ fn a_known_value_of_a_filter_is_served() {
     let filtered = page(PageRequest { filters, ..events_request(None, 2) }, &json!([]), [1, 1, 2, 0]);
     for (status, expected) in [(400, "fail"), (500, "fail"), (503, "not judged")] {
         let plain = page(events_request(None, 2), &json!([]), [1, 1, 2, 0]);
-        let asked = vec![plain, refused(filtered.clone(), status)];
-        check(&recording(asked), "filters.type", expected);
+        let exchanges = vec![plain, refused(filtered.clone(), status)];
+        check(&recording(exchanges), "filters.type", expected);
     }
 }
 

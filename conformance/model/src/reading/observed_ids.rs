@@ -133,8 +133,8 @@ pub fn listed(recording: &Recording, mode: Mode) -> BTreeMap<String, Value> {
 
 /// Returns the events of a mode before the first delivery.
 pub fn before_rows(recording: &Recording, mode: Mode) -> Vec<Value> {
-    let asked = rows_of(recording, mode, &Purpose::BeforeDeliveries);
-    asked.unwrap_or_else(|| events(recording, mode))
+    let rows = rows_of(recording, mode, &Purpose::BeforeDeliveries);
+    rows.unwrap_or_else(|| events(recording, mode))
 }
 
 /// Returns the events of a mode after the deliveries, newest first; `None` if they could not be read. New events between
@@ -148,10 +148,10 @@ pub fn after_rows(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
 
 /// Returns the rows of all pages that were read for a purpose.
 fn rows_of(recording: &Recording, mode: Mode, purpose: &Purpose) -> Option<Vec<Value>> {
-    let asked = recording
+    let rows = recording
         .exchanges
         .iter()
         .filter(|exchange| exchange.caller == Caller::Own(mode) && exchange.purpose == *purpose);
-    let pages: Vec<_> = asked.filter_map(|exchange| Page::of(exchange)?.rows().cloned()).collect();
+    let pages: Vec<_> = rows.filter_map(|exchange| Page::of(exchange)?.rows().cloned()).collect();
     (!pages.is_empty()).then(|| pages.concat())
 }

@@ -128,8 +128,8 @@ impl FilterValues {
     /// Returns the further requests of a burst: the second page of each filter by number, all other types and statuses
     /// in the lists, and the events of the oldest objects.
     pub(super) fn further_requests(&self) -> Vec<PageRequest> {
-        let mut asked: Vec<_> = self.requests().into_iter().flatten().collect();
-        asked.retain(|request| request.filters.len() == 1);
+        let mut own: Vec<_> = self.requests().into_iter().flatten().collect();
+        own.retain(|request| request.filters.len() == 1);
         let has_second = |request: &&PageRequest| {
             let (name, value) = &request.filters[0];
             let value_in = |row| match name.as_str() {
@@ -141,8 +141,8 @@ impl FilterValues {
         let second =
             |request: &PageRequest| PageRequest { page: Some(2), per_page: Some(1), ..request.clone() };
         let by_default = |request: &PageRequest| PageRequest { per_page: None, ..request.clone() };
-        let mut further: Vec<_> = asked.iter().filter(has_second).map(second).collect();
-        further.extend(asked.iter().find(has_second).map(by_default));
+        let mut further: Vec<_> = own.iter().filter(has_second).map(second).collect();
+        further.extend(own.iter().find(has_second).map(by_default));
         let values = |list, name| counts(self.rows(list), name).into_keys().map(move |key| (list, name, key));
         let oldest = |list, name, path: [&str; 2]| {
             let mut values = self.events.iter().rev().filter_map(|event| text_at(event, &path));
@@ -156,7 +156,7 @@ impl FilterValues {
             .chain(oldest(List::Events, "invoice", ["invoice", "code"]))
             .chain(oldest(List::Charges, "payment_link", ["charge", "payment_link"]));
         let requests = values.map(|(list, name, value)| filtered(list, &[(name, value)], LONG));
-        further.extend(requests.filter(|request| !asked.contains(request)));
+        further.extend(requests.filter(|request| !own.contains(request)));
         further
     }
 

@@ -49,10 +49,10 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     .collect();
     let mut trails = Vec::new();
     for list in lists(plan) {
-        let whole = ask(session, *list, Step::Whole, &by_number(*list, None, LONG)).await;
+        let whole = call(session, *list, Step::Whole, &by_number(*list, None, LONG)).await;
         let known = ids(&whole);
         if known.len() as u64 >= RECORDS_MIN {
-            let first = ask(session, *list, Step::First, &by_number(*list, Some(1), SIZE)).await;
+            let first = call(session, *list, Step::First, &by_number(*list, Some(1), SIZE)).await;
             trails.push((*list, Some(first), known));
         }
     }
@@ -62,27 +62,27 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     for page in 2..2 + u64::from(TIMES) {
         create(session).await;
         for (list, last, _) in &mut trails {
-            ask(session, *list, Step::ByNumber { page }, &by_number(*list, Some(page), SIZE)).await;
+            call(session, *list, Step::ByNumber { page }, &by_number(*list, Some(page), SIZE)).await;
             let path = last.take().and_then(|from| session.linked(&from, *list, "next"));
             if let Some(path) = path {
-                *last = Some(ask(session, *list, Step::ByLink { page }, &path).await);
+                *last = Some(call(session, *list, Step::ByLink { page }, &path).await);
             }
         }
     }
     for (list, _, known) in trails {
         // The same address as before the creations, for which a cache would return the old response.
         let path = by_number(list, None, LONG);
-        let fresh = ask(session, list, Step::Fresh, &path).await;
+        let fresh = call(session, list, Step::Fresh, &path).await;
         if may_have_grown(session, list) && ids(&fresh).is_subset(&known) {
             // A cache of the first address does not have this one.
-            let other = ask(session, list, Step::Fresh, &by_number(list, None, LONG - 1)).await;
+            let other = call(session, list, Step::Fresh, &by_number(list, None, LONG - 1)).await;
             let has_grown = is_created(session, list) || !ids(&other).is_subset(&known);
             if has_grown && session.pause(SETTLING, "the list is read again").await {
-                ask(session, list, Step::Fresh, &path).await;
+                call(session, list, Step::Fresh, &path).await;
             }
         }
         // The next replica shows it as well.
-        ask(session, list, Step::Fresh, &path).await;
+        call(session, list, Step::Fresh, &path).await;
     }
 }
 
@@ -106,7 +106,7 @@ fn by_number(list: List, page: Option<u64>, size: u64) -> String {
     path_of(&sized(list, page, size))
 }
 
-async fn ask(session: &mut Session<'_>, list: List, step: Step, path: &str) -> Exchange {
+async fn call(session: &mut Session<'_>, list: List, step: Step, path: &str) -> Exchange {
     session.send(KEY, Purpose::DuringInserts { list, step }, path).await
 }
 

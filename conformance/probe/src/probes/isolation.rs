@@ -190,16 +190,16 @@ impl Comparison<'_> {
         if before.is_some_and(|before| (next + first - before.number).is_multiple_of(2)) {
             sides.insert(0, Side::AbsentBefore);
         }
-        let mut asked = Vec::new();
+        let mut exchanges = Vec::new();
         for (which, side) in (u64::from(round) * 4..).zip(sides) {
             let id = if side == Side::Foreign {
                 self.foreign.to_owned()
             } else {
                 session.unused_id_like(self.foreign, which)
             };
-            asked.push((request_event(session, self.mode, &id, side, round).await, id));
+            exchanges.push((request_event(session, self.mode, &id, side, round).await, id));
         }
-        seem_alike(&asked)
+        seem_alike(&exchanges)
     }
 }
 
@@ -213,19 +213,19 @@ pub(super) fn order_of(round: u8) -> Vec<Side> {
 
 /// Returns `true` if foreign responses differ from absent ones only in features that also differ within a kind, and in
 /// header fields of gateways.
-fn seem_alike(asked: &[(Exchange, String)]) -> bool {
+fn seem_alike(exchanges: &[(Exchange, String)]) -> bool {
     let is_foreign =
         |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Event { side: Side::Foreign, .. });
     let messages =
         |foreign: bool, text_of: &dyn Fn(&Answer, &str) -> Option<String>| -> BTreeSet<Option<String>> {
-            let of_kind = asked.iter().filter(|(exchange, _)| is_foreign(exchange) == foreign);
+            let of_kind = exchanges.iter().filter(|(exchange, _)| is_foreign(exchange) == foreign);
             of_kind.filter_map(|(exchange, id)| Some(text_of(exchange.answer()?, id))).collect()
         };
     let is_alike = |text_of: &dyn Fn(&Answer, &str) -> Option<String>| {
         let [foreign, absent] = [true, false].map(|foreign| messages(foreign, text_of));
         foreign.len() != 1 || absent.len() != 1 || foreign == absent
     };
-    let answers = || asked.iter().filter_map(|(exchange, _)| exchange.answer());
+    let answers = || exchanges.iter().filter_map(|(exchange, _)| exchange.answer());
     let names: BTreeSet<&String> =
         answers().flat_map(|answer| answer.headers.iter().map(|(name, _)| name)).collect();
     is_alike(&|answer, _| Some(answer.status.to_string()))

@@ -32,7 +32,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
                 }
             };
             if let (Some(own), Some(foreign)) = (code(mode), code(mode.other())) {
-                Objects { kind, path, mode }.ask(session, &own, &foreign).await;
+                Objects { kind, path, mode }.call(session, &own, &foreign).await;
             }
         }
     }
@@ -47,7 +47,7 @@ struct Objects<'a> {
 
 impl Objects<'_> {
     /// Sends two rounds in different order, which distinguish a real difference from an effect of a load balancer.
-    async fn ask(&self, session: &mut Session<'_>, own: &str, foreign: &str) {
+    async fn call(&self, session: &mut Session<'_>, own: &str, foreign: &str) {
         for round in 1..=ROUNDS {
             if round == ROUNDS {
                 // Between two rounds, so that an effect on every second response hits another request.

@@ -95,9 +95,9 @@ impl<'a> FuzzClient<'a> {
     /// Checks that the server responds, and that each key has its mode.
     pub(super) async fn ground(&mut self) -> Result<(), StopBefore> {
         for (by, name) in [(By::Live, "live"), (By::Test, "test")] {
-            let ask = RequestTemplate::get(by, "/v1/account");
-            let filled = ask.filled(&KnownIds::default());
-            match self.send(&ask, &filled).await {
+            let template = RequestTemplate::get(by, "/v1/account");
+            let filled = template.filled(&KnownIds::default());
+            match self.send(&template, &filled).await {
                 Ending::Lost(why) => return Err(StopBefore::Unreachable(why)),
                 Ending::Answered(answer) if answer.status != 200 => {
                     return Err(StopBefore::WrongKey(format!(
@@ -106,7 +106,7 @@ impl<'a> FuzzClient<'a> {
                     )));
                 }
                 ending => {
-                    if let Some(violation) = judge::judge(&ask, &filled, &ending, &KnownIds::default())
+                    if let Some(violation) = judge::judge(&template, &filled, &ending, &KnownIds::default())
                         .into_iter()
                         .find(|violation| violation.statement == "account.mode")
                     {
@@ -119,14 +119,18 @@ impl<'a> FuzzClient<'a> {
     }
 
     /// Sends a request, judges the response and adds its objects to the known ones.
-    pub(super) async fn judged(&mut self, ask: &RequestTemplate, known: &mut KnownIds) -> JudgedResponse {
-        let filled = ask.filled(known);
-        let mut ending = self.send(ask, &filled).await;
-        if judge::may_pass(&ending) && !ask.writes() {
+    pub(super) async fn judged(
+        &mut self,
+        template: &RequestTemplate,
+        known: &mut KnownIds,
+    ) -> JudgedResponse {
+        let filled = template.filled(known);
+        let mut ending = self.send(template, &filled).await;
+        if judge::may_pass(&ending) && !template.writes() {
             self.pause(PAUSE, "a second look at a weak answer").await;
-            ending = self.send(ask, &filled).await;
+            ending = self.send(template, &filled).await;
         }
-        let mut violations = judge::judge(ask, &filled, &ending, known);
+        let mut violations = judge::judge(template, &filled, &ending, known);
         if let Ending::Answered(answer) = &ending
             && judge::may_pass(&ending)
         {
@@ -140,7 +144,7 @@ impl<'a> FuzzClient<'a> {
             violation.actual = self.redactor.redact(&violation.actual);
             violation.expected = self.redactor.redact(&violation.expected);
         }
-        judge::learn(ask, &filled, &ending, known);
+        judge::learn(template, &filled, &ending, known);
         JudgedResponse { went_out: filled.sent, ending, violations }
     }
 
@@ -152,8 +156,8 @@ impl<'a> FuzzClient<'a> {
     ) -> Option<Reproduction> {
         let mut known = KnownIds::default();
         let (mut sent, mut last) = (Vec::new(), Vec::new());
-        for ask in templates {
-            let judged = self.judged(ask, &mut known).await;
+        for template in templates {
+            let judged = self.judged(template, &mut known).await;
             sent.push(judged.went_out);
             last = judged.violations;
         }
@@ -161,22 +165,22 @@ impl<'a> FuzzClient<'a> {
         Some(Reproduction { violation, templates: templates.to_vec(), sent, repeats: true })
     }
 
-    async fn send(&mut self, ask: &RequestTemplate, filled: &ResolvedRequest) -> Ending {
+    async fn send(&mut self, template: &RequestTemplate, filled: &ResolvedRequest) -> Ending {
         let keys =
             Keys { live: &self.plan.live_key, test: &self.plan.test_key, prefix: &self.plan.key_prefix };
         let mut headers: Vec<(String, String)> =
             vec![("user-agent".to_owned(), concat!("chargeproof/", env!("CARGO_PKG_VERSION")).to_owned())];
-        if !ask.headers.iter().any(|(name, _)| name == "accept") {
+        if !template.headers.iter().any(|(name, _)| name == "accept") {
             headers.push(("accept".to_owned(), "application/json".to_owned()));
         }
-        headers.extend(keys.authorization(ask.by).map(|value| ("authorization".to_owned(), value)));
-        headers.extend(ask.headers.iter().cloned());
+        headers.extend(keys.authorization(template.by).map(|value| ("authorization".to_owned(), value)));
+        headers.extend(template.headers.iter().cloned());
         let address = address(&self.plan.base, &filled.sent.target);
         let body = filled.sent.body.clone().unwrap_or_default().into_bytes();
         loop {
-            self.keep_pace(ask.by).await;
+            self.keep_pace(template.by).await;
             self.requests += 1;
-            let ending = self.client.send(&ask.method, &address, &headers, body.clone()).await;
+            let ending = self.client.send(&template.method, &address, &headers, body.clone()).await;
             let wait = match &ending {
                 Ending::Answered(answer) if answer.status == 429 => retry_after(answer),
                 _ => None,

@@ -108,18 +108,18 @@ impl Draw {
             "/v1/invoices?per_page=100",
         ];
         let n = self.drawn.len();
-        let ask = match first.get(n / 2) {
+        let template = match first.get(n / 2) {
             Some(target) => {
                 RequestTemplate::get(if n.is_multiple_of(2) { By::Live } else { By::Test }, *target)
             }
             None => self.drawn_freely(),
         };
-        self.drawn.push(ask.clone());
-        ask
+        self.drawn.push(template.clone());
+        template
     }
 
     fn drawn_freely(&mut self) -> RequestTemplate {
-        let mut ask = match self.below(100) {
+        let mut template = match self.below(100) {
             0..=29 => self.list(),
             30..=49 => self.event(),
             50..=54 => RequestTemplate::get(self.own(), "/v1/account"),
@@ -147,9 +147,9 @@ impl Draw {
                 ("if-none-match", "*"),
             ];
             let (name, value) = headers[self.below(headers.len())];
-            ask.headers.push((name.to_owned(), value.to_owned()));
+            template.headers.push((name.to_owned(), value.to_owned()));
         }
-        ask
+        template
     }
 
     fn own(&mut self) -> By {

@@ -61,7 +61,7 @@ impl Operation {
 
 /// Returns the invariants that a response violates.
 pub(super) fn judge(
-    ask: &RequestTemplate,
+    template: &RequestTemplate,
     filled: &ResolvedRequest,
     ending: &Ending,
     known: &KnownIds,
@@ -70,20 +70,25 @@ pub(super) fn judge(
         Ending::Answered(answer) => answer,
         Ending::Lost(why) => return vec![violation("answers.silence", "an answer", format!("none: {why}"))],
     };
-    let mut judging = Judging { ask, filled, answer, known, found: Vec::new() };
+    let mut judging = Judging { template, filled, answer, known, found: Vec::new() };
     judging.everywhere();
     let path = filled.sent.target.split(['?', '#']).next().unwrap_or_default();
-    if let Some(place) = Operation::of(&ask.method, path) {
+    if let Some(place) = Operation::of(&template.method, path) {
         judging.at(&place);
     }
     judging.found
 }
 
 /// Adds the objects of a response to the known ones.
-pub(super) fn learn(ask: &RequestTemplate, filled: &ResolvedRequest, ending: &Ending, known: &mut KnownIds) {
-    let (Some(mode), Ending::Answered(answer)) = (ask.by.mode(), ending) else { return };
+pub(super) fn learn(
+    template: &RequestTemplate,
+    filled: &ResolvedRequest,
+    ending: &Ending,
+    known: &mut KnownIds,
+) {
+    let (Some(mode), Ending::Answered(answer)) = (template.by.mode(), ending) else { return };
     let path = filled.sent.target.split('?').next().unwrap_or_default();
-    let Some(place) = Operation::of(&ask.method, path) else { return };
+    let Some(place) = Operation::of(&template.method, path) else { return };
     let Some(body) = (200..300)
         .contains(&answer.status)
         .then(|| serde_json::from_str::<Value>(&answer.body).ok())
@@ -118,7 +123,7 @@ fn violation(statement: &str, expected: impl Into<String>, actual: impl Into<Str
 }
 
 struct Judging<'a> {
-    ask: &'a RequestTemplate,
+    template: &'a RequestTemplate,
     filled: &'a ResolvedRequest,
     answer: &'a Answer,
     known: &'a KnownIds,
@@ -150,10 +155,10 @@ impl Judging<'_> {
         if matches!(status, 400 | 408 | 413 | 414 | 429 | 431) || status >= 500 {
             return;
         }
-        let Some(mode) = self.ask.by.mode() else {
+        let Some(mode) = self.template.by.mode() else {
             return self.without_key();
         };
-        if !self.ask.headers.is_empty() && (status == 406 || status == 415) {
+        if !self.template.headers.is_empty() && (status == 406 || status == 415) {
             return;
         }
         if status == 401 {
@@ -328,12 +333,12 @@ impl Judging<'_> {
         if !(1..=PER_PAGE_MAX).contains(&size) {
             return self.report_violation("paging.per_page", "a size from 1 to 100", shown);
         }
-        let asked = |name: &str| match query.values(name).as_slice() {
+        let value = |name: &str| match query.values(name).as_slice() {
             [] => Some(None),
             [text] => text.parse::<u64>().ok().map(Some),
             _ => None,
         };
-        match asked("per_page") {
+        match value("per_page") {
             Some(None) if size != 25 => {
                 self.report_violation("paging.default_size", "25 without per_page", shown.clone())
             }
@@ -346,7 +351,7 @@ impl Judging<'_> {
         if last != pages && !(pages == 0 && last == 1) {
             self.report_violation("paging.last_page", format!("last_page {pages}"), shown.clone());
         }
-        match asked("page") {
+        match value("page") {
             Some(None) if page != 1 => self.report_violation("paging.current_page", "page 1", shown.clone()),
             // Past the end, a server may return the last page.
             Some(Some(wanted)) if wanted >= 1 && wanted <= pages && wanted != page => {
@@ -411,8 +416,9 @@ impl Judging<'_> {
                 );
             }
             let named = self.filled.named.iter().find(|value| value.text == wanted);
-            let is_foreign = named.is_some_and(|named| named.of.is_none() || named.of != self.ask.by.mode());
-            let mode = self.ask.by.mode();
+            let is_foreign =
+                named.is_some_and(|named| named.of.is_none() || named.of != self.template.by.mode());
+            let mode = self.template.by.mode();
             let is_own = mode.is_some_and(|mode| self.known.has_seen(mode, wanted));
             if is_foreign && !is_own && (total > 0 || !rows.is_empty()) {
                 self.report_violation(

@@ -44,10 +44,10 @@ pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
         if !found.repeats {
             line("  not reproduced when the requests were repeated");
         }
-        for (n, (ask, sent)) in found.templates.iter().zip(&found.sent).enumerate() {
+        for (n, (template, sent)) in found.templates.iter().zip(&found.sent).enumerate() {
             let name = if n == 0 { "asked" } else { "" };
             if let Some(base) = &base {
-                line(&format!("  {name:<9} {}", ask.curl(base, &outcome.key_prefix, sent)));
+                line(&format!("  {name:<9} {}", template.curl(base, &outcome.key_prefix, sent)));
             }
         }
         if let Some(file) = kept {

@@ -27,12 +27,12 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
         if plan.lasting.is_some_and(|lasting| client.waiter.now().saturating_sub(begun) >= lasting) {
             break;
         }
-        let ask = draw.next();
-        let Some(judged) = unless_raised(&plan.interrupt, client.judged(&ask, &mut known)).await else {
+        let template = draw.next();
+        let Some(judged) = unless_raised(&plan.interrupt, client.judged(&template, &mut known)).await else {
             break;
         };
         let JudgedResponse { went_out, ending, violations } = judged;
-        templates.push(ask);
+        templates.push(template);
         sent.push(went_out);
         count(&mut outcome, &ending);
         for violation in violations {

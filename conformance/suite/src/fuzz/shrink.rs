@@ -11,7 +11,7 @@ pub(super) async fn shrink(client: &mut FuzzClient<'_>, first: Reproduction) -> 
     let whole = best.found.templates.clone();
     let last = whole.last().cloned().into_iter();
     // Most violations need one request, or one after the lists that provide identifiers.
-    let lists = whole.iter().filter(|ask| ask.target.contains("per_page=100")).cloned();
+    let lists = whole.iter().filter(|template| template.target.contains("per_page=100")).cloned();
     for templates in [last.clone().collect(), lists.chain(last).collect(), whole] {
         if best.attempt(client, templates).await {
             break;

@@ -45,8 +45,8 @@ fn list(rows: &[Value], numbers: [u64; 4]) -> Value {
 
 #[track_caller]
 fn check(by: By, target: &str, answer: Answer, expected: &[&str]) {
-    let ask = RequestTemplate::get(by, target);
-    let found = judge::judge(&ask, &ask.filled(&known()), &Ending::Answered(answer), &known());
+    let template = RequestTemplate::get(by, target);
+    let found = judge::judge(&template, &template.filled(&known()), &Ending::Answered(answer), &known());
     let statements: Vec<_> = found.iter().map(|violation| violation.statement.as_str()).collect();
     assert_eq!(statements, expected, "{found:?}");
 }
@@ -60,8 +60,8 @@ fn a_server_error_is_a_violation_on_any_path() {
 
 #[test]
 fn a_missing_response_is_a_violation() {
-    let ask = RequestTemplate::get(By::Live, "/v1/events");
-    let found = judge::judge(&ask, &ask.filled(&known()), &Ending::Lost("reset".into()), &known());
+    let template = RequestTemplate::get(By::Live, "/v1/events");
+    let found = judge::judge(&template, &template.filled(&known()), &Ending::Lost("reset".into()), &known());
     assert_eq!(found[0].statement, "answers.silence");
 }
 
@@ -145,27 +145,27 @@ fn a_page_is_consistent_with_its_numbers() {
     let row = |n: u64| json!({"code": format!("charge{n}"), "status": "paid", "created_at": format!("2026-01-05T09:00:{:02}Z", 59 - n)});
     let rows = |from: u64, count: u64| (from..from + count).map(row).collect::<Vec<_>>();
     let page = |count, numbers| answer(200, &list(&rows(0, count), numbers));
-    let ask = |query: &str| format!("/v1/charges{query}");
-    check(By::Live, &ask(""), page(3, [1, 1, 25, 3]), &[]);
-    check(By::Live, &ask(""), page(3, [1, 2, 2, 3]), &["paging.default_size", "paging.length"]);
-    check(By::Live, &ask("?per_page=2"), page(2, [1, 2, 2, 3]), &[]);
-    check(By::Live, &ask("?per_page=2"), page(3, [1, 1, 25, 3]), &["paging.per_page"]);
-    check(By::Live, &ask("?per_page=2&page=2"), page(1, [2, 2, 2, 3]), &[]);
-    check(By::Live, &ask("?per_page=2&page=2"), page(2, [1, 2, 2, 3]), &["paging.current_page"]);
-    check(By::Live, &ask("?per_page=2"), page(2, [1, 3, 2, 3]), &["paging.last_page"]);
-    check(By::Live, &ask("?per_page=500"), page(3, [1, 1, 100, 3]), &[]);
-    check(By::Live, &ask("?per_page=500"), page(3, [1, 1, 500, 3]), &["paging.per_page"]);
-    check(By::Live, &ask("?per_page=500"), answer(422, &json!({"message": "no"})), &[]);
-    check(By::Live, &ask(""), answer(422, &json!({"message": "no"})), &["lists.served"]);
-    check(By::Live, &ask("?page=9"), answer(200, &list(&[], [9, 1, 25, 3])), &[]);
-    check(By::Live, &ask(""), answer(200, &list(&[], [1, 0, 25, 0])), &[]);
+    let path_of = |query: &str| format!("/v1/charges{query}");
+    check(By::Live, &path_of(""), page(3, [1, 1, 25, 3]), &[]);
+    check(By::Live, &path_of(""), page(3, [1, 2, 2, 3]), &["paging.default_size", "paging.length"]);
+    check(By::Live, &path_of("?per_page=2"), page(2, [1, 2, 2, 3]), &[]);
+    check(By::Live, &path_of("?per_page=2"), page(3, [1, 1, 25, 3]), &["paging.per_page"]);
+    check(By::Live, &path_of("?per_page=2&page=2"), page(1, [2, 2, 2, 3]), &[]);
+    check(By::Live, &path_of("?per_page=2&page=2"), page(2, [1, 2, 2, 3]), &["paging.current_page"]);
+    check(By::Live, &path_of("?per_page=2"), page(2, [1, 3, 2, 3]), &["paging.last_page"]);
+    check(By::Live, &path_of("?per_page=500"), page(3, [1, 1, 100, 3]), &[]);
+    check(By::Live, &path_of("?per_page=500"), page(3, [1, 1, 500, 3]), &["paging.per_page"]);
+    check(By::Live, &path_of("?per_page=500"), answer(422, &json!({"message": "no"})), &[]);
+    check(By::Live, &path_of(""), answer(422, &json!({"message": "no"})), &["lists.served"]);
+    check(By::Live, &path_of("?page=9"), answer(200, &list(&[], [9, 1, 25, 3])), &[]);
+    check(By::Live, &path_of(""), answer(200, &list(&[], [1, 0, 25, 0])), &[]);
     let twice = [row(0), row(0)];
-    check(By::Live, &ask(""), answer(200, &list(&twice, [1, 1, 25, 2])), &["paging.joined"]);
+    check(By::Live, &path_of(""), answer(200, &list(&twice, [1, 1, 25, 2])), &["paging.joined"]);
     let upside_down = [row(1), row(0)];
-    check(By::Live, &ask(""), answer(200, &list(&upside_down, [1, 1, 25, 2])), &["paging.newest_first"]);
+    check(By::Live, &path_of(""), answer(200, &list(&upside_down, [1, 1, 25, 2])), &["paging.newest_first"]);
     let mut beyond = list(&rows(0, 1), [1, 1, 25, 1]);
     beyond["links"]["next"] = json!("/v1/charges?page=2");
-    check(By::Live, &ask(""), answer(200, &beyond), &["paging.ends"]);
+    check(By::Live, &path_of(""), answer(200, &beyond), &["paging.ends"]);
 }
 
 #[test]

@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 static MATERIAL: LazyLock<Vec<Outcome>> = LazyLock::new(|| {
     let empty = FakeServer { live: Book::empty(), test: Book::empty(), ..FakeServer::default() };
     let mut without_limit = FakeServer { limiter: ::mutants::fake::Limiter::Off, ..FakeServer::default() };
-    without_limit.rewrite(|asked, reply| {
+    without_limit.rewrite(|request, reply| {
         if reply.status == 404 {
-            *reply = Reply::json(403, json!({ "message": asked.path }));
+            *reply = Reply::json(403, json!({ "message": request.path }));
         }
     });
     let mut broken = FakeServer::default();
-    broken.rewrite(|asked, reply| {
-        if asked.is_list() {
+    broken.rewrite(|request, reply| {
+        if request.is_list() {
             reply.body["links"]["next"] = json!("//elsewhere.example/v1/events?page=0");
             reply.body["meta"]["total"] = json!(u64::MAX);
         }
@@ -153,11 +153,11 @@ fn changed(mut recording: Recording, steps: &[Step]) -> Recording {
             12 => all[at].target = text(pick),
             13 => all[at].number = [0, 1, u32::MAX, all[other].number][pick % 4],
             _ => match (&mut all[at].purpose, pick % 4) {
-                (Purpose::Page(ask), 0) => ask.page = Some(*span),
-                (Purpose::Page(ask), 1) => ask.per_page = Some(*span),
-                (Purpose::Page(ask), 2) => (ask.page, ask.per_page) = (Some(0), Some(0)),
-                (Purpose::Page(ask), _) => {
-                    if let Some(link) = &mut ask.link {
+                (Purpose::Page(request), 0) => request.page = Some(*span),
+                (Purpose::Page(request), 1) => request.per_page = Some(*span),
+                (Purpose::Page(request), 2) => (request.page, request.per_page) = (Some(0), Some(0)),
+                (Purpose::Page(request), _) => {
+                    if let Some(link) = &mut request.link {
                         link.rel = text(pick);
                     }
                 }

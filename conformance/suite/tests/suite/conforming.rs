@@ -114,13 +114,13 @@ fn the_report_on_an_empty_account_names_the_objects_to_create() {
 #[test]
 fn records_that_are_created_meanwhile_are_no_violation() {
     let mut server = FakeServer::default();
-    let mut request = 0;
-    server.rewrite(move |asked, reply| {
-        if asked.path == "/v1/events" && asked.mode == Some(Mode::Live) && reply.status == 200 {
-            request += 1;
+    let mut requests = 0;
+    server.rewrite(move |request, reply| {
+        if request.path == "/v1/events" && request.mode == Some(Mode::Live) && reply.status == 200 {
+            requests += 1;
             // A record was created between two requests.
-            if request > 4 && asked.query.get("type").is_none_or(|kind| kind == "invoice.sent") {
-                grow(asked, reply);
+            if requests > 4 && request.query.get("type").is_none_or(|kind| kind == "invoice.sent") {
+                grow(request, reply);
             }
         }
     });
@@ -130,14 +130,14 @@ fn records_that_are_created_meanwhile_are_no_violation() {
 }
 
 /// Returns the page with one more event.
-fn grow(asked: &Request, reply: &mut Reply) {
+fn grow(request: &Request, reply: &mut Reply) {
     let mut book = Book::seeded(1, 9, 3);
     let mut newest = book.events[0].clone();
     // An invoice may be sent several times, but has one first view.
     newest["type"] = json!("invoice.sent");
     newest["id"] = json!("0190a5c4-7f3e-7abf-8def-00000000ffff");
     book.events.insert(0, newest);
-    *reply = book.answer(asked, Mode::Live, "");
+    *reply = book.answer(request, Mode::Live, "");
 }
 
 #[test]
@@ -235,9 +235,9 @@ fn the_live_key_is_never_used_for_a_burst() {
 #[test]
 fn a_recording_contains_no_key_and_can_be_judged_again() {
     let mut server = FakeServer::default();
-    server.rewrite(|asked, reply| {
+    server.rewrite(|request, reply| {
         // The worst case: the server echoes all input.
-        let given = asked.authorization.clone().unwrap_or_default();
+        let given = request.authorization.clone().unwrap_or_default();
         reply.set("x-you-sent", &given);
         if reply.status == 401 {
             reply.body = json!({ "message": format!("no such key: {given}") });

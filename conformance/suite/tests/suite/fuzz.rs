@@ -82,8 +82,8 @@ fn check(spoil: impl FnOnce(&mut FakeServer), statement: &str, requests_max: usi
 #[test]
 fn a_crash_on_an_invalid_value_is_shrunk_to_one_request() {
     let crash = |server: &mut FakeServer| {
-        server.rewrite(|asked, reply| {
-            if asked.query.get("page").is_some_and(|page| page.parse::<i32>().is_err()) {
+        server.rewrite(|request, reply| {
+            if request.query.get("page").is_some_and(|page| page.parse::<i32>().is_err()) {
                 reply.status = 500;
             }
         });
@@ -96,10 +96,10 @@ fn a_leak_through_one_filter_is_found_and_shrunk() {
     // The filter selects from both modes.
     let leak = |server: &mut FakeServer| {
         let rows = server.test.events.clone();
-        server.rewrite(move |asked, reply| {
-            let leaks = asked.mode == Some(Mode::Live) && reply.status == 200;
+        server.rewrite(move |request, reply| {
+            let leaks = request.mode == Some(Mode::Live) && reply.status == 200;
             if let Some(row) = rows.iter().find(|row| {
-                leaks && asked.query.get("charge").is_some_and(|code| row["charge"]["code"] == **code)
+                leaks && request.query.get("charge").is_some_and(|code| row["charge"]["code"] == **code)
             }) {
                 reply.body["data"] = serde_json::json!([row]);
                 reply.body["meta"]["total"] = 1.into();
@@ -112,16 +112,16 @@ fn a_leak_through_one_filter_is_found_and_shrunk() {
 #[test]
 fn a_stored_sequence_can_be_replayed() {
     let spoil = |server: &mut FakeServer| {
-        server.rewrite(|asked, reply| {
-            if asked.path.ends_with("/account") {
+        server.rewrite(|request, reply| {
+            if request.path.ends_with("/account") {
                 reply.status = 500
             }
         })
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let found = run(|server| {
-        server.rewrite(|asked, reply| {
-            if asked.is_list() && asked.query.contains_key("sort") {
+        server.rewrite(|request, reply| {
+            if request.is_list() && request.query.contains_key("sort") {
                 reply.status = 501;
             }
         });

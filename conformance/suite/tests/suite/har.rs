@@ -72,8 +72,8 @@ fn a_har_file_of_a_correct_service_has_no_violation() {
 #[test]
 fn a_har_file_of_a_faulty_service_has_a_violation() {
     let mut server = FakeServer::default();
-    server.rewrite(|asked, reply| {
-        if asked.path == "/v1/account" && reply.status == 200 {
+    server.rewrite(|request, reply| {
+        if request.path == "/v1/account" && reply.status == 200 {
             reply.body["meta"]["accepted_assets"] = json!("BTC");
         }
         for row in reply.body["data"].as_array_mut().into_iter().flatten() {

@@ -45,9 +45,9 @@ fn one_stable_way_of_paging_suffices() {
     server.test.choices.steady = false;
     // Links with an anchor are stable; a page number refers to the current list.
     let books = [server.test.clone()];
-    server.rewrite(move |asked, reply| {
-        if asked.method == "GET" && asked.is_list() && asked.query.contains_key("from") {
-            let mut plain = asked.clone();
+    server.rewrite(move |request, reply| {
+        if request.method == "GET" && request.is_list() && request.query.contains_key("from") {
+            let mut plain = request.clone();
             plain.query.remove("from");
             *reply = books[0].answer(&plain, Mode::Test, "");
         }
@@ -115,11 +115,11 @@ fn records_of_other_clients_between_two_pages_count() {
         let old = server.live.clone();
         let mut book = server.live.clone();
         let mut has_grown = false;
-        server.rewrite(move |asked, reply| {
-            if asked.path != "/v1/events" || asked.mode != Some(Mode::Live) || reply.status != 200 {
+        server.rewrite(move |request, reply| {
+            if request.path != "/v1/events" || request.mode != Some(Mode::Live) || reply.status != 200 {
                 return;
             }
-            let page = asked.number("page").unwrap_or(1);
+            let page = request.number("page").unwrap_or(1);
             // Another client opens a charge after the first page was read.
             if page == 2 && !has_grown {
                 book.open();
@@ -128,7 +128,7 @@ fn records_of_other_clients_between_two_pages_count() {
             let address = reply.body["links"]["first"].as_str().expect("a link");
             let address = address.split("/v1/").next().expect("a beginning").to_owned();
             let total = book.events.len();
-            *reply = if steady && page > 1 { &old } else { &book }.answer(asked, Mode::Live, &address);
+            *reply = if steady && page > 1 { &old } else { &book }.answer(request, Mode::Live, &address);
             if page == 2 {
                 reply.body["meta"]["total"] = serde_json::json!(total);
             }

@@ -9,8 +9,8 @@ use serde_json::json;
 /// Returns a service that violates a statement about lists, behind a gateway that marks responses.
 fn broken_behind(name: &'static str, value: &'static str) -> FakeServer {
     let mut server = FakeServer::default();
-    server.rewrite(move |asked, reply| {
-        if asked.path == "/v1/invoices" && reply.status == 200 {
+    server.rewrite(move |request, reply| {
+        if request.path == "/v1/invoices" && reply.status == 200 {
             *reply = Reply::json(404, json!({ "message": "Not found." }));
             reply.set(name, value);
         }
@@ -43,9 +43,9 @@ fn a_response_that_passed_a_cache_counts() {
 fn some_cached_responses_in_a_burst_do_not_prevent_verdicts_on_limits() {
     let mut server = FakeServer::default();
     let mut requests = 0;
-    server.rewrite(move |asked, reply| {
+    server.rewrite(move |request, reply| {
         requests += 1;
-        if asked.path == "/v1/account" && requests > 100 {
+        if request.path == "/v1/account" && requests > 100 {
             reply.set("age", "3");
         }
     });
@@ -59,12 +59,12 @@ fn an_older_date_after_a_newer_one_shows_a_cache() {
     let clock = server.clock.clone();
     server.tick = Duration::from_millis(200);
     let mut first = None;
-    server.rewrite(move |asked, reply| {
+    server.rewrite(move |request, reply| {
         let now = wire::http_date(clock.micros() / 1_000_000);
-        let is_cached = asked.path == "/v1/events"
-            && asked.number("per_page") == Some(100)
-            && asked.query.len() == 1
-            && asked.mode == Some(Mode::Live);
+        let is_cached = request.path == "/v1/events"
+            && request.number("per_page") == Some(100)
+            && request.query.len() == 1
+            && request.mode == Some(Mode::Live);
         let date = if is_cached { first.get_or_insert(now).clone() } else { now };
         reply.set("date", &date);
     });

@@ -65,9 +65,9 @@ fn a_failure_ends_with_a_command() {
     let outcome = run(server);
     let text = report::text(&outcome, report::Style::Plain);
     let base = &outcome.recording.base;
-    let asked =
+    let command =
         format!("asked       curl -i -H \"Authorization: Bearer $CHARGEPROOF_LIVE_KEY\" '{base}v1/events/");
-    assert!(text.contains(&asked), "{text}");
+    assert!(text.contains(&command), "{text}");
     assert!(text.contains("--only isolation.not_found"), "{text}");
     assert!(text.ends_with("exit 1\n"), "{text}");
 }

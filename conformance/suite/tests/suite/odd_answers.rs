@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use wiremock::matchers::{any, header, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};
 
-async fn ask(base: &str, change: impl FnOnce(&mut Plan)) -> Outcome {
+async fn call(base: &str, change: impl FnOnce(&mut Plan)) -> Outcome {
     let mut plan = plan(base);
     change(&mut plan);
     check(plan, &mut Clock::default(), &mut Silent).await
@@ -35,7 +35,7 @@ fn check_template(template: ResponseTemplate, exit: u8, says: &str) {
     let outcome = block_on(async {
         let server = MockServer::start().await;
         Mock::given(any()).respond_with(template).mount(&server).await;
-        ask(&server.uri(), |_| {}).await
+        call(&server.uri(), |_| {}).await
     });
     ended(&outcome, exit, says);
 }
@@ -45,13 +45,13 @@ fn check_template(template: ResponseTemplate, exit: u8, says: &str) {
 fn check_bytes(bytes: &'static [u8], exit: u8, says: &str) {
     let address = testkit::serve(move |_, connection| connection.send(bytes).map(ControlFlow::Break));
     let base = format!("http://{}", address.expect("a free port"));
-    ended(&block_on(ask(&base, |_| {})), exit, says);
+    ended(&block_on(call(&base, |_| {})), exit, says);
 }
 
 #[test]
 fn a_closed_port_is_unreachable() {
     let base = format!("http://{}", testkit::free_address().expect("a free port"));
-    ended(&block_on(ask(&base, |_| {})), 4, "did not answer");
+    ended(&block_on(call(&base, |_| {})), 4, "did not answer");
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_server_that_hangs_is_unreachable() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("an address"));
         // The operating system accepts connections, but nothing reads from them.
-        let outcome = ask(&base, |plan| plan.time_limit = Duration::from_millis(100)).await;
+        let outcome = call(&base, |plan| plan.time_limit = Duration::from_millis(100)).await;
         drop(listener);
         outcome
     });
@@ -161,7 +161,7 @@ fn a_server_without_authentication_fails() {
         let bearer = header("authorization", format!("Bearer {LIVE_KEY}").as_str());
         Mock::given(bearer).respond_with(ResponseTemplate::new(200).set_body_json(live)).mount(&server).await;
         Mock::given(any()).respond_with(ResponseTemplate::new(200).set_body_json(body)).mount(&server).await;
-        ask(&server.uri(), |_| {}).await
+        call(&server.uri(), |_| {}).await
     });
     ended(&outcome, 1, "242 requests served");
     assert!(named(&outcome, &["fail"]).contains(&"auth.no_header".to_owned()));
@@ -176,7 +176,7 @@ fn a_key_of_the_other_mode_is_never_used_for_a_burst() {
             .respond_with(ResponseTemplate::new(200).set_body_json(body))
             .mount(&server)
             .await;
-        ask(&server.uri(), |_| {}).await
+        call(&server.uri(), |_| {}).await
     });
     ended(&outcome, 1, "meta.mode \"test\"");
     assert_eq!(outcome.ledger.in_bursts, 0);
@@ -210,7 +210,7 @@ fn a_server_that_crashes_during_the_run_makes_it_incomplete() {
         }
         let slow = ResponseTemplate::new(200).set_delay(Duration::from_secs(3600));
         Mock::given(any()).respond_with(slow).mount(&server).await;
-        let outcome = ask(&server.uri(), |plan| plan.time_limit = Duration::from_millis(400)).await;
+        let outcome = call(&server.uri(), |plan| plan.time_limit = Duration::from_millis(400)).await;
         assert_eq!(outcome.ledger.total(), 8, "one silent volley and one more request are enough");
         outcome
     });
@@ -239,10 +239,10 @@ fn a_lockout_is_no_violation() {
 fn a_retry_after_of_an_hour_is_not_waited_for() {
     let mut server = FakeServer::default();
     let mut refused = BTreeSet::new();
-    server.rewrite(move |asked, reply| {
+    server.rewrite(move |request, reply| {
         // A key that was refused once stays refused, as Retry-After states.
-        if reply.status == 429 || refused.contains(&asked.authorization) {
-            refused.insert(asked.authorization.clone());
+        if reply.status == 429 || refused.contains(&request.authorization) {
+            refused.insert(request.authorization.clone());
             *reply = Reply::json(429, json!({ "message": "Come back in an hour." }));
             reply.set("retry-after", "3600");
         }

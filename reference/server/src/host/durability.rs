@@ -270,11 +270,11 @@ impl Host {
         durability: &Durability,
         request: &Request<'_>,
     ) -> Result<Response, Broken> {
-        let ask = match snapshots::read(request, &durability.journal.snapshots()) {
-            Ok(ask) => ask,
+        let snapshot_request = match snapshots::read(request, &durability.journal.snapshots()) {
+            Ok(snapshot_request) => snapshot_request,
             Err(error) => return Ok(Response::refusal(&error)),
         };
-        if ask.changes() && !self.is_durable() {
+        if snapshot_request.changes() && !self.is_durable() {
             return Ok(self.storage_failure());
         }
         self.until_readable().await;
@@ -282,7 +282,7 @@ impl Host {
         if self.is_durable() && !self.is_settled(self.ticket()).await {
             return Ok(self.storage_failure());
         }
-        match ask {
+        match snapshot_request {
             SnapshotRequest::List => {
                 self.locked(|state| snapshots::list(&durability.journal, state.world.now()))
             }

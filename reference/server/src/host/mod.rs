@@ -285,8 +285,8 @@ impl Host {
         admitted: &Admitted,
         request: &Request<'_>,
     ) -> Result<Response, Broken> {
-        let ask = |world: &mut dyn World, now| world.respond_as(now, admitted, request);
-        let response = self.answer(Some(admitted.account()), request, ask).await?;
+        let respond = |world: &mut dyn World, now| world.respond_as(now, admitted, request);
+        let response = self.answer(Some(admitted.account()), request, respond).await?;
         self.recent_mutations.record(self.shown(), request, &response);
         Ok(response)
     }
@@ -312,7 +312,7 @@ impl Host {
         &self,
         account: Option<AccountNo>,
         request: &Request<'_>,
-        ask: impl Fn(&mut dyn World, Timestamp) -> Progress,
+        respond: impl Fn(&mut dyn World, Timestamp) -> Progress,
     ) -> Result<Response, Broken> {
         if Effect::of(request) == Effect::Changes
             && let Some(refusal) = self.no_room()
@@ -344,7 +344,7 @@ impl Host {
                     Some(HostCheck::Forwarded { host }) => world.declare_forwarded(&host),
                     Some(HostCheck::TimedOut { .. } | HostCheck::Local(_)) | None => {}
                 }
-                ask(world, now)
+                respond(world, now)
             })?;
             let failure = match stepped {
                 Err(failure) => failure,

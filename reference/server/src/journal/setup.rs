@@ -116,14 +116,14 @@ impl SetupRecord {
     /// Names the first setting that differs, with both values.
     pub(crate) fn judge(
         &self,
-        asked: &Setup,
+        given: &Setup,
         seed: Option<Seed>,
         start: Option<Timestamp>,
     ) -> Result<(), String> {
         let limit = |limit: Option<u32>| limit.map_or_else(|| "off".to_owned(), |n| n.to_string());
-        let differs = |what: &str, kept: &str, asked: &str| {
-            (kept != asked).then(|| {
-                format!("began with {what} `{kept}`, not `{asked}`; use the same value or another directory")
+        let differs = |what: &str, kept: &str, given: &str| {
+            (kept != given).then(|| {
+                format!("began with {what} `{kept}`, not `{given}`; use the same value or another directory")
             })
         };
         let posts = |posts: bool| if posts { "network" } else { "simulated" };
@@ -132,11 +132,11 @@ impl SetupRecord {
             start.and_then(|start| {
                 differs("the start", &Timestamp(self.start).to_string(), &start.to_string())
             }),
-            differs("the rate limit", &limit(self.rate_limit), &limit(asked.rate_limit)),
-            differs("the key prefix", &self.key_prefix, &asked.dialect.key_prefix),
-            differs("the header prefix", &self.header_prefix, &asked.dialect.header_prefix),
-            differs("the user agent", &self.user_agent, &asked.dialect.user_agent),
-            differs("the reach", posts(self.posts), posts(asked.reach == Reach::Network)),
+            differs("the rate limit", &limit(self.rate_limit), &limit(given.rate_limit)),
+            differs("the key prefix", &self.key_prefix, &given.dialect.key_prefix),
+            differs("the header prefix", &self.header_prefix, &given.dialect.header_prefix),
+            differs("the user agent", &self.user_agent, &given.dialect.user_agent),
+            differs("the reach", posts(self.posts), posts(given.reach == Reach::Network)),
         ];
         all.into_iter().flatten().next().map_or(Ok(()), Err)
     }

@@ -171,16 +171,16 @@ impl ServerHandler for Handler {
             return Err(ErrorData::invalid_params(format!("no tool `{name}` for this key: {why}"), None));
         };
         let arguments = request.arguments.unwrap_or_default();
-        let asked = match Handler::judge_clock(&caller.backend, name, &arguments)
-            .and_then(|()| tool.ask(arguments))
+        let request = match Handler::judge_clock(&caller.backend, name, &arguments)
+            .and_then(|()| tool.request(arguments))
         {
-            Ok(asked) => asked,
+            Ok(request) => request,
             Err(why) => return Ok(CallToolResult::error(vec![ContentBlock::text(why)]).into()),
         };
         let request = Request {
-            query: asked.query.as_deref(),
-            idempotency_key: asked.idempotency_key.as_deref().map(str::as_bytes),
-            ..Request::json(&caller.base, asked.method, &asked.path, &asked.body)
+            query: request.query.as_deref(),
+            idempotency_key: request.idempotency_key.as_deref().map(str::as_bytes),
+            ..Request::json(&caller.base, request.method, &request.path, &request.body)
         };
         match caller.backend.host.respond_as(&caller.admitted, &request).await {
             Ok(response) => Ok(tool_result(&response).into()),

@@ -156,7 +156,7 @@ impl Tool {
     }
 
     /// Converts arguments to a request, or returns a message about a missing argument.
-    pub(super) fn ask(&self, mut arguments: Map<String, Value>) -> Result<ToolRequest, String> {
+    pub(super) fn request(&self, mut arguments: Map<String, Value>) -> Result<ToolRequest, String> {
         let mut path = self.path.clone();
         for name in &self.in_path {
             let value = arguments.remove(name).filter(|value| !value.is_null());
@@ -219,9 +219,11 @@ mod tests {
     fn check(tool: &str, arguments: Value, expected: Result<(&str, &str, Option<&str>, &str), &str>) {
         let tool = Toolbox::get().find(tool, true).expect("there is such a tool");
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
-        let asked = tool.ask(arguments);
-        let found = match &asked {
-            Ok(asked) => Ok((asked.method, asked.path.as_str(), asked.query.as_deref(), asked.body.as_str())),
+        let request = tool.request(arguments);
+        let found = match &request {
+            Ok(request) => {
+                Ok((request.method, request.path.as_str(), request.query.as_deref(), request.body.as_str()))
+            }
             Err(why) => Err(why.as_str()),
         };
         assert_eq!(found, expected);
@@ -280,9 +282,9 @@ mod tests {
         let Value::Object(arguments) = json!({"asset": "BTC", "idempotency_key": "k"}) else {
             unreachable!()
         };
-        let asked = tool.ask(arguments).expect("a request");
-        assert_eq!(asked.idempotency_key.as_deref(), Some("k"));
-        assert_eq!(asked.body, r#"{"asset":"BTC"}"#);
+        let request = tool.request(arguments).expect("a request");
+        assert_eq!(request.idempotency_key.as_deref(), Some("k"));
+        assert_eq!(request.body, r#"{"asset":"BTC"}"#);
     }
 
     #[test]

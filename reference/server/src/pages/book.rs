@@ -60,8 +60,8 @@ impl<'w> BookReader<'w> {
     /// `charges?status=paid`, as after `/v1/`.
     pub(crate) fn list(&self, path: &str) -> Result<(Page, Option<String>), ApiError> {
         let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
-        let asked = ("GET", &*format!("/v1/{path}"), query);
-        let (call, _) = reference_wire::read_call(self, asked, b"")?;
+        let request = ("GET", &*format!("/v1/{path}"), query);
+        let (call, _) = reference_wire::read_call(self, request, b"")?;
         match self.sandbox.service().owner_read(self.place, call)? {
             Answer::Page { page, anchor, .. } => Ok((page, anchor)),
             other => unreachable!("{path} is a list, not {other:?}"),

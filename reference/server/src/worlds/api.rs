@@ -158,8 +158,8 @@ pub(super) fn refused(why: NotOpened) -> Response {
 async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<Answer, Refused> {
     if worlds.has_waiting() {
         // Opens the world to branch from, if it is stored and not open yet.
-        let asked: Value = serde_json::from_slice(body).unwrap_or_default();
-        if let Some(id) = asked["from"]["world"].as_str().and_then(Code::parse) {
+        let request: Value = serde_json::from_slice(body).unwrap_or_default();
+        if let Some(id) = request["from"]["world"].as_str().and_then(Code::parse) {
             worlds.waiting.open(id).await;
         }
     }

@@ -147,7 +147,7 @@ impl Worlds {
 
     /// Opens a stored world; returns notices for the operator.
     fn open_kept(&self, id: Code) -> io::Result<Vec<String>> {
-        let (Some(directory), Some((asked, _))) = (&self.directory, self.first.host.begun()) else {
+        let (Some(directory), Some((first, _))) = (&self.directory, self.first.host.begun()) else {
             return Ok(Vec::new());
         };
         let name = id.as_str();
@@ -159,7 +159,7 @@ impl Worlds {
             if setup.key_tag != name {
                 return Err(format!("is `{}`, which is not the name of its directory", setup.key_tag));
             }
-            kept.judge(&Setup { rate_limit: setup.rate_limit, ..asked.clone() }, None, None)
+            kept.judge(&Setup { rate_limit: setup.rate_limit, ..first.clone() }, None, None)
         };
         let Some(StoredWorld { options, opened }) =
             Writer::open_stored(Arc::new(directory.of(name)), &public_url, judge)?

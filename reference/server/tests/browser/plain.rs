@@ -4,7 +4,7 @@ use testkit::{AsyncConnection, Message};
 
 use crate::shop::Shop;
 
-async fn ask(shop: &Shop, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Message {
+async fn call(shop: &Shop, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Message {
     let mut request = format!("{method} {path} HTTP/1.1\r\n");
     if !headers.iter().any(|(name, _)| *name == "Host") {
         request += &format!("Host: {}\r\n", shop.server.address());
@@ -16,13 +16,13 @@ async fn ask(shop: &Shop, method: &str, path: &str, headers: &[(&str, &str)], bo
         request += "Content-Type: application/x-www-form-urlencoded\r\n";
     }
     request += &format!("Content-Length: {}\r\n\r\n{body}", body.len());
-    AsyncConnection::connect(shop.server.address()).await.ask(request).await
+    AsyncConnection::connect(shop.server.address()).await.call(request).await
 }
 
 #[tokio::test]
 async fn a_page_forbids_whatever_it_does_not_need() {
     let shop = Shop::frozen().await;
-    let page = ask(&shop, "GET", &shop.charge("BTC").await, &[], "").await;
+    let page = call(&shop, "GET", &shop.charge("BTC").await, &[], "").await;
     assert_eq!(page.status, 200);
     assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
     assert_eq!(
@@ -52,15 +52,15 @@ async fn a_page_forbids_whatever_it_does_not_need() {
 #[tokio::test]
 async fn assets_are_cached_forever_under_names_that_change_with_them() {
     let shop = Shop::frozen().await;
-    let page = ask(&shop, "GET", &shop.charge("BTC").await, &[], "").await;
+    let page = call(&shop, "GET", &shop.charge("BTC").await, &[], "").await;
     let files: Vec<&str> = page.body.split(['"', ' ']).filter(|word| word.starts_with("/assets/")).collect();
     assert_eq!(files.len(), 6, "{files:?}");
     for file in files {
-        let found = ask(&shop, "GET", file, &[], "").await;
+        let found = call(&shop, "GET", file, &[], "").await;
         assert_eq!(found.status, 200, "{file}");
         assert_eq!(found.header("cache-control"), Some("public, max-age=31536000, immutable"), "{file}");
     }
-    assert_eq!(ask(&shop, "GET", "/assets/frame-000000000000.css", &[], "").await.status, 404);
+    assert_eq!(call(&shop, "GET", "/assets/frame-000000000000.css", &[], "").await.status, 404);
 }
 
 #[tokio::test]
@@ -69,22 +69,22 @@ async fn the_panel_is_for_those_who_may_use_the_sandbox() {
     let path = shop.charge("BTC").await;
     let act = format!("{path}/sandbox");
     let foreign: [(&str, &str); 1] = [("X-Forwarded-For", "192.0.2.9")];
-    assert!(ask(&shop, "GET", &path, &[], "").await.body.contains("id=\"act-exact\""));
-    let page = ask(&shop, "GET", &path, &foreign, "").await;
+    assert!(call(&shop, "GET", &path, &[], "").await.body.contains("id=\"act-exact\""));
+    let page = call(&shop, "GET", &path, &foreign, "").await;
     assert_eq!(page.status, 200);
     assert!(!page.body.contains("Sandbox") && !page.body.contains("act-exact"), "{}", page.body);
-    assert_eq!(ask(&shop, "POST", &act, &foreign, "act=exact").await.status, 403);
+    assert_eq!(call(&shop, "POST", &act, &foreign, "act=exact").await.status, 403);
     let bearer = format!("Bearer {}", shop.server.sandbox_token());
     let known = [foreign[0], ("Authorization", bearer.as_str())];
-    assert_eq!(ask(&shop, "POST", &act, &known, "act=exact").await.status, 403, "without the form's token");
+    assert_eq!(call(&shop, "POST", &act, &known, "act=exact").await.status, 403, "without the form's token");
     let exact = format!("act=exact&word={}", form_token(&shop, &path).await);
-    assert_eq!(ask(&shop, "POST", &act, &foreign, &exact).await.status, 403);
-    assert_eq!(ask(&shop, "POST", &act, &known, &exact).await.status, 303);
+    assert_eq!(call(&shop, "POST", &act, &foreign, &exact).await.status, 403);
+    assert_eq!(call(&shop, "POST", &act, &known, &exact).await.status, 303);
 }
 
 /// Returns the form token of the panel on a page.
 async fn form_token(shop: &Shop, path: &str) -> String {
-    let page = ask(shop, "GET", path, &[], "").await.body;
+    let page = call(shop, "GET", path, &[], "").await.body;
     let (_, rest) = page.split_once(r#"name="word" value=""#).expect("a page with a panel");
     rest.split('"').next().expect("a closed attribute").to_owned()
 }
@@ -120,15 +120,15 @@ async fn a_form_of_another_site_does_nothing() {
             &[("Sec-Fetch-Site", "none")],
             &[("Origin", own.as_str()), ("Sec-Fetch-Site", "cross-site")],
         ] {
-            check(&ask(&shop, "POST", path, headers, body).await, 403, headers);
+            check(&call(&shop, "POST", path, headers, body).await, 403, headers);
         }
         if path.ends_with("/sandbox") {
             for body in ["act=advance", "act=advance&word=", "act=advance&word=0000"] {
-                check(&ask(&shop, "POST", path, &[], body).await, 403, &[]);
+                check(&call(&shop, "POST", path, &[], body).await, 403, &[]);
             }
         }
         let ours = [("Origin", own.as_str()), ("Sec-Fetch-Site", "same-origin")];
-        check(&ask(&shop, "POST", path, &ours, body).await, 303, &ours);
+        check(&call(&shop, "POST", path, &ours, body).await, 303, &ours);
     }
 }
 
@@ -137,12 +137,12 @@ async fn a_rebound_host_name_shows_no_panel() {
     let shop = Shop::frozen().await;
     let path = shop.charge("BTC").await;
     let rebound = [("Host", "evil.example")];
-    let page = ask(&shop, "GET", &path, &rebound, "").await;
+    let page = call(&shop, "GET", &path, &rebound, "").await;
     assert_eq!(page.status, 200, "customer pages need no login");
     assert!(!page.body.contains("act-exact"));
     let own = [("Host", "evil.example"), ("Origin", "http://evil.example")];
     let act = format!("act=advance&word={}", form_token(&shop, &path).await);
-    assert_eq!(ask(&shop, "POST", &format!("{path}/sandbox"), &own, &act).await.status, 403);
+    assert_eq!(call(&shop, "POST", &format!("{path}/sandbox"), &own, &act).await.status, 403);
 }
 
 #[tokio::test]
@@ -156,13 +156,13 @@ async fn a_page_lists_its_allowed_methods() {
         ("GET", format!("/i/{code}/coin"), "POST"),
         ("PUT", format!("/c/{code}/sandbox"), "POST"),
     ] {
-        let reply = ask(&shop, method, &path, &[], "").await;
+        let reply = call(&shop, method, &path, &[], "").await;
         assert_eq!((reply.status, reply.header("allow")), (405, Some(allow)), "{method} {path}");
     }
     for path in
         ["/c/aaaaaaaaaaaa", "/c/x", "/c/", "/i/aaaaaaaaaaaa/document", "/pay/aaaaaaaaaaaa", "/c/a/b/c"]
     {
-        let reply = ask(&shop, "GET", path, &[], "").await;
+        let reply = call(&shop, "GET", path, &[], "").await;
         assert_eq!(reply.status, 404, "{path}");
         assert!(reply.body.contains("<h1>Page not found</h1>"), "{path}");
     }
@@ -173,10 +173,10 @@ async fn a_receipt_is_for_what_is_paid() {
     let shop = Shop::frozen().await;
     let charge = shop.charge("LTC").await;
     let receipt = format!("{charge}/receipt");
-    let unpaid = ask(&shop, "GET", &receipt, &[], "").await;
+    let unpaid = call(&shop, "GET", &receipt, &[], "").await;
     assert_eq!((unpaid.status, unpaid.header("location")), (303, Some(charge.as_str())));
     shop.pay(&charge, "1", 3).await;
-    assert_eq!(ask(&shop, "GET", &receipt, &[], "").await.status, 200);
+    assert_eq!(call(&shop, "GET", &receipt, &[], "").await.status, 200);
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn pages_with_live_updates_do_not_block_shutdown() {
     let path = format!("{}/live", shop.charge("BTC").await);
     let mut client = AsyncConnection::connect(shop.server.address()).await;
     let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", shop.server.address());
-    let head = client.ask(request).await;
+    let head = client.call(request).await;
     assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
     assert_eq!(shop.server.stop().await, 0, "connections that had to be cut off");
 }
@@ -198,7 +198,7 @@ async fn live_updates_use_at_most_half_of_the_connections() {
     let mut open = Vec::new();
     for status in [200, 200, 503] {
         let mut client = AsyncConnection::connect(shop.server.address()).await;
-        assert_eq!(client.ask(&request).await.status, status);
+        assert_eq!(client.call(&request).await.status, status);
         open.push(client);
     }
 }
@@ -207,7 +207,7 @@ async fn live_updates_use_at_most_half_of_the_connections() {
 async fn unknown_pages_have_no_stream() {
     let shop = Shop::frozen().await;
     for path in ["/c/aaaaaaaaaaaa/live", "/i/aaaaaaaaaaaa/live"] {
-        assert_eq!(ask(&shop, "GET", path, &[], "").await.status, 404, "{path}");
+        assert_eq!(call(&shop, "GET", path, &[], "").await.status, 404, "{path}");
     }
 }
 
@@ -215,10 +215,10 @@ async fn unknown_pages_have_no_stream() {
 async fn links_of_a_page_begin_with_the_public_path() {
     let shop = Shop::at("https://pay.example/shop").await;
     let path = shop.make("payment-links", serde_json::json!({ "title": "Book", "amount": "5.00" })).await;
-    let page = ask(&shop, "GET", &path, &[], "").await;
+    let page = call(&shop, "GET", &path, &[], "").await;
     let links = page.body.split('"').filter(|word| word.starts_with('/')).collect::<Vec<_>>();
     assert!(links.len() >= 6 && links.iter().all(|link| link.starts_with("/shop/")), "{links:?}");
-    let chosen = ask(&shop, "POST", &format!("/shop{path}"), &[], "asset=BTC").await;
+    let chosen = call(&shop, "POST", &format!("/shop{path}"), &[], "asset=BTC").await;
     assert_eq!(chosen.status, 303);
     assert!(chosen.header("location").is_some_and(|to| to.starts_with("/shop/c/")), "{chosen:?}");
 }

@@ -59,7 +59,7 @@ impl Shop {
         let address = self.server.address();
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\r\n");
-        AsyncConnection::connect(address).await.ask(request).await.status
+        AsyncConnection::connect(address).await.call(request).await.status
     }
 
     /// Sends `GET` to the sandbox.
@@ -80,7 +80,7 @@ impl Shop {
             self.server.address(),
             body.len(),
         );
-        let reply = AsyncConnection::connect(self.server.address()).await.ask(request).await;
+        let reply = AsyncConnection::connect(self.server.address()).await.call(request).await;
         assert!(matches!(reply.status, 200..300), "{method} {path} {body}: {} {}", reply.status, reply.body);
         serde_json::from_str(&reply.body).expect("answers are JSON")
     }

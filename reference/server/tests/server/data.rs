@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use crate::{
     START,
     sender::{
-        self, ask,
+        self, call,
         names::Names,
         receiver::{Receiver, ReceiverBehavior},
         save, to_shop,
@@ -44,14 +44,14 @@ async fn refused(config: Config) -> io::Error {
 
 async fn open_charge(server: &Server) -> Value {
     let draft = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
-    let (status, charge) = ask(server, "POST", CHARGE, &draft).await;
+    let (status, charge) = call(server, "POST", CHARGE, &draft).await;
     assert_eq!(status, 201, "{charge}");
     assert!(charge["data"]["code"].is_string(), "{charge}");
     charge["data"].clone()
 }
 
 async fn ok(server: &Server, method: &str, path: &str, body: &Value) -> Value {
-    let (status, answer) = ask(server, method, path, body).await;
+    let (status, answer) = call(server, method, path, body).await;
     assert_eq!(status, 200, "{method} {path}: {answer}");
     answer
 }
@@ -236,7 +236,7 @@ async fn a_world_is_restored_to_a_snapshot_and_to_a_later_one() {
             ("GET", "/sandbox/snapshots/s1", Value::Null),
             ("POST", "/sandbox/restore", json!({ "snapshot": "s1" })),
         ] {
-            assert_eq!(ask(&server, method, path, &body).await.0, 404, "{method} {path}");
+            assert_eq!(call(&server, method, path, &body).await.0, 404, "{method} {path}");
         }
         server.stop().await;
         if is_kept {
@@ -251,12 +251,12 @@ async fn a_world_is_restored_to_a_snapshot_and_to_a_later_one() {
 
 /// Opens a world on request; returns its id, and a charge in it.
 async fn open_world(server: &Server, body: &Value) -> (String, String) {
-    let (status, world) = ask(server, "POST", "/sandbox/worlds", body).await;
+    let (status, world) = call(server, "POST", "/sandbox/worlds", body).await;
     assert_eq!(status, 201, "{world}");
     let id = world["world"].as_str().expect("an id").to_owned();
     let draft = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
     let path = format!("/w/{id}/sandbox/books/acme/live/charges");
-    let (status, charge) = ask(server, "POST", &path, &draft).await;
+    let (status, charge) = call(server, "POST", &path, &draft).await;
     assert_eq!(status, 201, "{charge}");
     (id, charge["data"]["code"].as_str().expect("a code").to_owned())
 }
@@ -391,7 +391,7 @@ async fn changes_are_refused_while_the_directory_is_missing() {
     let first = open_charge(&server).await;
     fs::rename(&path, &aside).unwrap();
     let draft = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
-    let (status, why) = ask(&server, "POST", CHARGE, &draft).await;
+    let (status, why) = call(&server, "POST", CHARGE, &draft).await;
     assert_eq!(status, 503, "{why}");
     assert!(why["message"].as_str().is_some_and(|why| why.contains("`world.redb` was removed")), "{why}");
     // The world is not recreated, and can still be read.
@@ -402,7 +402,7 @@ async fn changes_are_refused_while_the_directory_is_missing() {
     let mut status = 503;
     while status == 503 {
         tokio::task::yield_now().await;
-        (status, _) = ask(&server, "POST", CHARGE, &draft).await;
+        (status, _) = call(&server, "POST", CHARGE, &draft).await;
     }
     assert_eq!(status, 201);
     server.stop().await;
@@ -499,7 +499,7 @@ async fn a_world_ahead_of_real_time_is_reset_on_request() {
 /// Exports a snapshot.
 async fn file(server: &Server) -> Vec<u8> {
     ok(server, "POST", "/sandbox/snapshots", &json!({ "name": "to share" })).await;
-    let text = sender::ask_text(server, "GET", "/sandbox/snapshots/s1", "").await.1;
+    let text = sender::call_text(server, "GET", "/sandbox/snapshots/s1", "").await.1;
     text.into_bytes()
 }
 

@@ -5,9 +5,9 @@ use std::net::TcpStream;
 use reference_server::{ClockKind, Config, Local};
 use testkit::{Message, Request};
 
-fn ask(server: &Local, request: Request<'_>) -> Message {
+fn call(server: &Local, request: Request<'_>) -> Message {
     let host = server.url().strip_prefix("http://").expect("a plain address");
-    testkit::ask(host, Request { host, ..request }).expect("it answers")
+    testkit::call(host, Request { host, ..request }).expect("it answers")
 }
 
 #[test]
@@ -15,7 +15,7 @@ fn one_line_starts_it_and_a_drop_stops_it() {
     let server = Local::start().expect("a free port");
     let url = server.url().to_owned();
     for (mode, key) in [("live", server.live_key()), ("test", server.test_key())] {
-        let answer = ask(&server, Request { key: Some(key), ..Request::get("/v1/account") });
+        let answer = call(&server, Request { key: Some(key), ..Request::get("/v1/account") });
         assert!(answer.body.contains(&format!(r#""mode":"{mode}""#)), "{answer:?}");
     }
     drop(server);
@@ -70,12 +70,12 @@ fn pages_show_a_charge_with_metadata() {
     let server = Local::frozen("2026-01-05T09:00:00Z").expect("a free port");
     let body = r#"{"asset":"BTC","amount":"5","currency":"EUR","customer":{"name":"Jo","metadata":{"n":1}},"metadata":{"order":7}}"#;
     let key = Some(server.live_key());
-    let charge = ask(&server, Request { method: "POST", key, body, ..Request::get("/v1/charges") }).json();
+    let charge = call(&server, Request { method: "POST", key, body, ..Request::get("/v1/charges") }).json();
     let code = charge["data"]["code"].as_str().expect("a charge");
     let of_dashboard = format!("/dashboard/acme/live/charges/{code}");
     for path in [&format!("/c/{code}"), &of_dashboard] {
-        let page = ask(&server, Request { key, ..Request::get(path) });
+        let page = call(&server, Request { key, ..Request::get(path) });
         assert_eq!(page.status, 200, "{path}: {page:?}");
     }
-    assert!(ask(&server, Request::get(&of_dashboard)).body.contains("order"));
+    assert!(call(&server, Request::get(&of_dashboard)).body.contains("order"));
 }

@@ -69,7 +69,7 @@ impl Play {
         self.seen[mode as usize].push(format!("{} {text}", self.service.now));
     }
 
-    fn ask(&mut self, mode: Mode, method: &str, target: &str, body: Option<Value>) {
+    fn call(&mut self, mode: Mode, method: &str, target: &str, body: Option<Value>) {
         let key = if mode == Mode::Live { self.service.live.clone() } else { self.service.test.clone() };
         let mut call = Call::new(method, target).key(&key);
         if let Some(body) = body {
@@ -134,12 +134,12 @@ impl Play {
         let endpoint = self.service.book(mode).endpoints().last().map(|endpoint| endpoint.id);
         match (op, charge, invoice, endpoint) {
             (Op::Charge(asset), ..) => {
-                self.ask(mode, "POST", "/v1/charges", Some(json!({"asset": asset, "amount": "12.34"})));
+                self.call(mode, "POST", "/v1/charges", Some(json!({"asset": asset, "amount": "12.34"})));
             }
             (Op::Link, ..) => {
-                self.ask(mode, "POST", "/v1/payment-links", Some(json!({"title": "A hat", "amount": "1"})));
+                self.call(mode, "POST", "/v1/payment-links", Some(json!({"title": "A hat", "amount": "1"})));
             }
-            (Op::Invoice, ..) => self.ask(mode, "POST", "/v1/invoices", Some(json!({"amount": "5"}))),
+            (Op::Invoice, ..) => self.call(mode, "POST", "/v1/invoices", Some(json!({"amount": "5"}))),
             (Op::ChooseCoin(asset), _, Some(invoice), _) => {
                 let asset = Asset::parse(asset).expect("a coin");
                 self.visit(mode, Visit::ChooseCoin { invoice: code(&invoice), asset });
@@ -147,16 +147,16 @@ impl Play {
             (Op::View, _, Some(invoice), _) => self.visit(mode, Visit::ViewInvoice(code(&invoice))),
             (Op::Pay(depth), Some(charge), ..) => self.pay(mode, &charge, depth),
             (Op::Cancel, Some(charge), ..) => {
-                self.ask(mode, "POST", &format!("/v1/charges/{charge}/cancel"), None);
+                self.call(mode, "POST", &format!("/v1/charges/{charge}/cancel"), None);
             }
             (Op::Refund, Some(charge), ..) => {
                 let path = format!("/v1/charges/{charge}/refunds");
-                self.ask(mode, "POST", &path, Some(json!({"amount": "0.0001"})));
+                self.call(mode, "POST", &path, Some(json!({"amount": "0.0001"})));
             }
             (Op::Accept, Some(charge), ..) => {
                 self.act(mode, BookCommand::AcceptLate { charge: code(&charge), txid: None });
             }
-            (Op::Read(target), ..) => self.ask(mode, "GET", target, None),
+            (Op::Read(target), ..) => self.call(mode, "GET", target, None),
             (Op::Endpoint, ..) => {
                 let url = "https://shop.example/hook".to_owned();
                 self.act(mode, BookCommand::AddEndpoint { url, events: EventType::ALL.into() });

@@ -43,9 +43,9 @@ fn check(service: &mut TestService, key: &str, call: &Call, (theirs, absent): (&
         call.body = String::from_utf8(call.body).unwrap().replace("{}", id).into_bytes();
         call
     };
-    let (asked, never) = (service.send(&put(theirs)), service.send(&put(absent)));
-    assert_eq!(asked.status(), status, "{} {}: {}", call.method, call.path, asked.text());
-    assert_eq!(essence(&asked, theirs), essence(&never, absent), "{} {}", call.method, call.path);
+    let (foreign, unknown) = (service.send(&put(theirs)), service.send(&put(absent)));
+    assert_eq!(foreign.status(), status, "{} {}: {}", call.method, call.path, foreign.text());
+    assert_eq!(essence(&foreign, theirs), essence(&unknown, absent), "{} {}", call.method, call.path);
 }
 
 fn check_all(service: &mut TestService, key: &str, theirs: &Objects) {

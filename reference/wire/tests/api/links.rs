@@ -136,7 +136,7 @@ fn an_archived_link_opens_no_charge_and_can_be_restored() {
         "fields are refused before states"
     );
     assert_eq!(service.status(&charge), "pending", "what was opened stays open");
-    service.ask("DELETE", &format!("/v1/payment-links/{link}/archive"));
+    service.call("DELETE", &format!("/v1/payment-links/{link}/archive"));
     assert_eq!(pay(&mut service, &link, &json!({})).status(), 201);
 }
 

@@ -259,7 +259,7 @@ fn page_1_is_always_fresh_and_an_anchor_lives_10_minutes() {
     service.wait(Span(Span::mins(10).0 - 1));
     assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 4, "a read renews it");
     for (page, expected) in [(1, 5), (2, 4)] {
-        let head = service.ask("HEAD", &format!("/v1/charges?per_page=2&page={page}"));
+        let head = service.call("HEAD", &format!("/v1/charges?per_page=2&page={page}"));
         assert_eq!(head.json()["meta"]["total"], expected, "HEAD answers as GET does");
     }
     assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 4, "and does not move it");

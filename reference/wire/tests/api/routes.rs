@@ -19,7 +19,7 @@ fn check(path: &str, allow: &str) {
             ("EVENT", string(&service.list("/v1/events")[0]["id"])),
         ];
         let path = ids.iter().fold(path.to_owned(), |path, (name, id)| path.replace(name, id));
-        let reply = service.ask(method, &path);
+        let reply = service.call(method, &path);
         if allowed.contains(&method) {
             assert!(!matches!(reply.status(), 405), "{method} {path}");
         } else {
@@ -60,7 +60,7 @@ fn head_answers_as_get_does() {
     for path in
         ["/v1/account", "/v1/charges", "/v1/events", &format!("/v1/charges/{charge}"), "/v1/charges/x"]
     {
-        assert_eq!(service.ask("HEAD", path), service.get(path), "{path}");
+        assert_eq!(service.call("HEAD", path), service.get(path), "{path}");
     }
 }
 
@@ -230,7 +230,7 @@ fn writes_without_fields_take_no_body_or_any_object() {
     for (method, status) in
         [("POST", "archived"), ("POST", "archived"), ("DELETE", "active"), ("DELETE", "active")]
     {
-        let reply = service.ask(method, &format!("/v1/payment-links/{link}/archive"));
+        let reply = service.call(method, &format!("/v1/payment-links/{link}/archive"));
         assert_eq!((reply.status(), reply.data()["status"].as_str()), (200, Some(status)));
     }
 }

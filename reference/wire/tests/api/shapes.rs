@@ -187,7 +187,7 @@ fn every_refusal_has_its_shape() {
     check("error_400_idempotency_key", &service.send(&post("{}").once(&"k".repeat(256))));
     check("error_401", &service.send(&Call::new("GET", "/v1/account")));
     check("error_404", &service.get("/v1/charges/aaaaaaaaaaaa"));
-    check("error_405", &service.ask("DELETE", "/v1/charges"));
+    check("error_405", &service.call("DELETE", "/v1/charges"));
     let charge = service.charge();
     service.see(&charge, "tx1", "0.001", MEMPOOL);
     check("error_409", &service.post(&format!("/v1/charges/{charge}/cancel"), &json!({})));

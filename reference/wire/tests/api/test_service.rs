@@ -225,12 +225,12 @@ impl TestService {
     }
 
     /// Sends a request with acme's live key.
-    pub(crate) fn ask(&mut self, method: &str, target: &str) -> Reply {
+    pub(crate) fn call(&mut self, method: &str, target: &str) -> Reply {
         self.send(&Call::new(method, target).key(&self.live.clone()))
     }
 
     pub(crate) fn get(&mut self, target: &str) -> Reply {
-        self.ask("GET", target)
+        self.call("GET", target)
     }
 
     /// Sends a `POST` with acme's live key.

@@ -150,8 +150,8 @@ impl LinkModel {
         let is_answered = |question: &Question| {
             answers.iter().any(|(label, value)| *label == question.label && !value.is_empty())
         };
-        let asked: usize = self.questions.iter().map(given).sum();
-        asked == answers.len()
+        let answered: usize = self.questions.iter().map(given).sum();
+        answered == answers.len()
             && self
                 .questions
                 .iter()

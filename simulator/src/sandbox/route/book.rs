@@ -51,8 +51,9 @@ fn api_path(call: &SandboxCall<'_>) -> String {
 pub(super) fn owner_reads(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let place = named(call)?;
     let path = api_path(call);
-    let asked = (path.as_str(), call.request.query);
-    let body = reference_wire::owner_read(call.service(), call.world().now, place, asked, call.request.base)?;
+    let target = (path.as_str(), call.request.query);
+    let body =
+        reference_wire::owner_read(call.service(), call.world().now, place, target, call.request.base)?;
     Ok(Reply::Raw(Response { status: 200, headers: Vec::new(), body }))
 }
 
@@ -61,12 +62,12 @@ pub(super) fn act(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let place = named(call)?;
     f.finish()?;
     let request = call.request;
-    let (asked, status) = reference_wire::read_call(
+    let (command, status) = reference_wire::read_call(
         call.book(place),
         (request.method, &api_path(call), request.query),
         request.body,
     )?;
-    match call.act(place, Command::Call(asked))? {
+    match call.act(place, Command::Call(command))? {
         CommandResult::Answer(made) => {
             let body =
                 reference_wire::write_answer(call.service(), call.world().now, place, request.base, &made);

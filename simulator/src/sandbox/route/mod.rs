@@ -377,18 +377,18 @@ fn dispatch(
     if request.body.len() > BODY_MAX {
         return Err(ApiError::BodyTooLarge);
     }
-    let asked;
+    let query;
     let body: &[u8] = if !reads(request) {
         request.body
     } else if method.fields == ANY {
         b""
     } else {
-        asked = Fields::query(request.query)?;
+        query = Fields::query(request.query)?;
         // The query is parsed separately, because few calls that read use it.
-        let mut fields = Fields::read(&asked)?;
+        let mut fields = Fields::read(&query)?;
         fields.only(method.fields);
         fields.finish()?;
-        &asked
+        &query
     };
     let mut fields = Fields::read(body)?;
     if !reads(request) {

@@ -171,13 +171,13 @@ fn on_invoice(call: &mut SandboxCall<'_>, f: Fields<'_>, act: BookCommand) -> Ou
 }
 
 pub(super) fn mails(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let (asked_account, asked_mode) = (f.text("account", TEXT_MAX), read_mode(&mut f));
+    let (asked_account, wanted_mode) = (f.text("account", TEXT_MAX), read_mode(&mut f));
     let limit = f.whole("limit").map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     f.finish()?;
     let service = call.service();
     let wanted = |id: &str, mode: Mode| {
         asked_account.as_deref().is_none_or(|account| account == id)
-            && asked_mode.is_none_or(|asked| asked == mode)
+            && wanted_mode.is_none_or(|wanted| wanted == mode)
     };
     let books = call.books().filter(|((account, mode), _)| wanted(&service.account(*account).id, *mode));
     let mails = books.flat_map(|(place, _)| call.sandbox.mails(place, limit));

@@ -25,14 +25,14 @@ fn read(response: &Response) -> (u16, Value) {
     (response.status, serde_json::from_slice(&response.body).expect("JSON"))
 }
 
-fn ask(world: &mut Sandbox, method: &str, target: &str, body: &str) -> (u16, Value) {
+fn call(world: &mut Sandbox, method: &str, target: &str, body: &str) -> (u16, Value) {
     let now = world.now();
     read(&world.respond(now, &request(method, target, body)))
 }
 
 #[track_caller]
 fn done(world: &mut Sandbox, method: &str, target: &str, body: &str) -> Value {
-    let (status, answer) = ask(world, method, target, body);
+    let (status, answer) = call(world, method, target, body);
     assert_eq!(status / 100, 2, "{method} {target} {body}: {answer}");
     answer
 }
@@ -49,7 +49,7 @@ fn made(world: &mut Sandbox, path: &str, body: &str) -> String {
 
 #[track_caller]
 fn check(method: &str, path: &str, body: &str, status: u16, part: &str) {
-    let (actual, answer) = ask(&mut world(), method, path, body);
+    let (actual, answer) = call(&mut world(), method, path, body);
     assert_eq!(actual, status, "{method} {path} {body}: {answer}");
     assert!(answer.to_string().contains(part), "{part:?} in {answer}");
 }
@@ -144,7 +144,7 @@ fn unknown_fields_are_refused_everywhere() {
     for route in ROUTES {
         for method in route.methods.iter().filter(|method| method.method != "GET") {
             let path = filled(route.path, &ids);
-            let (status, answer) = ask(&mut world, method.method, &path, r#"{"strange":1}"#);
+            let (status, answer) = call(&mut world, method.method, &path, r#"{"strange":1}"#);
             assert_eq!(status, 422, "{} {path}: {answer}", method.method);
             assert!(answer["errors"]["strange"].is_array(), "{} {path}: {answer}", method.method);
         }
@@ -168,7 +168,7 @@ fn unknown_filters_are_refused_with_the_allowed_values() {
         ("/sandbox/books/acme/live/search?query=x", "The query field is not known here"),
         ("/sandbox/books/acme/live/charges?status=late", "it takes pending"),
     ] {
-        let (status, answer) = ask(&mut world, "GET", path, "");
+        let (status, answer) = call(&mut world, "GET", path, "");
         assert!(status == 422 && answer.to_string().contains(says), "{path}: {answer}");
     }
 }
@@ -215,7 +215,7 @@ fn the_address_type_of_an_xpub_is_explicit() {
     let mut world = world();
     let body =
         |asset: &str, script: &str| format!(r#"{{"mode":"live","asset":"{asset}","key":"{XPUB}"{script}}}"#);
-    let (status, answer) = ask(&mut world, "PUT", "/sandbox/wallets", &body("BTC", ""));
+    let (status, answer) = call(&mut world, "PUT", "/sandbox/wallets", &body("BTC", ""));
     assert_eq!(status, 422);
     assert!(answer["errors"]["script"][0].as_str().unwrap().contains("p2sh-p2wpkh or p2pkh"), "{answer}");
     for (script, begins) in
@@ -388,7 +388,7 @@ fn a_post_inside_the_simulated_network_shows_its_headers() {
 #[test]
 fn a_jump_of_the_clock_is_bounded() {
     let refused = |world: &mut Sandbox, body: &str, part: &str| {
-        let (status, answer) = ask(world, "POST", "/sandbox/advance", body);
+        let (status, answer) = call(world, "POST", "/sandbox/advance", body);
         assert!(status == 422 && answer.to_string().contains(part), "{body}: {status} {answer}");
     };
     let mut world = world();

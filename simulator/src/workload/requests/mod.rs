@@ -32,7 +32,7 @@ const CONTENT_TYPES: [&str; 3] =
     ["Application/JSON; charset=utf-8", "application/merge-patch+json", "text/json"];
 
 /// Returns a request with the key of a mode.
-fn request(method: &str, path: &str, mode: Mode) -> Request {
+fn request_in(method: &str, path: &str, mode: Mode) -> Request {
     steps::request(method, path.to_owned(), mode.as_str())
 }
 
@@ -42,11 +42,11 @@ fn operation(method: &str, path: &str) -> Operation {
 }
 
 /// Returns the path of a request of the account owner in the dashboard that does the same; `None` if there is none.
-fn owner_path(asked: &Request) -> Option<String> {
-    let rest = asked.path.value.strip_prefix("/v1")?;
+fn owner_path(request: &Request) -> Option<String> {
+    let rest = request.path.value.strip_prefix("/v1")?;
     let is_creation = ["/charges", "/invoices", "/payment-links"].contains(&rest);
     let is_it = is_creation || rest.ends_with("/refunds") || rest.ends_with("/archive");
-    let mode = asked.key.as_ref().filter(|_| is_it)?;
+    let mode = request.key.as_ref().filter(|_| is_it)?;
     Some(format!("/sandbox/books/acme/{}{rest}", mode.value.0))
 }
 
@@ -96,23 +96,23 @@ impl Plan {
 
     /// Plans a write. A few have another `Content-Type`, or a body of about the largest size. Some have an `Idempotency-Key`, and most of these are repeated: at once, around the end of the day for
     /// which responses are stored, or between, with the same or another query or body.
-    fn write(&mut self, at: u64, mut asked: Request, draw: &mut RngStream) {
+    fn write(&mut self, at: u64, mut request: Request, draw: &mut RngStream) {
         let keyed = draw.chance(1, 3);
         if !keyed
-            && let Some(path) = owner_path(&asked)
+            && let Some(path) = owner_path(&request)
             && draw.chance(1, 4)
         {
-            asked.path.value = path;
-            return self.add(at, Step::Request(asked));
+            request.path.value = path;
+            return self.add(at, Step::Request(request));
         }
         match draw.below(100) {
             n @ 0..3 => {
                 let content_type = CONTENT_TYPES[n as usize].to_owned();
-                asked.headers.insert("Content-Type".to_owned(), content_type);
+                request.headers.insert("Content-Type".to_owned(), content_type);
             }
             3 => {
                 let bytes = BODY_MAX + draw.below(2) as usize;
-                asked.body.iter_mut().for_each(|body| fill_up(body, bytes));
+                request.body.iter_mut().for_each(|body| fill_up(body, bytes));
             }
             _ => {}
         }
@@ -123,15 +123,15 @@ impl Plan {
                 2 => "ö".repeat(IDEMPOTENCY_KEY_MAX),
                 n => IDEMPOTENCY_KEYS[n as usize % IDEMPOTENCY_KEYS.len()].to_owned(),
             };
-            asked.headers.insert("Idempotency-Key".to_owned(), key);
+            request.headers.insert("Idempotency-Key".to_owned(), key);
         }
-        self.add(at, Step::Request(asked.clone()));
+        self.add(at, Step::Request(request.clone()));
         if !keyed || draw.chance(1, 3) {
             return;
         }
         for _ in 0..draw.between(1, 2) {
             let later = repeat_delay(draw);
-            let mut again = asked.clone();
+            let mut again = request.clone();
             again.save.clear();
             match draw.below(6) {
                 0 => again.path.value.push_str("?again=1"),
@@ -142,22 +142,22 @@ impl Plan {
         }
     }
 
-    fn write_body(&mut self, at: u64, mut asked: Request, body: Value, draw: &mut RngStream) {
-        asked.body = Some(body);
-        self.write(at, asked, draw);
+    fn write_body(&mut self, at: u64, mut request: Request, body: Value, draw: &mut RngStream) {
+        request.body = Some(body);
+        self.write(at, request, draw);
     }
 
     /// Plans a request that opens a charge.
     pub(super) fn open_by_request(&mut self, name: &str, mode: Mode, at: u64, body: Value) {
-        let mut asked = request("POST", "/v1/charges", mode);
-        asked.save.insert(name.to_owned(), "/data/id".to_owned());
-        asked.body = Some(body);
-        self.add(at, Step::Request(asked));
+        let mut request = request_in("POST", "/v1/charges", mode);
+        request.save.insert(name.to_owned(), "/data/id".to_owned());
+        request.body = Some(body);
+        self.add(at, Step::Request(request));
     }
 
     /// Plans a read with the key of a mode.
     pub(super) fn read(&mut self, at: u64, mode: Mode, path: &str) {
-        self.add(at, Step::Request(request("GET", path, mode)));
+        self.add(at, Step::Request(request_in("GET", path, mode)));
     }
 }
 

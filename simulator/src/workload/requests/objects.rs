@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::{DAY, HOUR, LOCK, MINUTE, Plan, charge::OpenedCharge, values},
-    drop_fields, operation, request,
+    drop_fields, operation, request_in,
 };
 use crate::{model::money, script::step::Step};
 
@@ -26,9 +26,9 @@ impl Plan {
                 body["amount"] = values::fiat(draw.between(1, 60_000), &mut draw);
             }
         }
-        let mut asked = request("POST", "/v1/charges", mode);
-        asked.save.insert(name.clone(), "/data/id".to_owned());
-        self.write_body(at, asked, body.clone(), &mut draw);
+        let mut request = request_in("POST", "/v1/charges", mode);
+        request.save.insert(name.clone(), "/data/id".to_owned());
+        self.write_body(at, request, body.clone(), &mut draw);
         self.plan_charge_actions(&name, mode, at, &body, &mut draw);
     }
 
@@ -60,11 +60,11 @@ impl Plan {
                 refund["txid"] = json!("ab".repeat(32));
             }
             let path = format!("/v1/charges/${{{name}}}/refunds");
-            self.write_body(later, request("POST", &path, mode), refund, draw);
+            self.write_body(later, request_in("POST", &path, mode), refund, draw);
         }
         if draw.chance(1, 3) {
             let path = format!("/v1/charges/${{{name}}}/cancel");
-            self.write_body(at + draw.below(LOCK), request("POST", &path, mode), json!({}), draw);
+            self.write_body(at + draw.below(LOCK), request_in("POST", &path, mode), json!({}), draw);
         }
     }
 
@@ -75,9 +75,9 @@ impl Plan {
         let mut body = self.body("POST", "/v1/payment-links", at, &mut draw);
         self.make_sensible_link(&mut body, &mut draw);
         let end = body["expires_at"].as_str().and_then(Timestamp::parse);
-        let mut asked = request("POST", "/v1/payment-links", mode);
-        asked.save.insert(name.clone(), "/data/id".to_owned());
-        self.write_body(at, asked, body.clone(), &mut draw);
+        let mut request = request_in("POST", "/v1/payment-links", mode);
+        request.save.insert(name.clone(), "/data/id".to_owned());
+        self.write_body(at, request, body.clone(), &mut draw);
         let mut later = at;
         for customer in 1..=draw.below(4) {
             later += draw.between(1, HOUR);
@@ -99,7 +99,7 @@ impl Plan {
             let path = format!("/v1/payment-links/${{{name}}}");
             if draw.chance(1, 3) {
                 let method = if draw.chance(1, 2) { "POST" } else { "DELETE" };
-                let archive = request(method, &format!("{path}/archive"), mode);
+                let archive = request_in(method, &format!("{path}/archive"), mode);
                 self.write(moment, archive, &mut draw);
                 continue;
             }
@@ -118,7 +118,7 @@ impl Plan {
             } else {
                 self.make_sensible_link(&mut change, &mut draw);
             }
-            self.write_body(moment, request("PATCH", &path, mode), change, &mut draw);
+            self.write_body(moment, request_in("PATCH", &path, mode), change, &mut draw);
         }
     }
 
@@ -183,9 +183,9 @@ impl Plan {
         let is_typed = operation("POST", "/v1/charges").invalid_fields(&body).is_empty();
         if draw.chance(1, 2) || !is_typed {
             body["payment_link"] = json!(format!("${{{link}}}"));
-            let mut asked = request("POST", "/v1/charges", mode);
-            asked.save.insert(name.to_owned(), "/data/id".to_owned());
-            self.write_body(at, asked, body.clone(), draw);
+            let mut request = request_in("POST", "/v1/charges", mode);
+            request.save.insert(name.to_owned(), "/data/id".to_owned());
+            self.write_body(at, request, body.clone(), draw);
         } else {
             let email = body["customer_email"].clone();
             let mut choice =
@@ -194,10 +194,10 @@ impl Plan {
             if draw.chance(1, 2) {
                 choice["customer_name"] = json!("Ann");
             }
-            let mut asked = request("POST", &format!("/sandbox/links/${{{link}}}/choose"), mode);
-            asked.save.insert(name.to_owned(), "/charge".to_owned());
-            asked.body = Some(choice);
-            self.add(at, Step::Request(asked));
+            let mut request = request_in("POST", &format!("/sandbox/links/${{{link}}}/choose"), mode);
+            request.save.insert(name.to_owned(), "/charge".to_owned());
+            request.body = Some(choice);
+            self.add(at, Step::Request(request));
         }
         if body["amount"].is_null() {
             body["amount"] = bound[2].clone();
@@ -222,9 +222,9 @@ impl Plan {
             // Due today, or yesterday.
             body["due_at"] = json!(values::day(self.at(at).minus(Span::hours(12 * draw.below(3)))));
         }
-        let mut asked = request("POST", "/v1/invoices", mode);
-        asked.save.insert(name.clone(), "/data/id".to_owned());
-        self.write_body(at, asked, body, &mut draw);
+        let mut request = request_in("POST", "/v1/invoices", mode);
+        request.save.insert(name.clone(), "/data/id".to_owned());
+        self.write_body(at, request, body, &mut draw);
         let path = format!("/v1/invoices/${{{name}}}");
         let mut sent = at;
         for _ in 0..draw.below(4) {
@@ -232,15 +232,15 @@ impl Plan {
                 0 => 10 * MINUTE - 1 + draw.below(3),
                 _ => draw.between(1, 12 * MINUTE),
             };
-            self.write_body(sent, request("POST", &format!("{path}/send"), mode), json!({}), &mut draw);
+            self.write_body(sent, request_in("POST", &format!("{path}/send"), mode), json!({}), &mut draw);
         }
         for _ in 0..draw.below(3) {
-            let mut view = request("POST", &format!("/sandbox/invoices/${{{name}}}/view"), mode);
+            let mut view = request_in("POST", &format!("/sandbox/invoices/${{{name}}}/view"), mode);
             view.body = Some(json!({}));
             self.add(at + draw.below(2 * HOUR), Step::Request(view));
         }
         if draw.chance(1, 3) {
-            let void = request("POST", &format!("{path}/void"), mode);
+            let void = request_in("POST", &format!("{path}/void"), mode);
             self.write_body(at + draw.between(1, 3 * HOUR), void, json!({}), &mut draw);
         }
     }

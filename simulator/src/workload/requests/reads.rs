@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::{DAY, HOUR, MINUTE, Plan, SECOND, steps},
-    request,
+    request_in,
 };
 use crate::{
     model::operation::Operation,
@@ -27,13 +27,14 @@ impl Plan {
                 self.add_reading(&key, mode, &format!("{mode}/{n}"));
             }
             // Later requests use the id of this event.
-            let mut first = request("GET", "/v1/events?per_page=1&page=1", mode);
+            let mut first = request_in("GET", "/v1/events?per_page=1&page=1", mode);
             first.key = Some(steps::name(&key));
             first.save.insert(format!("ev-{mode}"), "/data/0/id".to_owned());
             self.add(draw.between(HOUR, 8 * HOUR), Step::Request(first));
             for _ in 0..draw.between(2, 6) {
                 let target = self.odd_target(mode, &mut draw);
-                let mut read = request(["GET", "GET", "HEAD", "PUT"][draw.below(4) as usize], &target, mode);
+                let mut read =
+                    request_in(["GET", "GET", "HEAD", "PUT"][draw.below(4) as usize], &target, mode);
                 read.key = Some(steps::name(&key));
                 self.add(draw.between(HOUR, DAY), Step::Request(read));
             }
@@ -58,12 +59,12 @@ impl Plan {
             // A page with an anchor must not move the remembered one, with which later pages continue.
             let anchor =
                 if n > 1 && draw.chance(1, 4) { anchor_of(&path, mode, &mut draw) } else { String::new() };
-            let mut read = request(method, &format!("{path}per_page={size}&page={page}{anchor}"), mode);
+            let mut read = request_in(method, &format!("{path}per_page={size}&page={page}{anchor}"), mode);
             read.key = Some(steps::name(key));
             self.add(at, Step::Request(read));
             if grows && draw.chance(1, 2) {
                 let (path, body) = &insertion;
-                let mut insert = request("POST", path, mode);
+                let mut insert = request_in("POST", path, mode);
                 insert.body = Some(body.clone());
                 self.add(at + 1, Step::Request(insert));
             }
@@ -143,9 +144,9 @@ impl Plan {
                 ),
             ];
             for (moment, (method, path, body)) in (0..).zip(targets.into_iter().cycle().take(5)) {
-                let mut asked = request(method, &path, mode);
-                (asked.key, asked.body) = (Some(steps::name(&key)), body);
-                self.add(at + moment * MINUTE, Step::Request(asked));
+                let mut request = request_in(method, &path, mode);
+                (request.key, request.body) = (Some(steps::name(&key)), body);
+                self.add(at + moment * MINUTE, Step::Request(request));
             }
             self.add(at + 150 * SECOND, Step::Revoke(steps::name(&key)));
         }

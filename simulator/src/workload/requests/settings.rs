@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::{DAY, HOUR, MINUTE, Plan, edge_cases::NEIGHBOUR, steps},
-    request,
+    request_in,
 };
 use crate::script::step::{Step, Wallet};
 
@@ -103,12 +103,12 @@ impl Plan {
         let mut draw = self.stream("account");
         for _ in 0..draw.below(3) {
             let at = draw.between(MINUTE, DAY);
-            let mut change = request("PATCH", "/sandbox/accounts/acme", Mode::Live);
+            let mut change = request_in("PATCH", "/sandbox/accounts/acme", Mode::Live);
             change.body = Some(settings(&mut draw));
             self.add(at, Step::Request(change));
             let mode = self.pick_mode(&mut draw);
             for moment in [at - 1, at, at + 1] {
-                self.add(moment, Step::Request(request("GET", "/v1/account", mode)));
+                self.add(moment, Step::Request(request_in("GET", "/v1/account", mode)));
             }
         }
     }
@@ -127,15 +127,15 @@ impl Plan {
         }
         (body["id"], body["type"]) =
             (json!("branch"), json!(["personal", "organization"][draw.below(2) as usize]));
-        let mut create = request("POST", "/sandbox/accounts", mode);
+        let mut create = request_in("POST", "/sandbox/accounts", mode);
         create.body = Some(body);
         create.save.insert("branch-key".to_owned(), format!("/keys/{mode}"));
         self.add(at, Step::Request(create));
-        let mut read = request("GET", "/v1/account", mode);
+        let mut read = request_in("GET", "/v1/account", mode);
         read.key = Some(steps::name("branch-key"));
         self.add(at + draw.below(HOUR), Step::Request(read));
         let page = format!("/sandbox/books/branch/{mode}/account");
-        self.add(at + draw.below(HOUR), Step::Request(request("GET", &page, mode)));
+        self.add(at + draw.below(HOUR), Step::Request(request_in("GET", &page, mode)));
     }
 
     /// Plans wallets of extended keys, their removal, and charges that get addresses of them.
@@ -168,7 +168,7 @@ impl Plan {
                     body["script"] = json!(SCRIPTS[draw.below(3) as usize]);
                 }
             }
-            let mut change = request(method, "/sandbox/wallets", mode);
+            let mut change = request_in(method, "/sandbox/wallets", mode);
             change.body = Some(body);
             self.add(at, Step::Request(change));
             for opened in 0..draw.below(3) {
@@ -204,11 +204,11 @@ impl Plan {
                 .then(|| lists[draw.below(lists.len() as u64) as usize].clone());
             self.add(at, wallet(asset, mode, addresses));
             for mode in Mode::ALL {
-                self.add(at, Step::Request(request("GET", "/v1/account", mode)));
+                self.add(at, Step::Request(request_in("GET", "/v1/account", mode)));
             }
             for opened in 0..draw.below(3) {
                 let body = json!({ "asset": asset.code(), "amount": "12.00", "currency": "EUR" });
-                let mut open = request("POST", "/v1/charges", mode);
+                let mut open = request_in("POST", "/v1/charges", mode);
                 open.save.insert(format!("q{}-{opened}", n + 20), "/data/id".to_owned());
                 self.write_body(at + opened * MINUTE, open, body, &mut draw);
             }

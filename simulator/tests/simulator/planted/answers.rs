@@ -95,7 +95,7 @@ impl Tamper for LeakyFilter {
 }
 
 /// Changes one field of a request.
-fn asked(path: &'static str, field: &'static str, change: fn(&mut Value)) -> Box<dyn Tamper> {
+fn change_field(path: &'static str, field: &'static str, change: fn(&mut Value)) -> Box<dyn Tamper> {
     requests(move |request| {
         let body = serde_json::from_slice(&request.body);
         if request.path == path
@@ -316,14 +316,14 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     PlantedFault::new("the limit counts all keys of the account", &[Limit, Edges], || {
-        let mut asked: Vec<Timestamp> = Vec::new();
+        let mut accepted: Vec<Timestamp> = Vec::new();
         answers(move |now, request, response| {
             if request.path.starts_with("/v1/account") && response.status == 200 {
-                asked.retain(|at| now.since(*at).0 < 120_000_000);
-                if asked.len() >= 120 {
+                accepted.retain(|at| now.since(*at).0 < 120_000_000);
+                if accepted.len() >= 120 {
                     response.status = 429;
                 }
-                asked.push(now);
+                accepted.push(now);
             }
         })
     }),
@@ -406,20 +406,20 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("a request that is repeated is done twice", &[Once, Edges], || {
         requests(|request| request.idempotency_key = None)
     }),
-    PlantedFault::new("an idempotency key counts for whatever is asked", &[Once, Edges], || {
+    PlantedFault::new("an idempotency key counts for any request", &[Once, Edges], || {
         refused(409, "/v1/charges", 201)
     }),
     PlantedFault::new("a payment link takes any number of payments", &[Edges, Once, SameObject], || {
-        asked("/v1/payment-links", "max_payments", |most| *most = Value::Null)
+        change_field("/v1/payment-links", "max_payments", |most| *most = Value::Null)
     }),
     PlantedFault::new("a payment link asks another price", &[SameObject, Tolerance, Edges], || {
-        asked("/v1/payment-links", "amount", |amount| *amount = json!("7.77"))
+        change_field("/v1/payment-links", "amount", |amount| *amount = json!("7.77"))
     }),
     PlantedFault::new("a charge of another account is refused as if it were there", &[ModesApart], || {
         refused(404, "/refunds", 409)
     }),
     PlantedFault::new("a description is kept without what is not ASCII", &[SameObject, Edges], || {
-        asked("/v1/charges", "description", |text| {
+        change_field("/v1/charges", "description", |text| {
             let ascii = text.as_str().unwrap_or_default().chars().filter(char::is_ascii);
             *text = ascii.collect::<String>().into();
         })

@@ -126,7 +126,7 @@ struct SandboxCalls<'a> {
 }
 
 impl SandboxCalls<'_> {
-    fn ask(
+    fn call(
         &mut self,
         method: &str,
         path: &str,
@@ -140,7 +140,7 @@ impl SandboxCalls<'_> {
 
     /// Performs a call that must succeed; otherwise there is nothing to deliver.
     fn done(&mut self, path: &str, bearer: Option<&str>, body: &Value) -> Result<Value, String> {
-        match self.ask("POST", path, bearer, body)? {
+        match self.call("POST", path, bearer, body)? {
             (200..=299, answer) => Ok(answer),
             (status, answer) => Err(format!("POST {path} answered {status}: {answer}")),
         }
@@ -185,7 +185,7 @@ impl SandboxCalls<'_> {
         public: bool,
         body: &Value,
     ) -> Result<(Value, Registration), String> {
-        let (status, answer) = self.ask("POST", "/sandbox/endpoints", None, body)?;
+        let (status, answer) = self.call("POST", "/sandbox/endpoints", None, body)?;
         let accepted = (200..300).contains(&status);
         let answer_line =
             if accepted { status.to_string() } else { format!("{status} {}", answer["message"]) };
@@ -197,7 +197,7 @@ impl SandboxCalls<'_> {
     /// Causes all 13 types with a separate key, because the requests of the other keys are counted.
     fn cause_every_type(&mut self, mode: Mode) -> Result<(), String> {
         // In test mode only members receive e-mail.
-        let world = self.ask("GET", "/sandbox", None, &json!({}))?.1;
+        let world = self.call("GET", "/sandbox", None, &json!({}))?.1;
         let member = &world["accounts"][0]["members"][0];
         let key = self.done("/sandbox/keys", None, &json!({ "mode": mode.as_str() }))?;
         let key = text(&key["key"]["secret"]);

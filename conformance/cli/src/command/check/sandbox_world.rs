@@ -44,16 +44,16 @@ impl SandboxWorld {
         receiver: BackgroundReceiver,
     ) -> Result<SandboxWorld, Failure> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let another = ask(&mut stage, "POST", "/sandbox/accounts", None, &json!({ "id": "another" }))?;
+        let another = call(&mut stage, "POST", "/sandbox/accounts", None, &json!({ "id": "another" }))?;
         let other_account_key = text(&another["keys"]["test"]);
         let charge = json!({ "asset": "BTC", "amount": "10.00" });
-        ask(&mut stage, "POST", "/v1/charges", Some(&other_account_key), &charge)?;
-        let mut key = || ask(&mut stage, "POST", "/sandbox/keys", None, &json!({ "mode": "test" }));
+        call(&mut stage, "POST", "/v1/charges", Some(&other_account_key), &charge)?;
+        let mut key = || call(&mut stage, "POST", "/sandbox/keys", None, &json!({ "mode": "test" }));
         let (second, revoked) = (key()?, key()?);
         let id = text(&revoked["key"]["id"]);
-        ask(&mut stage, "DELETE", &format!("/sandbox/keys/{id}"), None, &json!({}))?;
+        call(&mut stage, "DELETE", &format!("/sandbox/keys/{id}"), None, &json!({}))?;
         let rest = json!({ "by": format!("{}s", REST.as_secs()) });
-        ask(&mut stage, "POST", "/sandbox/advance", None, &rest)?;
+        call(&mut stage, "POST", "/sandbox/advance", None, &rest)?;
         Ok(SandboxWorld {
             target,
             stage: Arc::new(Mutex::new(stage)),
@@ -92,7 +92,7 @@ impl SandboxWorld {
 }
 
 /// Performs a call that must succeed.
-pub(super) fn ask(
+pub(super) fn call(
     stage: &mut RemoteStage,
     method: &str,
     path: &str,

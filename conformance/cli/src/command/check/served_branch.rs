@@ -13,7 +13,7 @@ use url::{Host, Url};
 use super::{
     ProgressDisplay, event_sources,
     keys::{Keys, LIVE_KEY, OTHER_ACCOUNT_KEY, REVOKED_KEY, SECOND_KEY, TEST_KEY},
-    sandbox_world::{SandboxTarget, SandboxWorld, ask},
+    sandbox_world::{SandboxTarget, SandboxWorld, call},
 };
 use crate::{
     Failure,
@@ -75,11 +75,11 @@ impl ServedBranch {
 
         // The handlers of the served world must not receive the deliveries of the check.
         let to = json!({ "to": format!("http://{}/", receiver.address()) });
-        let forward = ask(&mut stage, "POST", "/sandbox/forwards", None, &to)?;
-        let endpoints = ask(&mut stage, "GET", "/sandbox/endpoints", None, &json!({}))?;
+        let forward = call(&mut stage, "POST", "/sandbox/forwards", None, &to)?;
+        let endpoints = call(&mut stage, "GET", "/sandbox/endpoints", None, &json!({}))?;
         for endpoint in endpoints["endpoints"].as_array().into_iter().flatten() {
             let id = endpoint["id"].as_str().unwrap_or_default();
-            ask(&mut stage, "DELETE", &format!("/sandbox/endpoints/{id}"), None, &json!({}))?;
+            call(&mut stage, "DELETE", &format!("/sandbox/endpoints/{id}"), None, &json!({}))?;
         }
         // Lists without records cannot be judged.
         let start = Timestamp::parse(&text("now"))
@@ -106,7 +106,7 @@ impl ServedBranch {
     /// Ends the branch.
     pub(super) fn end(mut self) -> Result<(), Failure> {
         let path = format!("/sandbox/worlds/{}", self.id);
-        ask(&mut self.server, "DELETE", &path, None, &json!({})).map(drop)
+        call(&mut self.server, "DELETE", &path, None, &json!({})).map(drop)
     }
 }
 

@@ -120,7 +120,7 @@ pub(in crate::command) fn play(url: &str, token: Option<String>, start: Timestam
     }
     play_steps(&mut world, STORY)?;
     let end = json!({ "to": start.plus(LENGTH).to_string() });
-    world.ask("POST", "/sandbox/advance", &end.to_string())?;
+    world.call("POST", "/sandbox/advance", &end.to_string())?;
     play_steps(&mut world, TODAY)?;
     world.revoke_keys()
 }
@@ -134,11 +134,11 @@ fn play_steps(world: &mut ServedWorld, steps: &[DemoStep]) -> Result<(), Failure
             }
             DemoStep::Shop(state) => {
                 let body = json!({ "name": "shop", "state": state });
-                world.ask("POST", "/sandbox/merchants", &body.to_string())?;
+                world.call("POST", "/sandbox/merchants", &body.to_string())?;
             }
             DemoStep::Hours(hours) => {
                 let body = json!({ "by": format!("{hours}h") });
-                world.ask("POST", "/sandbox/advance", &body.to_string())?;
+                world.call("POST", "/sandbox/advance", &body.to_string())?;
             }
         }
     }

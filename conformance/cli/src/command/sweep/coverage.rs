@@ -23,8 +23,8 @@ pub(super) struct Width(usize);
 
 impl Width {
     /// Returns the width of the terminal; `None` if the table was not requested.
-    pub(super) fn if_asked(asked: bool) -> Option<Width> {
-        asked.then(|| Width(terminal::columns().unwrap_or(USUAL)))
+    pub(super) fn if_requested(is_requested: bool) -> Option<Width> {
+        is_requested.then(|| Width(terminal::columns().unwrap_or(USUAL)))
     }
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
         write(path, &save::page(&sum))?;
     }
     match args.format {
-        Format::Text => terminal::print(report::text(&sum, Width::if_asked(args.coverage))),
+        Format::Text => terminal::print(report::text(&sum, Width::if_requested(args.coverage))),
         Format::Json => say!("{}", report::json(&sum)),
     }
     Ok(sum.exit_code())
@@ -120,7 +120,7 @@ fn merge_files(args: &Merge) -> Result<u8, Failure> {
         save::save_groups(&mut merged.sum, &args.save)?;
     }
     match args.format {
-        Format::Text => terminal::print(report::merged_text(&merged, Width::if_asked(args.coverage))),
+        Format::Text => terminal::print(report::merged_text(&merged, Width::if_requested(args.coverage))),
         Format::Json => say!("{}", report::merged_json(&merged)),
     }
     Ok(merged.exit_code())

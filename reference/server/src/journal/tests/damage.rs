@@ -39,7 +39,7 @@ impl ClosedWorld {
         for n in 0..charges {
             let body = format!(r#"{{"asset":"BTC","amount":"{}.90","currency":"EUR"}}"#, 30 + n);
             let key = driver.world.first_keys().live;
-            driver.ask("POST", "/v1/charges", &body, Some(&key));
+            driver.call("POST", "/v1/charges", &body, Some(&key));
             flush(&journal);
             driver.run(&Op::Pass { seconds: 100 });
         }
@@ -300,14 +300,14 @@ fn a_world_stored_before_test_was_the_default_mode_keeps_live() {
     let storage = Memory::default();
     let opened = Writer::open(Arc::new(storage.clone()), &live, None, |_| Ok(())).expect("a new world");
     let (mut driver, journal) = Driver::new(opened);
-    driver.ask("POST", "/sandbox/keys", "{}", None);
+    driver.call("POST", "/sandbox/keys", "{}", None);
     flush(&journal);
     let shown = driver.reads();
     drop((driver, journal));
     // A stored world keeps its default; the one of the server's new worlds is test.
     let (mut driver, journal) = Driver::new(open(&storage, None));
     same(&driver.reads(), &shown);
-    driver.ask("POST", "/sandbox/keys", "{}", None);
+    driver.call("POST", "/sandbox/keys", "{}", None);
     assert_eq!(driver.reads()[KEYS].matches(r#""mode":"live""#).count(), 3);
     drop((driver, journal));
 }
@@ -320,27 +320,27 @@ async fn while_its_directory_is_gone_the_world_can_be_read_and_refuses_changes()
         let host = Arc::clone(&host);
         async move { host.recover_storage().await }
     });
-    let overview = async || ask(&host, "GET", "/sandbox", &Value::Null).await;
+    let overview = async || call(&host, "GET", "/sandbox", &Value::Null).await;
     let advance = json!({ "by": "10m" });
     let (_, before) = overview().await;
     storage.state().is_removed = true;
-    let (status, why) = ask(&host, "POST", "/sandbox/advance", &advance).await;
+    let (status, why) = call(&host, "POST", "/sandbox/advance", &advance).await;
     assert_eq!(status, 503);
     assert!(why["message"].as_str().is_some_and(|why| why.contains("the test removed it")), "{why}");
     assert_eq!(overview().await, (200, before));
-    assert_eq!(ask(&host, "POST", "/sandbox/advance", &advance).await.0, 503);
+    assert_eq!(call(&host, "POST", "/sandbox/advance", &advance).await.0, 503);
 
     // The file is restored.
     storage.state().is_removed = false;
     let mut status = 503;
     while status == 503 {
         tokio::task::yield_now().await;
-        (status, _) = ask(&host, "POST", "/sandbox/advance", &advance).await;
+        (status, _) = call(&host, "POST", "/sandbox/advance", &advance).await;
     }
     let (_, after) = overview().await;
     keeper.abort();
     let _ = keeper.await;
     drop(host);
     let again = super::host(&storage);
-    assert_eq!(ask(&again, "GET", "/sandbox", &Value::Null).await.1, after);
+    assert_eq!(call(&again, "GET", "/sandbox", &Value::Null).await.1, after);
 }

@@ -104,7 +104,7 @@ impl Driver {
         (Driver { world: JournaledWorld::new(sandbox, Arc::clone(&journal)), now, posts }, journal)
     }
 
-    fn ask(&mut self, method: &str, path: &str, body: &str, key: Option<&str>) -> Option<Response> {
+    fn call(&mut self, method: &str, path: &str, body: &str, key: Option<&str>) -> Option<Response> {
         let bearer = key.map(|key| format!("Bearer {key}"));
         let request = Request {
             authorization: bearer.as_deref().map(str::as_bytes),
@@ -136,7 +136,7 @@ impl Driver {
             }
             Op::Request { method, path, body, key: with_key } => {
                 let key = if *with_key { Some(&*key) } else { None };
-                self.ask(method, path, body, key);
+                self.call(method, path, body, key);
             }
             Op::Admitted { body } => {
                 let bearer = format!("Bearer {key}");
@@ -167,7 +167,7 @@ impl Driver {
                     self.world.learn_name("shop.example", vec!["93.184.216.34".parse().expect("an address")]);
                 }
                 let body = r#"{"mode":"live","url":"https://shop.example"}"#;
-                self.ask("POST", "/sandbox/endpoints", body, None);
+                self.call("POST", "/sandbox/endpoints", body, None);
             }
         }
         self.catch_up();
@@ -374,7 +374,7 @@ fn a_torn_write_loses_nothing_that_was_acknowledged() {
     // What the world showed after each call, and how much was written when its answer left.
     let mut acknowledged = Vec::new();
     for n in 0..6 {
-        let answer = driver.ask("POST", "/v1/charges", CHARGE, Some(&key)).expect("an answer");
+        let answer = driver.call("POST", "/v1/charges", CHARGE, Some(&key)).expect("an answer");
         assert_eq!(answer.status, 201);
         flush(&journal);
         acknowledged.push((storage.state().writes.len(), n + 1));
@@ -442,7 +442,7 @@ fn host_of(opened: OpenedJournal) -> Arc<Host> {
     Arc::new(Host::new(Box::new(world), clock, None, None, Some(keep), MemoryBudget::new(usize::MAX).share()))
 }
 
-async fn ask(host: &Host, method: &str, path: &str, body: &Value) -> (u16, Value) {
+async fn call(host: &Host, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let request =
         Request { method, content_type: Some(b"application/json"), body: body.as_bytes(), ..get(path) };
@@ -458,30 +458,30 @@ async fn while_a_disk_fails_the_world_can_be_read_and_nothing_half_is_kept() {
         let host = Arc::clone(&host);
         async move { host.recover_storage().await }
     });
-    let overview = async || ask(&host, "GET", "/sandbox", &Value::Null).await;
+    let overview = async || call(&host, "GET", "/sandbox", &Value::Null).await;
     let advance = json!({ "by": "10m" });
-    assert_eq!(ask(&host, "POST", "/sandbox/advance", &advance).await.0, 200);
+    assert_eq!(call(&host, "POST", "/sandbox/advance", &advance).await.0, 200);
     let (_, before) = overview().await;
 
     storage.state().fails = true;
-    let (status, why) = ask(&host, "POST", "/sandbox/advance", &advance).await;
+    let (status, why) = call(&host, "POST", "/sandbox/advance", &advance).await;
     assert_eq!(status, 503);
     assert!(why["message"].as_str().is_some_and(|why| why.contains("no space left")), "{why}");
     let branched = host.branch(&WorldMoment::Now, |setup| setup).await.expect("a sound world");
     assert_eq!(branched.err().map(|refused| refused.status), Some(503));
     // A read waits until the world is back where the disk has it.
     assert_eq!(overview().await, (200, before));
-    assert_eq!(ask(&host, "GET", "/sandbox/snapshots", &Value::Null).await.0, 200);
-    let (status, _) = ask(&host, "POST", "/sandbox/advance", &advance).await;
+    assert_eq!(call(&host, "GET", "/sandbox/snapshots", &Value::Null).await.0, 200);
+    let (status, _) = call(&host, "POST", "/sandbox/advance", &advance).await;
     assert_eq!(status, 503);
-    let (status, _) = ask(&host, "POST", "/sandbox/snapshots", &json!({ "name": "no" })).await;
+    let (status, _) = call(&host, "POST", "/sandbox/snapshots", &json!({ "name": "no" })).await;
     assert_eq!(status, 503);
 
     storage.state().fails = false;
     let mut status = 503;
     while status == 503 {
         tokio::task::yield_now().await;
-        (status, _) = ask(&host, "POST", "/sandbox/advance", &advance).await;
+        (status, _) = call(&host, "POST", "/sandbox/advance", &advance).await;
     }
     assert_eq!(status, 200);
     let (_, after) = overview().await;
@@ -489,27 +489,27 @@ async fn while_a_disk_fails_the_world_can_be_read_and_nothing_half_is_kept() {
     let _ = keeper.await;
     drop(host);
     let again = self::host(&storage);
-    assert_eq!(ask(&again, "GET", "/sandbox", &Value::Null).await.1, after);
+    assert_eq!(call(&again, "GET", "/sandbox", &Value::Null).await.1, after);
 }
 
 #[test]
 fn another_format_and_another_world_are_refused_by_name() {
     let storage = Memory::default();
     drop(open(&storage, None));
-    let refused = |asked: &Setup, seed: Option<Seed>, start: Option<Timestamp>| {
-        let judge = |kept: &SetupRecord| kept.judge(asked, seed, start);
-        let opened = Writer::open(Arc::new(storage.clone()), asked, None, judge);
+    let refused = |setup: &Setup, seed: Option<Seed>, start: Option<Timestamp>| {
+        let judge = |kept: &SetupRecord| kept.judge(setup, seed, start);
+        let opened = Writer::open(Arc::new(storage.clone()), setup, None, judge);
         opened.map(|_| ()).map_err(|error| error.to_string())
     };
     let same = setup(None);
     assert_eq!(refused(&same, Some(Seed(7)), Some(START)), Ok(()));
-    for (asked, seed, start, part) in [
+    for (setup, seed, start, part) in [
         (same.clone(), Some(Seed(8)), None, "the seed `7`, not `8`"),
         (same.clone(), None, Some(START.plus(Span::secs(1))), "the start `2026-09-20T10:05:41.000000Z`"),
         (setup(Some(5)), None, None, "the rate limit `off`, not `5`"),
         (Setup { reach: Reach::Simulated, ..same.clone() }, None, None, "the reach `network`"),
     ] {
-        let why = refused(&asked, seed, start).expect_err("it is another world");
+        let why = refused(&setup, seed, start).expect_err("it is another world");
         assert!(why.contains(part), "{why}");
     }
     let mut later = serde_json::to_value(SetupRecord::of(&same)).expect("JSON");
@@ -557,16 +557,16 @@ async fn a_world_lists_its_calls_while_their_records_are_stored() {
     let journal = Arc::new(Journal::in_memory(Vec::new(), 800));
     let host = host_of(OpenedJournal { journal, setup, world, last_end: None });
     let drop_rate = json!({ "asset": "BTC", "currency": "EUR", "rate": null });
-    assert_eq!(ask(&host, "POST", "/sandbox/rates", &drop_rate).await.0, 200);
-    assert_eq!(ask(&host, "POST", "/sandbox/advance", &json!({ "by": "10m" })).await.0, 200);
-    let (status, answer) = ask(&host, "GET", "/sandbox/scenario", &Value::Null).await;
+    assert_eq!(call(&host, "POST", "/sandbox/rates", &drop_rate).await.0, 200);
+    assert_eq!(call(&host, "POST", "/sandbox/advance", &json!({ "by": "10m" })).await.0, 200);
+    let (status, answer) = call(&host, "GET", "/sandbox/scenario", &Value::Null).await;
     let scenario = answer["scenario"].as_str().unwrap_or_default();
     assert_eq!(status, 200, "{answer}");
     assert!(scenario.contains("path: /sandbox/rates") && scenario.ends_with("  - wait: 10m\n"), "{scenario}");
     for _ in 0..4 {
-        ask(&host, "POST", "/sandbox/rates", &drop_rate).await;
+        call(&host, "POST", "/sandbox/rates", &drop_rate).await;
     }
-    let (status, why) = ask(&host, "GET", "/sandbox/scenario", &Value::Null).await;
+    let (status, why) = call(&host, "GET", "/sandbox/scenario", &Value::Null).await;
     assert_eq!(status, 409);
     assert!(why["message"].as_str().is_some_and(|why| why.contains("--data")), "{why}");
 }

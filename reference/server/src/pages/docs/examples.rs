@@ -32,8 +32,8 @@ impl Language {
 
     /// Returns the language in a query; curl if it is missing or unknown.
     pub(crate) fn of_query(query: Option<&str>) -> Language {
-        let asked = query.unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("examples="));
-        Language::ALL.into_iter().find(|language| Some(language.id()) == asked).unwrap_or(Language::Curl)
+        let wanted = query.unwrap_or_default().split('&').find_map(|pair| pair.strip_prefix("examples="));
+        Language::ALL.into_iter().find(|language| Some(language.id()) == wanted).unwrap_or(Language::Curl)
     }
 }
 

@@ -127,7 +127,7 @@ impl PaymentView<'_> {
     }
 
     /// Returns `true` if the customer still has to pay.
-    fn asks(&self) -> bool {
+    fn requests_payment(&self) -> bool {
         match self.payment.stage {
             Stage::Waiting | Stage::Underpaid => true,
             Stage::Confirming => !self.payment.covered,
@@ -145,7 +145,7 @@ impl PaymentView<'_> {
 
     /// Returns `true` if the charge is open or paid.
     fn is_on_its_way(&self) -> bool {
-        self.asks() || matches!(self.payment.stage, Stage::Confirming | Stage::Paid)
+        self.requests_payment() || matches!(self.payment.stage, Stage::Confirming | Stage::Paid)
     }
 
     /// Returns `true` if the charge is open after its expiry because a payment is being confirmed.

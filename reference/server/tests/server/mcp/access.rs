@@ -9,7 +9,7 @@ use reference_server::Config;
 async fn a_key_is_needed() {
     let (_server, live, _) = start(config()).await;
     for unknown in [live.by(""), live.by("svc_live_0000000000000000000000000000000000000000")] {
-        let reply = unknown.ask("tools/list", json!({})).await;
+        let reply = unknown.request("tools/list", json!({})).await;
         assert_eq!((reply.status, reply.header("www-authenticate")), (401, Some("bearer")), "{reply:?}");
         assert_eq!(reply.body, json!({ "message": "Unauthenticated." }));
     }
@@ -18,29 +18,29 @@ async fn a_key_is_needed() {
 #[tokio::test]
 async fn calls_share_the_rate_limit_of_the_api() {
     let (_server, live, test) = start(config()).await;
-    let reply = live.ask("ping", json!({})).await;
+    let reply = live.request("ping", json!({})).await;
     assert_eq!(reply.header("x-ratelimit-limit"), Some("120"));
     assert_eq!(reply.header("x-ratelimit-remaining"), Some("119"));
     // A tool call is one request, not two.
-    let reply = live.ask("tools/call", json!({ "name": "get_account", "arguments": {} })).await;
+    let reply = live.request("tools/call", json!({ "name": "get_account", "arguments": {} })).await;
     assert_eq!(reply.header("x-ratelimit-remaining"), Some("118"), "{reply:?}");
     let reply = live.send("GET", "/v1/account", "").await;
     assert_eq!(reply.header("x-ratelimit-remaining"), Some("117"));
     // Rejected requests count too, except those with an unknown key.
     assert_eq!(live.send("GET", "/mcp", "").await.header("x-ratelimit-remaining"), Some("116"));
-    assert_eq!(live.at("evil.example").ask("ping", json!({})).await.status, 403);
-    assert_eq!(live.by("x").ask("ping", json!({})).await.status, 401);
+    assert_eq!(live.at("evil.example").request("ping", json!({})).await.status, 403);
+    assert_eq!(live.by("x").request("ping", json!({})).await.status, 401);
     for left in (0..115).rev() {
         let reply = live.send("GET", "/v1/account", "").await;
         assert_eq!(reply.header("x-ratelimit-remaining"), Some(left.to_string().as_str()));
     }
-    for reply in [live.ask("ping", json!({})).await, live.send("GET", "/v1/account", "").await] {
+    for reply in [live.request("ping", json!({})).await, live.send("GET", "/v1/account", "").await] {
         assert_eq!((reply.status, reply.header("retry-after")), (429, Some("60")), "{reply:?}");
         assert!(reply.body["message"].as_str().is_some_and(|text| text.contains("120 a minute")));
     }
     // The other key has its own limit, and the limit depends on the service clock.
     Client::good(test.call("advance", json!({ "by": "60s" })).await);
-    assert_eq!(live.ask("ping", json!({})).await.status, 200);
+    assert_eq!(live.request("ping", json!({})).await.status, 200);
 }
 
 #[tokio::test]
@@ -62,14 +62,14 @@ async fn only_own_hosts_and_origins_are_accepted() {
     ] {
         let origin = if origin.is_empty() { String::new() } else { format!("Origin: {origin}\r\n") };
         let client = live.at(host).with(&origin);
-        let reply = client.ask("ping", json!({})).await;
+        let reply = client.request("ping", json!({})).await;
         assert_eq!(reply.status, status, "{host} {origin}{reply:?}");
         // A refused host or origin does not reveal if the key is valid.
-        let unknown = client.by("").ask("ping", json!({})).await;
+        let unknown = client.by("").request("ping", json!({})).await;
         assert_eq!(unknown.status, if status == 200 { 401 } else { 403 });
     }
     let own = live.with(&format!("Origin: http://127.0.0.1:{port}\r\n"));
-    assert_eq!(own.ask("ping", json!({})).await.status, 200);
+    assert_eq!(own.request("ping", json!({})).await.status, 200);
     let with_prefix = live.send("GET", "/shop/mcp", "").await;
     assert_eq!(with_prefix.status, 405);
 }

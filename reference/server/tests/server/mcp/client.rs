@@ -53,7 +53,7 @@ impl Client {
     pub(crate) async fn send(&self, method: &str, path: &str, body: &str) -> Reply {
         let key = Some(self.key.as_str()).filter(|key| !key.is_empty());
         let request = Request { method, path, host: &self.host, key, lines: &self.lines, body };
-        let answer = AsyncConnection::connect(self.address).await.ask_once(request).await;
+        let answer = AsyncConnection::connect(self.address).await.call_once(request).await;
         let body = match answer.body.as_str() {
             "" => Value::Null,
             body => serde_json::from_str(body).unwrap_or_else(|_| panic!("{body:?} is no JSON")),
@@ -62,7 +62,7 @@ impl Client {
     }
 
     /// Sends a request of the protocol.
-    pub(crate) async fn ask(&self, method: &str, params: Value) -> Reply {
+    pub(crate) async fn request(&self, method: &str, params: Value) -> Reply {
         let message = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
         let client = self.with(&format!("MCP-Protocol-Version: {REVISION}\r\n"));
         client.send("POST", "/mcp", &message.to_string()).await
@@ -70,7 +70,7 @@ impl Client {
 
     /// Sends a request of the protocol and returns its result.
     pub(crate) async fn result(&self, method: &str, params: Value) -> Value {
-        let mut reply = self.ask(method, params).await;
+        let mut reply = self.request(method, params).await;
         assert_eq!((reply.status, &reply.body["id"]), (200, &json!(7)), "{reply:?}");
         assert_eq!(reply.header("content-type"), Some("application/json"));
         let result = reply.body["result"].take();

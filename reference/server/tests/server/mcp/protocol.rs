@@ -9,8 +9,8 @@ fn hello(revision: &str) -> Value {
 }
 
 /// Requests one revision and checks the one that the server offers.
-async fn check_initialize(client: &Client, asked: &str, offered: &str) {
-    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(asked) });
+async fn check_initialize(client: &Client, requested: &str, offered: &str) {
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(requested) });
     let reply = client.send("POST", "/mcp", &message.to_string()).await;
     let result = &reply.body["result"];
     assert_eq!((reply.status, &result["protocolVersion"]), (200, &json!(offered)), "{reply:?}");
@@ -36,7 +36,7 @@ async fn earlier_revisions_begin_with_a_handshake() {
 async fn the_current_revision_needs_no_handshake() {
     let (_server, live, _) = start(config()).await;
     let revision = "2026-07-28";
-    let ask = async |method: &str, mut params: Value, name: &str| {
+    let call = async |method: &str, mut params: Value, name: &str| {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": revision,
             "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
@@ -50,12 +50,12 @@ async fn the_current_revision_needs_no_handshake() {
         assert_eq!(reply.status, 200, "{reply:?}");
         reply.body["result"].clone()
     };
-    let found = ask("server/discover", json!({}), "").await;
+    let found = call("server/discover", json!({}), "").await;
     let known = found["supportedVersions"].as_array().expect("it names its revisions");
     assert!(known.contains(&json!(revision)) && known.contains(&json!("2025-11-25")), "{found}");
-    let tools = ask("tools/list", json!({}), "").await;
+    let tools = call("tools/list", json!({}), "").await;
     assert!(tools["tools"].as_array().is_some_and(|tools| tools.len() > 15), "{tools}");
-    let account = ask("tools/call", json!({ "name": "get_account", "arguments": {} }), "get_account").await;
+    let account = call("tools/call", json!({ "name": "get_account", "arguments": {} }), "get_account").await;
     assert_eq!(account["structuredContent"]["meta"]["mode"], "live", "{account}");
 }
 
@@ -84,7 +84,7 @@ async fn invalid_messages_get_json_errors() {
         assert_eq!(typed.status, 415, "{body}: {typed:?}");
     }
     for method in ["tools/burn", "prompts/list", "resources/list", "resources/templates/list"] {
-        let reply = live.ask(method, json!({})).await;
+        let reply = live.request(method, json!({})).await;
         assert_eq!(reply.body["error"]["code"], -32601, "{reply:?}");
     }
     let large = live.send("POST", "/mcp", &"x".repeat(300_000)).await;

@@ -8,7 +8,7 @@ use super::{Client, config, start};
 #[tokio::test]
 async fn a_live_key_has_no_sandbox_tools() {
     let (_server, live, _) = start(config()).await;
-    let reply = live.ask("tools/call", json!({ "name": "advance", "arguments": { "by": "1h" } })).await;
+    let reply = live.request("tools/call", json!({ "name": "advance", "arguments": { "by": "1h" } })).await;
     let message = reply.body["error"]["message"].as_str().expect("a protocol error");
     assert!(message.contains("`advance`") && message.contains("mode test"), "{message}");
 }
@@ -18,12 +18,14 @@ async fn other_machines_need_the_token() {
     let (server, _, test) = start(config()).await;
     let proxied = test.with("Via: 1.1 proxy\r\n");
     let arguments = json!({ "name": "advance", "arguments": { "by": "1s" } });
-    let reply = proxied.ask("tools/call", arguments.clone()).await;
+    let reply = proxied.request("tools/call", arguments.clone()).await;
     assert_eq!(reply.body["error"]["code"], -32602, "{reply:?}");
     assert_eq!(proxied.call("get_account", json!({})).await["isError"], false);
     for (token, good) in [(server.sandbox_token(), true), ("sandbox_0", false)] {
-        let reply =
-            proxied.with(&format!("Sandbox-Token: {token}\r\n")).ask("tools/call", arguments.clone()).await;
+        let reply = proxied
+            .with(&format!("Sandbox-Token: {token}\r\n"))
+            .request("tools/call", arguments.clone())
+            .await;
         assert_eq!(reply.body.get("result").is_some(), good, "{reply:?}");
     }
 }

@@ -160,7 +160,7 @@ async fn errors_equal_those_of_the_api() {
     );
     let missing = live.call("get_charge", json!({})).await;
     assert_eq!(Client::refused(&missing), "The id field is required.");
-    let unknown = live.ask("tools/call", json!({ "name": "burn", "arguments": {} })).await;
+    let unknown = live.request("tools/call", json!({ "name": "burn", "arguments": {} })).await;
     assert_eq!(unknown.body["error"]["code"], -32602, "{unknown:?}");
 }
 

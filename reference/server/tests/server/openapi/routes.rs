@@ -7,7 +7,7 @@ use simulator::sandbox::{ANY, ROUTES, Route};
 
 use super::{
     document::{Document, Operation},
-    world::{Ask, World},
+    world::{RequestParts, World},
 };
 
 /// Operations that the server answers itself: a world has no network to forward to, no access to other worlds, and no
@@ -204,13 +204,14 @@ fn a_documented_path_takes_the_documented_methods() {
         }
         let key = world.live.clone();
         let id = ids.iter().find(|(list, _)| path.starts_with(list)).map_or("aaaaaaaaaaaa", |(_, id)| id);
-        let asked = path.replace("{id}", id).replace("{account}/{mode}", "acme/live");
-        let answer = world.refusal("TRACE", &asked, Ask { key: &key, ..Ask::default() });
+        let target = path.replace("{id}", id).replace("{account}/{mode}", "acme/live");
+        let answer = world.refusal("TRACE", &target, RequestParts { key: &key, ..RequestParts::default() });
         assert_eq!(answer, (405, Some(takes.join(", "))), "{path}");
         // For an unknown object the response is 404, not 405.
         if path.starts_with("/v1") && path.contains("{id}") {
             let absent = path.replace("{id}", "aaaaaaaaaaaa");
-            let answer = world.refusal("TRACE", &absent, Ask { key: &key, ..Ask::default() });
+            let answer =
+                world.refusal("TRACE", &absent, RequestParts { key: &key, ..RequestParts::default() });
             assert_eq!(answer, (404, None), "{path}");
         }
     }
@@ -227,12 +228,18 @@ fn objects(world: &mut World) -> Vec<(&'static str, String)> {
     let mut ids: Vec<_> = new
         .into_iter()
         .map(|(path, body)| {
-            let made =
-                world.ask("POST", path, 201, Ask { key: &key, body: body.as_bytes(), ..Ask::default() }, "");
+            let made = world.record(
+                "POST",
+                path,
+                201,
+                RequestParts { key: &key, body: body.as_bytes(), ..RequestParts::default() },
+                "",
+            );
             (path, made["data"]["id"].as_str().expect("an id").to_owned())
         })
         .collect();
-    let events = world.ask("GET", "/v1/events", 200, Ask { key: &key, ..Ask::default() }, "");
+    let events =
+        world.record("GET", "/v1/events", 200, RequestParts { key: &key, ..RequestParts::default() }, "");
     ids.push(("/v1/events", events["data"][0]["id"].as_str().expect("an id").to_owned()));
     ids
 }

@@ -9,16 +9,16 @@ use super::document::{self, Document};
 use crate::config;
 
 /// Sends a request without a body; returns status, head and body of the response.
-async fn ask(server: &Server, method: &str, path: &str, host: &str) -> (u16, String, String) {
+async fn call(server: &Server, method: &str, path: &str, host: &str) -> (u16, String, String) {
     let request = Request { method, host, ..Request::get(path) };
-    let answer = AsyncConnection::connect(server.address()).await.ask_once(request).await;
+    let answer = AsyncConnection::connect(server.address()).await.call_once(request).await;
     (answer.status, answer.head().to_lowercase(), answer.body)
 }
 
 #[tokio::test]
 async fn the_document_has_the_requested_address() {
     let server = Server::start(config()).await.expect("loopback has a free port");
-    let (status, head, body) = ask(&server, "GET", "/openapi.json", "localhost:7").await;
+    let (status, head, body) = call(&server, "GET", "/openapi.json", "localhost:7").await;
     assert_eq!(status, 200);
     assert!(head.contains("content-type: application/json"), "{head}");
     assert_eq!(body, document::TEXT.replace("http://127.0.0.1:8402", "http://localhost:7"));
@@ -36,7 +36,7 @@ async fn the_document_has_the_public_address_and_the_dialect() {
     let public_url = Some("https://pay.example/shop".to_owned());
     let server = Server::start(Config { dialect, public_url, ..config() }).await.expect("a free port");
     for path in ["/openapi.json", "/shop/openapi.json"] {
-        let (_, _, body) = ask(&server, "GET", path, "pay.example").await;
+        let (_, _, body) = call(&server, "GET", path, "pay.example").await;
         let value: Value = serde_json::from_str(&body).expect("the document is JSON");
         assert_eq!(value["servers"][0]["url"], "https://pay.example/shop");
         assert_eq!(value["components"]["parameters"]["webhookEvent"]["name"], "X-Acme-Event");
@@ -47,10 +47,10 @@ async fn the_document_has_the_public_address_and_the_dialect() {
 #[tokio::test]
 async fn the_document_is_read_only() {
     let server = Server::start(config()).await.expect("a free port");
-    let (status, head, body) = ask(&server, "HEAD", "/openapi.json", "localhost").await;
+    let (status, head, body) = call(&server, "HEAD", "/openapi.json", "localhost").await;
     assert!(status == 200 && body.is_empty() && head.contains("content-length: "), "{head}");
-    assert_eq!(ask(&server, "POST", "/openapi.json", "localhost").await.0, 405);
-    assert_eq!(ask(&server, "GET", "/openapi.json/", "localhost").await.0, 404);
+    assert_eq!(call(&server, "POST", "/openapi.json", "localhost").await.0, 405);
+    assert_eq!(call(&server, "GET", "/openapi.json/", "localhost").await.0, 404);
 }
 
 /// The server's own pages and errors are documented as well.
@@ -66,13 +66,13 @@ async fn the_servers_own_answers_are_as_documented() {
         ("/v1/account", "localhost", 401),
         ("/v1/account", "localhost\r\nHost: again", 400),
     ] {
-        let (found, head, body) = ask(&server, "GET", path, host).await;
+        let (found, head, body) = call(&server, "GET", path, host).await;
         assert_eq!(found, status, "{path}: {body}");
         let operation = document.find("GET", path).unwrap_or_else(|| panic!("{path} is not documented"));
         let value = serde_json::from_str(&body).expect("it is JSON");
         document.judge(&operation, status, &value).unwrap_or_else(|why| panic!("{path} {head}: {why}"));
     }
-    let (status, head, _) = ask(&server, "GET", "/metrics", "localhost").await;
+    let (status, head, _) = call(&server, "GET", "/metrics", "localhost").await;
     let types = &document.value["paths"]["/metrics"]["get"]["responses"][status.to_string()]["content"];
     let known: Vec<&String> = types.as_object().expect("it has a type").keys().collect();
     assert!(known.iter().all(|known| head.contains(&format!("content-type: {known}"))), "{head}");

@@ -8,32 +8,50 @@ use super::{
     document::{self, Document},
     layout::Node,
     routes::is_of_world,
-    world::{Ask, RECEIVER, World},
+    world::{RECEIVER, RequestParts, World},
 };
 
 impl World {
     fn get(&mut self, target: &str, name: &str) -> Value {
         let key = self.test.clone();
-        self.ask("GET", target, 200, Ask { key: &key, ..Ask::default() }, name)
+        self.record("GET", target, 200, RequestParts { key: &key, ..RequestParts::default() }, name)
     }
 
     fn refused(&mut self, method: &str, target: &str, status: u16, body: &str, name: &str) {
         let key = self.test.clone();
-        self.ask(method, target, status, Ask { key: &key, body: body.as_bytes(), ..Ask::default() }, name);
+        self.record(
+            method,
+            target,
+            status,
+            RequestParts { key: &key, body: body.as_bytes(), ..RequestParts::default() },
+            name,
+        );
     }
 
     /// Calls the API without a body, or with one that is not an example of a request.
     fn call(&mut self, method: &str, target: &str, body: &Value, name: &str) -> Value {
         let key = self.test.clone();
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        self.ask(method, target, 200, Ask { key: &key, body: body.as_bytes(), ..Ask::default() }, name)
+        self.record(
+            method,
+            target,
+            200,
+            RequestParts { key: &key, body: body.as_bytes(), ..RequestParts::default() },
+            name,
+        )
     }
 
     /// Calls the sandbox.
     fn act(&mut self, method: &str, path: &str, body: &Value, name: &str) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let target = format!("/sandbox{path}");
-        self.ask(method, &target, 200, Ask { body: body.as_bytes(), ..Ask::default() }, name)
+        self.record(
+            method,
+            &target,
+            200,
+            RequestParts { body: body.as_bytes(), ..RequestParts::default() },
+            name,
+        )
     }
 
     /// Sends an example request, with these fields replaced by those of this world.
@@ -62,7 +80,13 @@ impl World {
         verdict.unwrap_or_else(|why| panic!("example {example} does not fit its schema: {why}"));
         self.examples.insert(example.to_owned(), body.clone());
         let key = if target.starts_with("/v1") { self.test.clone() } else { String::new() };
-        self.ask(method, target, status, Ask { key: &key, body: &body, ..Ask::default() }, name)
+        self.record(
+            method,
+            target,
+            status,
+            RequestParts { key: &key, body: &body, ..RequestParts::default() },
+            name,
+        )
     }
 
     /// Opens a charge in bitcoin and returns its code.
@@ -171,9 +195,14 @@ fn invoices(world: &mut World, link: &str) {
     world.call("POST", &format!("/v1/invoices/{void}/void"), &Value::Null, "invoice_void");
     let key = world.test.clone();
     let again = r#"{"amount":"5.00","customer_email":"owner@acme.example"}"#;
-    let twice = Ask { key: &key, idempotency_key: Some("once"), body: again.as_bytes(), ..Ask::default() };
-    let sent = code(&world.ask("POST", "/v1/invoices", 201, twice, ""));
-    assert_eq!(code(&world.ask("POST", "/v1/invoices", 201, twice, "")), sent);
+    let twice = RequestParts {
+        key: &key,
+        idempotency_key: Some("once"),
+        body: again.as_bytes(),
+        ..RequestParts::default()
+    };
+    let sent = code(&world.record("POST", "/v1/invoices", 201, twice, ""));
+    assert_eq!(code(&world.record("POST", "/v1/invoices", 201, twice, "")), sent);
     world.call("POST", &format!("/v1/invoices/{sent}/send"), &Value::Null, "invoice_sent");
     world.example(("POST", "/sandbox/advance"), "advance", &[], "");
     world.act("POST", &format!("/invoices/{sent}/send"), &Value::Null, "");
@@ -220,8 +249,8 @@ fn looks(world: &mut World) {
         ),
     ] {
         let body = body.to_string();
-        let ask = Ask { body: body.as_bytes(), ..Ask::default() };
-        world.ask("POST", &format!("/sandbox{book}/{list}"), 201, ask, "");
+        let parts = RequestParts { body: body.as_bytes(), ..RequestParts::default() };
+        world.record("POST", &format!("/sandbox{book}/{list}"), 201, parts, "");
     }
     let found = world.act("GET", &format!("{book}/search?q=SHOP.example"), &Value::Null, "");
     assert!(found["found"].as_array().is_some_and(|all| !all.is_empty()), "{found}");
@@ -233,8 +262,8 @@ fn looks(world: &mut World) {
     assert!(waiting.iter().any(|payment| payment["charge"] == late.as_str()), "{waiting:?}");
     let first = |answer: &Value| text(answer, "/data/0/id");
     let paid = first(&world.act("GET", &format!("{book}/charges?status=paid"), &Value::Null, ""));
-    let refund = Ask { body: br#"{"amount":"0.00000001"}"#, ..Ask::default() };
-    world.ask("POST", &format!("/sandbox{book}/charges/{paid}/refunds"), 201, refund, "");
+    let refund = RequestParts { body: br#"{"amount":"0.00000001"}"#, ..RequestParts::default() };
+    world.record("POST", &format!("/sandbox{book}/charges/{paid}/refunds"), 201, refund, "");
     let link = first(&world.act("GET", &format!("{book}/payment-links"), &Value::Null, ""));
     for method in ["POST", "DELETE"] {
         world.act(method, &format!("{book}/payment-links/{link}/archive"), &Value::Null, "");
@@ -245,20 +274,25 @@ fn refusals(world: &mut World) {
     world.refused("GET", "/v1/charges/aaaaaaaaaaaa", 404, "", "not_found");
     world.refused("POST", "/v1/charges", 400, "[1]", "bad_request");
     world.refused("POST", "/v1/charges", 422, r#"{"amount":"ten","currency":"EUR"}"#, "invalid");
-    world.ask("GET", "/v1/account", 401, Ask::default(), "unauthenticated");
+    world.record("GET", "/v1/account", 401, RequestParts::default(), "unauthenticated");
     let key = world.test.clone();
-    let text = Ask { key: &key, content_type: Some("text/plain"), body: b"asset=BTC", ..Ask::default() };
-    world.ask("POST", "/v1/charges", 415, text, "not_json");
+    let text = RequestParts {
+        key: &key,
+        content_type: Some("text/plain"),
+        body: b"asset=BTC",
+        ..RequestParts::default()
+    };
+    world.record("POST", "/v1/charges", 415, text, "not_json");
     world.act("POST", "/rates", &json!({ "asset": "DOGE", "currency": "PLN", "rate": null }), "");
     let body = r#"{"asset":"DOGE","amount":"10.00","currency":"PLN"}"#;
     world.refused("POST", "/v1/charges", 503, body, "no_rate");
     // The other key, because this exhausts its rate limit.
     let key = world.live.clone();
     for left in (0..120).rev() {
-        let ask = Ask { key: &key, ..Ask::default() };
-        world.ask("GET", "/v1/account", 200, ask, "");
+        let parts = RequestParts { key: &key, ..RequestParts::default() };
+        world.record("GET", "/v1/account", 200, parts, "");
         if left == 0 {
-            world.ask("GET", "/v1/account", 429, ask, "");
+            world.record("GET", "/v1/account", 429, parts, "");
         }
     }
 }

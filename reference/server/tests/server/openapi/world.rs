@@ -28,7 +28,7 @@ pub(crate) struct World {
 
 /// A request of the run.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Ask<'a> {
+pub(crate) struct RequestParts<'a> {
     pub(crate) key: &'a str,
     pub(crate) content_type: Option<&'a str>,
     pub(crate) idempotency_key: Option<&'a str>,
@@ -59,8 +59,15 @@ impl World {
 
     /// Sends a request, compares the response with the document, and stores it as the example with this name.
     #[track_caller]
-    pub(crate) fn ask(&mut self, method: &str, target: &str, status: u16, ask: Ask<'_>, name: &str) -> Value {
-        let response = self.send(method, target, ask);
+    pub(crate) fn record(
+        &mut self,
+        method: &str,
+        target: &str,
+        status: u16,
+        parts: RequestParts<'_>,
+        name: &str,
+    ) -> Value {
+        let response = self.send(method, target, parts);
         let path = target.split('?').next().unwrap_or(target);
         let text = String::from_utf8_lossy(&response.body).into_owned();
         assert_eq!(response.status, status, "{method} {target}: {text}");
@@ -94,20 +101,20 @@ impl World {
         }
     }
 
-    fn send(&mut self, method: &str, target: &str, ask: Ask<'_>) -> Response {
+    fn send(&mut self, method: &str, target: &str, parts: RequestParts<'_>) -> Response {
         let (path, query) =
             target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        let bearer = format!("Bearer {}", ask.key);
-        let content_type = ask.content_type.unwrap_or("application/json");
+        let bearer = format!("Bearer {}", parts.key);
+        let content_type = parts.content_type.unwrap_or("application/json");
         let request = Request {
             method,
             path,
             query,
-            authorization: (!ask.key.is_empty()).then_some(bearer.as_bytes()),
+            authorization: (!parts.key.is_empty()).then_some(bearer.as_bytes()),
             content_type: Some(content_type.as_bytes()),
-            idempotency_key: ask.idempotency_key.map(str::as_bytes),
+            idempotency_key: parts.idempotency_key.map(str::as_bytes),
             base: BASE,
-            body: ask.body,
+            body: parts.body,
         };
         let mut progress = self.sandbox.call(self.sandbox.now(), &request);
         loop {
@@ -142,8 +149,13 @@ impl World {
 
 impl World {
     /// Returns the status and the `Allow` header of the response to an undocumented request.
-    pub(crate) fn refusal(&mut self, method: &str, path: &str, ask: Ask<'_>) -> (u16, Option<String>) {
-        let response = self.send(method, path, ask);
+    pub(crate) fn refusal(
+        &mut self,
+        method: &str,
+        path: &str,
+        parts: RequestParts<'_>,
+    ) -> (u16, Option<String>) {
+        let response = self.send(method, path, parts);
         let allow = response.headers.into_iter().find(|(name, _)| *name == "allow").map(|(_, value)| value);
         (response.status, allow)
     }

@@ -8,7 +8,7 @@ use testkit::Message;
 use tokio::{sync::Semaphore, time::timeout};
 
 use super::{
-    OK, Shop, ask,
+    OK, Shop, call,
     names::Names,
     receiver::{Receiver, ReceiverBehavior},
     save, sender, to_shop,
@@ -24,17 +24,17 @@ async fn soon<T>(what: impl Future<Output = T>) -> T {
 /// Creates another account with an endpoint at `url`; returns the path that sends a test delivery to it.
 async fn neighbour(shop: &Shop, url: &str) -> String {
     let account = json!({ "id": "neighbour" });
-    let (status, answer) = ask(&shop.server, "POST", "/sandbox/accounts", &account).await;
+    let (status, answer) = call(&shop.server, "POST", "/sandbox/accounts", &account).await;
     assert_eq!(status, 200, "{answer}");
     let endpoint = json!({ "account": "neighbour", "url": url });
-    let (status, answer) = ask(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
+    let (status, answer) = call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
     assert_eq!(status, 200, "{answer}");
     format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id"))
 }
 
 /// Sends a test delivery and returns its id.
 async fn send(shop: &Shop, path: &str) -> String {
-    let (status, answer) = ask(&shop.server, "POST", path, &json!({})).await;
+    let (status, answer) = call(&shop.server, "POST", path, &json!({})).await;
     assert_eq!(status, 200, "{answer}");
     answer["delivery"].as_str().expect("an id").to_owned()
 }
@@ -108,9 +108,9 @@ async fn an_account_without_a_slot_gets_one_however_many_accounts_hold_the_other
     let mut hostile = Vec::new();
     for n in 0..6 {
         let name = format!("hostile-{n}");
-        assert_eq!(ask(&shop.server, "POST", "/sandbox/accounts", &json!({ "id": name })).await.0, 200);
+        assert_eq!(call(&shop.server, "POST", "/sandbox/accounts", &json!({ "id": name })).await.0, 200);
         let endpoint = json!({ "account": name, "url": "https://shop.example/" });
-        let (status, answer) = ask(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
+        let (status, answer) = call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
         assert_eq!(status, 200, "{answer}");
         let id = answer["endpoint"]["id"].as_str().expect("an id").to_owned();
         hostile.push(send(&shop, &format!("/sandbox/endpoints/{id}/test")).await);
@@ -197,10 +197,10 @@ async fn saving_a_slow_name_delays_no_other_account() {
     let forward = "https://shop.example=http://127.0.0.1:9".to_owned();
     let shop = Shop::open(SenderConfig { bounds, ..sender(&names, &[forward]) }).await;
     let account = json!({ "id": "neighbour" });
-    assert_eq!(ask(&shop.server, "POST", "/sandbox/accounts", &account).await.0, 200);
+    assert_eq!(call(&shop.server, "POST", "/sandbox/accounts", &account).await.0, 200);
     let save = async |account: &str, url: &str| {
         let endpoint = json!({ "account": account, "url": url });
-        ask(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await
+        call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await
     };
     let neighbour = async {
         names.stalled().await;
@@ -220,6 +220,6 @@ async fn a_book_has_fifty_endpoints_at_most() {
     let message = answer["errors"]["url"][0].as_str().unwrap_or_default();
     assert!(status == 422 && message.starts_with("There are 50 webhook endpoints already"), "{answer}");
     let path = format!("/sandbox/endpoints/{}", shop.endpoint);
-    assert_eq!(ask(&shop.server, "DELETE", &path, &json!(null)).await.0, 200);
+    assert_eq!(call(&shop.server, "DELETE", &path, &json!(null)).await.0, 200);
     assert_eq!(save(&shop.server, "https://h49.sim/").await.0, 200);
 }

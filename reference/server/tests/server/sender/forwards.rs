@@ -4,7 +4,7 @@ use reference_server::{LocalHandler, SenderConfig, Server};
 use serde_json::{Value, json};
 
 use super::{
-    OK, ask, config,
+    OK, call, config,
     log::is_signed,
     names::Names,
     receiver::{Receiver, ReceiverBehavior},
@@ -20,12 +20,12 @@ async fn open() -> Server {
 
 /// Sends a test event to each endpoint and checks the deliveries that arrive, by mode.
 async fn check_arrives(server: &Server, receiver: &mut Receiver, secrets: &Value) {
-    let (_, all) = ask(server, "GET", "/sandbox/endpoints", &Value::Null).await;
+    let (_, all) = call(server, "GET", "/sandbox/endpoints", &Value::Null).await;
     let endpoints = all["endpoints"].as_array().expect("a list");
     assert_eq!(endpoints.len(), 2, "{all}");
     for endpoint in endpoints {
         let path = format!("/sandbox/endpoints/{}/test", endpoint["id"].as_str().expect("an id"));
-        assert_eq!(ask(server, "POST", &path, &json!({})).await.0, 200);
+        assert_eq!(call(server, "POST", &path, &json!({})).await.0, 200);
         let seen = receiver.next().await;
         assert_eq!(seen.start, "POST /hooks?a=1 HTTP/1.1");
         assert_eq!(seen.header("Host"), Some(receiver.address.to_string().as_str()), "its own name");
@@ -57,11 +57,11 @@ async fn a_handler_is_added_while_the_server_runs() {
         let operation = Operation { method: method.to_owned(), path: PATH.to_owned() };
         document.judge(&operation, status, answer).unwrap_or_else(|why| panic!("{why}: {answer}"));
     };
-    let (status, answer) = ask(&server, "POST", PATH, &json!({ "to": to })).await;
+    let (status, answer) = call(&server, "POST", PATH, &json!({ "to": to })).await;
     assert_eq!(status, 200, "{answer}");
     judged("POST", status, &answer);
     check_arrives(&server, &mut receiver, &answer["forward"]).await;
-    let (status, answer) = ask(&server, "GET", PATH, &Value::Null).await;
+    let (status, answer) = call(&server, "GET", PATH, &Value::Null).await;
     judged("GET", status, &answer);
     let host = receiver.address.to_string().replace(['.', ':'], "-");
     assert_eq!(answer["forwards"], json!([format!("https://{host}.example=http://{}", receiver.address)]));
@@ -74,7 +74,7 @@ async fn a_handler_is_added_while_the_server_runs() {
         ("POST", json!({ "to": "http://localhost", "account": "nobody" }), 422),
         ("DELETE", json!({}), 405),
     ] {
-        let (found, answer) = ask(&server, method, PATH, &body).await;
+        let (found, answer) = call(&server, method, PATH, &body).await;
         assert_eq!(found, status, "{method} {body}: {answer}");
         if method == "POST" {
             judged(method, status, &answer);
@@ -89,11 +89,11 @@ async fn forwards_are_bounded() {
     for port in 1..=257 {
         // An account has at most 50 endpoints in each mode.
         if port % 50 == 0 {
-            let (_, world) = ask(&server, "POST", "/sandbox/worlds", &json!({})).await;
+            let (_, world) = call(&server, "POST", "/sandbox/worlds", &json!({})).await;
             path = format!("/w/{}{PATH}", world["world"].as_str().expect("an id"));
         }
         let body = json!({ "to": format!("http://localhost:{port}/") });
-        let (status, answer) = ask(&server, "POST", &path, &body).await;
+        let (status, answer) = call(&server, "POST", &path, &body).await;
         if status != 200 {
             refused = answer;
             break;
@@ -111,20 +111,20 @@ async fn forwards_are_bounded() {
 async fn a_forward_ends_with_the_last_world_that_has_it() {
     let server = open().await;
     let open_world = async |body: Value| {
-        let (status, answer) = ask(&server, "POST", "/sandbox/worlds", &body).await;
+        let (status, answer) = call(&server, "POST", "/sandbox/worlds", &body).await;
         assert_eq!(status, 201, "{answer}");
         answer["world"].as_str().expect("an id").to_owned()
     };
     let forwards =
-        async || ask(&server, "GET", PATH, &Value::Null).await.1["forwards"].as_array().map(Vec::len);
+        async || call(&server, "GET", PATH, &Value::Null).await.1["forwards"].as_array().map(Vec::len);
     let end = async |world: &str| {
-        assert_eq!(ask(&server, "DELETE", &format!("/sandbox/worlds/{world}"), &Value::Null).await.0, 200);
+        assert_eq!(call(&server, "DELETE", &format!("/sandbox/worlds/{world}"), &Value::Null).await.0, 200);
     };
 
     let (first, second) = (open_world(json!({})).await, open_world(json!({})).await);
     for world in [&first, &second] {
         let body = json!({ "to": "http://localhost:3000/" });
-        assert_eq!(ask(&server, "POST", &format!("/w/{world}{PATH}"), &body).await.0, 200);
+        assert_eq!(call(&server, "POST", &format!("/w/{world}{PATH}"), &body).await.0, 200);
     }
     let branch = open_world(json!({ "from": { "world": second } })).await;
     for (ended, left) in [(first, 1), (second, 1), (branch, 0)] {
@@ -139,22 +139,22 @@ async fn a_forward_without_room_for_its_endpoints_is_undone() {
     // The maximum number of endpoints in one of the modes.
     for n in 0..50 {
         let body = json!({ "url": format!("https://shop-{n}.sim/"), "mode": "test" });
-        assert_eq!(ask(&server, "POST", "/sandbox/endpoints", &body).await.0, 200);
+        assert_eq!(call(&server, "POST", "/sandbox/endpoints", &body).await.0, 200);
     }
-    let (status, answer) = ask(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;
+    let (status, answer) = call(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;
     let why = answer["errors"]["to"][0].as_str().unwrap_or_default();
     let says = "A forward needs an endpoint in each mode: There are 50 webhook endpoints already";
     assert!(status == 422 && why.starts_with(says), "{answer}");
     assert_eq!(answer["errors"].as_object().map(serde_json::Map::len), Some(1), "{answer}");
-    let (_, all) = ask(&server, "GET", "/sandbox/endpoints", &Value::Null).await;
+    let (_, all) = call(&server, "GET", "/sandbox/endpoints", &Value::Null).await;
     let live = |value: &&Value| value["mode"] == "live" && value["status"] != "removed";
     assert_eq!(all["endpoints"].as_array().expect("a list").iter().filter(live).count(), 0, "{all}");
-    assert_eq!(ask(&server, "GET", PATH, &Value::Null).await.1["forwards"], json!([]));
+    assert_eq!(call(&server, "GET", PATH, &Value::Null).await.1["forwards"], json!([]));
 }
 
 #[tokio::test]
 async fn simulated_deliveries_allow_no_forwards() {
     let server = Server::start(config(SenderConfig::default())).await.expect("loopback has a free port");
-    let (status, answer) = ask(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;
+    let (status, answer) = call(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;
     assert_eq!(status, 409, "{answer}");
 }

@@ -16,7 +16,7 @@ use tokio::{
     task::JoinSet,
 };
 
-use super::{BOUNDS, ask, config, names::Names, save, sender};
+use super::{BOUNDS, call, config, names::Names, save, sender};
 
 const ENDPOINTS: usize = 50;
 const EVENTS: usize = 200;
@@ -84,7 +84,7 @@ fn check(hosts: &Hosts, work: usize, fail: usize) {
 }
 
 async fn advance(server: &Server, by: &str) {
-    let (status, answer) = ask(server, "POST", "/sandbox/advance", &json!({ "by": by })).await;
+    let (status, answer) = call(server, "POST", "/sandbox/advance", &json!({ "by": by })).await;
     assert_eq!(status, 200, "{answer}");
 }
 
@@ -114,7 +114,7 @@ async fn ten_thousand_deliveries_are_each_posted_once_per_attempt() {
     }
     for _ in 0..EVENTS {
         let charge = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
-        assert_eq!(ask(&server, "POST", "/v1/charges", &charge).await.0, 201);
+        assert_eq!(call(&server, "POST", "/v1/charges", &charge).await.0, 201);
     }
     advance(&server, "1s").await;
     check(&hosts, 1, 1);
@@ -124,7 +124,7 @@ async fn ten_thousand_deliveries_are_each_posted_once_per_attempt() {
     let (most, most_per_host) = hosts.most();
     assert!(most <= BOUNDS.posts && most_per_host <= BOUNDS.posts_per_host, "{most} {most_per_host}");
     assert_eq!(hosts.connections.load(SeqCst), ENDPOINTS * EVENTS * 3 / 2);
-    let (_, log) = ask(&server, "GET", "/sandbox/deliveries", &Value::Null).await;
+    let (_, log) = call(&server, "GET", "/sandbox/deliveries", &Value::Null).await;
     for delivery in log["deliveries"].as_array().expect("deliveries") {
         let attempts = delivery["attempts"].as_array().expect("attempts");
         let ends: Vec<_> = attempts.iter().map(|attempt| attempt["status"].as_u64()).collect();

@@ -10,7 +10,7 @@ use sha2::Sha256;
 use testkit::Message;
 
 use super::{
-    OK, Shop, ask, config,
+    OK, Shop, call, config,
     names::Names,
     receiver::{Receiver, ReceiverBehavior},
     sender, to_shop,
@@ -70,7 +70,7 @@ async fn the_signature_has_the_time_of_day_and_the_body_that_of_the_service() {
     let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
     shop.send().await;
     shop.settle().await;
-    ask(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "2m" })).await;
+    call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "2m" })).await;
     let (first, second) = (receiver.next().await, receiver.next().await);
     for seen in [&first, &second] {
         let off = signed_at(seen).abs_diff(time_of_day());
@@ -141,7 +141,7 @@ async fn no_secret_is_in_the_log() {
     let delivery = shop.send().await;
     shop.settle().await;
     for path in ["/sandbox/deliveries", "/sandbox/happenings", "/sandbox/endpoints", "/sandbox"] {
-        let (_, answer) = ask(&shop.server, "GET", path, &Value::Null).await;
+        let (_, answer) = call(&shop.server, "GET", path, &Value::Null).await;
         assert!(!answer.to_string().contains("whsec_"), "{path}: {answer}");
     }
     assert!(!shop.look_up(&delivery).await.to_string().contains("whsec_"));
@@ -152,7 +152,7 @@ async fn a_rotated_secret_signs_the_next_attempt() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
     let path = format!("/sandbox/endpoints/{}/rotate", shop.endpoint);
-    let (_, answer) = ask(&shop.server, "POST", &path, &json!({})).await;
+    let (_, answer) = call(&shop.server, "POST", &path, &json!({})).await;
     shop.send().await;
     let secret = answer["endpoint"]["secret"].as_str().expect("a secret");
     assert!(is_signed(&receiver.next().await, "X-Service-Signature", secret));

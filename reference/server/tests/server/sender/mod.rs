@@ -80,20 +80,20 @@ impl Shop {
     /// Sends a test delivery and returns its id.
     async fn send(&self) -> String {
         let path = format!("/sandbox/endpoints/{}/test", self.endpoint);
-        let (status, answer) = ask(&self.server, "POST", &path, &json!({})).await;
+        let (status, answer) = call(&self.server, "POST", &path, &json!({})).await;
         assert_eq!(status, 200, "{answer}");
         answer["delivery"].as_str().expect("an id").to_owned()
     }
 
     /// Waits until every attempt in flight has ended.
     async fn settle(&self) {
-        let (status, answer) = ask(&self.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
+        let (status, answer) = call(&self.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
         assert_eq!(status, 200, "{answer}");
     }
 
     /// Returns the log entry of a delivery.
     async fn look_up(&self, delivery: &str) -> Value {
-        ask(&self.server, "GET", &format!("/sandbox/deliveries/{delivery}"), &Value::Null).await.1["delivery"]
+        call(&self.server, "GET", &format!("/sandbox/deliveries/{delivery}"), &Value::Null).await.1["delivery"]
             .take()
     }
 
@@ -108,20 +108,20 @@ impl Shop {
 }
 
 pub(crate) async fn save(server: &Server, url: &str) -> (u16, Value) {
-    ask(server, "POST", "/sandbox/endpoints", &json!({ "mode": "live", "url": url })).await
+    call(server, "POST", "/sandbox/endpoints", &json!({ "mode": "live", "url": url })).await
 }
 
 /// Sends a JSON request on a new connection.
-pub(crate) async fn ask(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value) {
+pub(crate) async fn call(server: &Server, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
-    let (status, text) = ask_text(server, method, path, &body).await;
+    let (status, text) = call_text(server, method, path, &body).await;
     (status, serde_json::from_str(&text).unwrap_or(Value::Null))
 }
 
 /// Sends a request on a new connection and returns the response as text.
-pub(crate) async fn ask_text(server: &Server, method: &str, path: &str, body: &str) -> (u16, String) {
+pub(crate) async fn call_text(server: &Server, method: &str, path: &str, body: &str) -> (u16, String) {
     let key = server.first_keys().expect("a sound world").live;
     let request = Request { method, body, key: Some(&key), ..Request::get(path) };
-    let answer = AsyncConnection::connect(server.address()).await.ask_once(request).await;
+    let answer = AsyncConnection::connect(server.address()).await.call_once(request).await;
     (answer.status, answer.body)
 }

@@ -6,7 +6,7 @@ use reference_server::{SenderBounds, SenderConfig, Server};
 use serde_json::json;
 
 use super::{
-    OK, Shop, ask, config,
+    OK, Shop, call, config,
     names::{Names, SLOW},
     receiver::{Receiver, ReceiverBehavior},
     save, sender,
@@ -81,8 +81,8 @@ async fn a_changed_url_is_checked_too() {
     let shop = Shop::open(sender(&names, &[])).await;
     let path = format!("/sandbox/endpoints/{}", shop.endpoint);
     let change = |url: &str| json!({ "url": url });
-    assert_eq!(ask(&shop.server, "PATCH", &path, &change("https://inside.example")).await.0, 422);
-    assert_eq!(ask(&shop.server, "PATCH", &path, &change("https://shop.example/other")).await.0, 200);
+    assert_eq!(call(&shop.server, "PATCH", &path, &change("https://inside.example")).await.0, 422);
+    assert_eq!(call(&shop.server, "PATCH", &path, &change("https://shop.example/other")).await.0, 200);
 }
 
 /// Saves an endpoint whose name is public, and then resolves it to these addresses for the delivery.
@@ -93,7 +93,7 @@ async fn check_delivery(later: &[&str], refusal: &str) {
     let shop = Shop::open(sender(&names, &[])).await;
     let path = format!("/sandbox/endpoints/{}", shop.endpoint);
     let url = format!("https://shop.example:{}/hooks", receiver.address.port());
-    assert_eq!(ask(&shop.server, "PATCH", &path, &json!({ "url": url })).await.0, 200);
+    assert_eq!(call(&shop.server, "PATCH", &path, &json!({ "url": url })).await.0, 200);
     names.set("shop.example", later);
     let attempt = shop.attempt().await;
     assert_eq!(attempt["error"], refusal);
@@ -150,7 +150,7 @@ async fn an_address_can_be_forwarded() {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let forwards = [super::to_shop(&receiver), format!("https://{PUBLIC}=http://{}", receiver.address)];
     let shop = Shop::open(sender(&Names::default(), &forwards)).await;
-    let (status, _) = ask(
+    let (status, _) = call(
         &shop.server,
         "PATCH",
         &format!("/sandbox/endpoints/{}", shop.endpoint),

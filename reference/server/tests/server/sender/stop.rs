@@ -16,7 +16,7 @@ use tokio::sync::{
 };
 
 use super::{
-    ask, config,
+    call, config,
     names::Names,
     receiver::{Receiver, ReceiverBehavior},
     save, sender, to_shop,
@@ -83,7 +83,7 @@ async fn busy(
     let (_, answer) = save(&server, "https://shop.example").await;
     let path = format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id"));
     for _ in 0..count {
-        assert_eq!(ask(&server, "POST", &path, &json!({})).await.0, 200);
+        assert_eq!(call(&server, "POST", &path, &json!({})).await.0, 200);
     }
     (server, reports)
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
-    BROKEN, OK, Shop, ask, config,
+    BROKEN, OK, Shop, call, config,
     names::Names,
     receiver::{Receiver, ReceiverBehavior},
     save, sender, to_shop,
@@ -33,7 +33,7 @@ fn posts(answer: &Value) -> Vec<String> {
 async fn retries_happen_at_their_times_when_the_clock_is_moved_past_them() {
     let (shop, receiver) = shop(ReceiverBehavior::Says(BROKEN)).await;
     shop.send().await;
-    let (_, answer) = ask(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1h" })).await;
+    let (_, answer) = call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1h" })).await;
     assert_eq!(
         posts(&answer),
         [
@@ -51,12 +51,12 @@ async fn retries_happen_at_their_times_when_the_clock_is_moved_past_them() {
 async fn mining_waits_for_what_it_causes() {
     let (shop, receiver) = shop(ReceiverBehavior::Says(OK)).await;
     let charge = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
-    let (status, charge) = ask(&shop.server, "POST", "/v1/charges", &charge).await;
+    let (status, charge) = call(&shop.server, "POST", "/v1/charges", &charge).await;
     assert_eq!(status, 201, "{charge}");
     let code = charge["data"]["code"].as_str().expect("a code");
-    assert_eq!(ask(&shop.server, "POST", "/sandbox/pay", &json!({ "charge": code })).await.0, 200);
+    assert_eq!(call(&shop.server, "POST", "/sandbox/pay", &json!({ "charge": code })).await.0, 200);
     let mine = json!({ "asset": "BTC", "blocks": 3 });
-    let (_, answer) = ask(&shop.server, "POST", "/sandbox/mine", &mine).await;
+    let (_, answer) = call(&shop.server, "POST", "/sandbox/mine", &mine).await;
     let last = answer["happened"].as_array().and_then(|all| all.last()).expect("something happened");
     assert_eq!((&last["what"], &last["type"]), (&json!("post"), &json!("charge.paid")), "{answer}");
     assert_eq!(receiver.connections(), 3, "created, detected, paid");
@@ -69,13 +69,13 @@ async fn others_are_answered_while_a_call_waits() {
     shop.send().await;
     receiver.next().await;
     let to = json!({ "to": "2026-10-01T00:00:00Z" });
-    let mut advance = Box::pin(ask(&shop.server, "POST", "/sandbox/advance", &to));
+    let mut advance = Box::pin(call(&shop.server, "POST", "/sandbox/advance", &to));
     let nothing = Value::Null;
     for _ in 0..20 {
         tokio::select! {
             biased;
             answer = &mut advance => panic!("it does not wait: {answer:?}"),
-            (status, answer) = ask(&shop.server, "GET", "/sandbox", &nothing) => {
+            (status, answer) = call(&shop.server, "GET", "/sandbox", &nothing) => {
                 assert_eq!(status, 200);
                 assert_eq!(answer["now"], "2026-09-20T10:05:41.000000Z", "where the post left");
             }
@@ -109,7 +109,7 @@ async fn a_client_whose_call_waits_is_not_idle() {
     let bounds = Bounds { idle_time: Duration::from_millis(200), ..Bounds::default() };
     let shop = Shop::open_with(Config { bounds, ..config(sender) }).await;
     shop.send().await;
-    let (status, answer) = ask(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
+    let (status, answer) = call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
     assert_eq!(status, 200);
     assert_eq!(posts(&answer), ["2026-09-20T10:05:41.000000Z 1 \"timeout\""]);
 }
@@ -130,7 +130,7 @@ async fn a_slow_host_delays_no_other() {
     let (_, answer) = save(&shop.server, "https://quick.example").await;
     let path = format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id"));
     for _ in 0..10 {
-        assert_eq!(ask(&shop.server, "POST", &path, &json!({})).await.0, 200);
+        assert_eq!(call(&shop.server, "POST", &path, &json!({})).await.0, 200);
         quick.next().await;
     }
     assert!(slow.connections() <= 2, "{}", slow.connections());

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 use super::{
-    BOUNDS, ask, config,
+    BOUNDS, call, config,
     names::Names,
     receiver::{Receiver, ReceiverBehavior},
     sender, to_shop,
@@ -18,12 +18,12 @@ async fn with_world(receiver: &Receiver) -> (Server, String, String) {
     let bounds = SenderBounds { posts_per_host: 1, ..BOUNDS };
     let sender = SenderConfig { bounds, ..sender(&Names::default(), &[to_shop(receiver)]) };
     let server = Server::start(config(sender)).await.expect("loopback has a free port");
-    let (status, world) = ask(&server, "POST", "/sandbox/worlds", &json!({})).await;
+    let (status, world) = call(&server, "POST", "/sandbox/worlds", &json!({})).await;
     assert_eq!(status, 201, "{world}");
     let id = world["world"].as_str().expect("an id").to_owned();
     let path = format!("/w/{id}");
     let body = json!({ "url": "https://shop.example/hooks" });
-    let (status, saved) = ask(&server, "POST", &format!("{path}/sandbox/endpoints"), &body).await;
+    let (status, saved) = call(&server, "POST", &format!("{path}/sandbox/endpoints"), &body).await;
     assert_eq!(status, 200, "{saved}");
     let endpoint = saved["endpoint"]["id"].as_str().expect("an id").to_owned();
     (server, id, format!("{path}/sandbox/endpoints/{endpoint}/test"))
@@ -33,12 +33,13 @@ async fn with_world(receiver: &Receiver) -> (Server, String, String) {
 async fn deliveries_of_an_opened_world_are_posted_and_reported() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Says(super::OK)).await;
     let (server, id, test) = with_world(&receiver).await;
-    let (_, sent) = ask(&server, "POST", &test, &json!({})).await;
+    let (_, sent) = call(&server, "POST", &test, &json!({})).await;
     receiver.next().await;
     let advance = format!("/w/{id}/sandbox/advance");
-    assert_eq!(ask(&server, "POST", &advance, &json!({ "by": "1s" })).await.0, 200);
+    assert_eq!(call(&server, "POST", &advance, &json!({ "by": "1s" })).await.0, 200);
     let delivery = sent["delivery"].as_str().expect("an id");
-    let (_, log) = ask(&server, "GET", &format!("/w/{id}/sandbox/deliveries/{delivery}"), &Value::Null).await;
+    let (_, log) =
+        call(&server, "GET", &format!("/w/{id}/sandbox/deliveries/{delivery}"), &Value::Null).await;
     assert_eq!(log["delivery"]["attempts"].as_array().map(Vec::len), Some(1), "{log}");
 }
 
@@ -48,17 +49,17 @@ async fn a_closed_world_starts_no_attempt_and_blocks_no_caller() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
     let (server, id, test) = with_world(&receiver).await;
     for _ in 0..3 {
-        assert_eq!(ask(&server, "POST", &test, &json!({})).await.0, 200);
+        assert_eq!(call(&server, "POST", &test, &json!({})).await.0, 200);
     }
     receiver.next().await;
     let server = Arc::new(server);
     let waiting = {
         let (server, advance) = (Arc::clone(&server), format!("/w/{id}/sandbox/advance"));
-        tokio::spawn(async move { ask(&server, "POST", &advance, &json!({ "by": "1h" })).await })
+        tokio::spawn(async move { call(&server, "POST", &advance, &json!({ "by": "1h" })).await })
     };
     // Let the call run until it waits for the attempt.
     tokio::task::yield_now().await;
-    let (status, ended) = ask(&server, "DELETE", &format!("/sandbox/worlds/{id}"), &Value::Null).await;
+    let (status, ended) = call(&server, "DELETE", &format!("/sandbox/worlds/{id}"), &Value::Null).await;
     assert_eq!((status, &ended["world"]), (200, &json!(id)));
     // 409 while it waited, or 404 if it came later.
     let (status, answer) = waiting.await.expect("the call is answered");
@@ -66,9 +67,9 @@ async fn a_closed_world_starts_no_attempt_and_blocks_no_caller() {
     permits.add_permits(9);
     // A delivery of another world gets the freed slot, and is the only one that follows.
     let body = json!({ "url": "https://shop.example/hooks" });
-    let (_, saved) = ask(&server, "POST", "/sandbox/endpoints", &body).await;
+    let (_, saved) = call(&server, "POST", "/sandbox/endpoints", &body).await;
     let own = format!("/sandbox/endpoints/{}/test", saved["endpoint"]["id"].as_str().expect("an id"));
-    let (_, sent) = ask(&server, "POST", &own, &json!({})).await;
+    let (_, sent) = call(&server, "POST", &own, &json!({})).await;
     let seen = receiver.next().await;
     assert_eq!(
         seen.header("x-service-delivery").or(seen.header("X-Service-Delivery")),

@@ -19,7 +19,7 @@ fn announced(length: usize, more: &str) -> String {
 async fn a_body_may_be_as_long_as_the_bound() {
     let (_server, mut client) = frozen().await;
     client.send(announced(BODY_MAX, "")).await;
-    let reply = client.ask("x".repeat(BODY_MAX)).await;
+    let reply = client.call("x".repeat(BODY_MAX)).await;
     assert_eq!(reply.status, 200);
     assert!(reply.body.len() > BODY_MAX);
 }
@@ -92,7 +92,7 @@ async fn a_head_over_the_bound_is_refused() {
         assert_eq!((reply.status, &*reply.body), (431, ""));
 
         let mut client = Client::connect(server.address()).await;
-        assert_eq!(client.ask("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.status, 200);
+        assert_eq!(client.call("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.status, 200);
     }
 }
 
@@ -100,7 +100,7 @@ async fn a_head_over_the_bound_is_refused() {
 async fn a_head_within_the_bound_is_taken() {
     let (_server, mut client) = frozen().await;
     let reply =
-        client.ask(format!("GET /v1/a HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(30_000))).await;
+        client.call(format!("GET /v1/a HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(30_000))).await;
     assert_eq!(reply.status, 200);
 }
 
@@ -111,12 +111,12 @@ async fn a_new_connection_evicts_the_longest_idle_one() {
     let (server, mut first) = bounded(Bounds { connections: 2, ..Bounds::default() }).await;
     let mut second = Client::connect(server.address()).await;
     for client in [&mut first, &mut second] {
-        assert_eq!(client.ask(GET).await.status, 200);
+        assert_eq!(client.call(GET).await.status, 200);
     }
     let mut third = Client::connect(server.address()).await;
-    assert_eq!(third.ask(GET).await.status, 200);
+    assert_eq!(third.call(GET).await.status, 200);
     assert!(first.is_closed().await);
-    let page = second.ask("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").await.body;
+    let page = second.call("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").await.body;
     assert!(page.contains("chargeproof_http_connections 2\n"), "{page}");
 }
 
@@ -129,9 +129,9 @@ async fn clients_that_owe_a_body_are_evicted() {
         assert_eq!(client.reply().await.expect("100 Continue").status, 100);
     }
     let mut third = Client::connect(server.address()).await;
-    assert_eq!(third.ask(GET).await.status, 200);
+    assert_eq!(third.call(GET).await.status, 200);
     assert!(first.is_closed().await);
-    assert_eq!(second.ask("body").await.status, 200);
+    assert_eq!(second.call("body").await.status, 200);
 }
 
 /// Returns a request for a response of this size.
@@ -149,14 +149,14 @@ async fn an_unread_response_blocks_other_large_ones() {
     let mut other = Client::connect(server.address()).await;
     // Repeated until the first response has been made.
     let refused = loop {
-        let reply = other.ask(long(100_000)).await;
+        let reply = other.call(long(100_000)).await;
         if reply.status != 200 {
             break reply;
         }
     };
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));
     assert!(refused.body.contains("Retry in a second"), "{refused:?}");
-    assert_eq!(other.ask(GET).await.status, 200, "a small one has room");
+    assert_eq!(other.call(GET).await.status, 200, "a small one has room");
     assert_eq!(lazy.reply().await.expect("all of it").body.len(), LARGE);
-    assert_eq!(other.ask(long(100_000)).await.status, 200);
+    assert_eq!(other.call(long(100_000)).await.status, 200);
 }

@@ -14,8 +14,8 @@ async fn open() -> (Server, Client) {
     (server, client)
 }
 
-async fn ask(client: &mut Client, method: &str, path: &str, accept: &str) -> Message {
-    client.ask(format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{accept}\r\n")).await
+async fn call(client: &mut Client, method: &str, path: &str, accept: &str) -> Message {
+    client.call(format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{accept}\r\n")).await
 }
 
 #[tokio::test]
@@ -35,7 +35,7 @@ async fn a_browser_gets_pages_and_a_program_gets_json() {
         ("GET", "/sandbox/nowhere", BROWSER, 404, json, "message"),
         ("GET", "/docs", PROGRAM, 200, html, "<h1>API</h1>"),
     ] {
-        let reply = ask(&mut client, method, path, accept).await;
+        let reply = call(&mut client, method, path, accept).await;
         let found = (reply.status, reply.header("content-type"));
         assert_eq!(found, (status, Some(kind)), "{method} {path} {accept}: {}", reply.body);
         assert!(reply.body.contains(part), "{method} {path} {accept}: {part} in {}", reply.body);
@@ -48,7 +48,7 @@ async fn a_browser_gets_pages_and_a_program_gets_json() {
 #[tokio::test]
 async fn the_docs_show_every_call_and_load_nothing_from_elsewhere() {
     let (server, mut client) = open().await;
-    let page = ask(&mut client, "GET", "/docs", BROWSER).await.body;
+    let page = call(&mut client, "GET", "/docs", BROWSER).await.body;
     for call in [
         "POST /v1/charges",
         "GET /v1/events/{id}",
@@ -75,7 +75,7 @@ async fn the_docs_show_every_call_and_load_nothing_from_elsewhere() {
 async fn calls_are_tried_from_this_machine_only() {
     let (_server, mut client) = open().await;
     for (trace, is_offered) in [("", true), ("Via: 1.1 proxy\r\n", false)] {
-        let page = ask(&mut client, "GET", "/docs", &format!("{BROWSER}{trace}")).await;
+        let page = call(&mut client, "GET", "/docs", &format!("{BROWSER}{trace}")).await;
         assert_eq!(page.status, 200);
         for part in ["data-try", "data-make-key"] {
             assert_eq!(page.body.contains(part), is_offered, "{trace}{part}");

@@ -22,11 +22,11 @@ async fn open_with(config: Config) -> (Server, Client) {
 }
 
 pub(super) async fn get(client: &mut Client, path: &str, lines: &str) -> Message {
-    client.ask(format!("GET {path} HTTP/1.1\r\n{lines}\r\n")).await
+    client.call(format!("GET {path} HTTP/1.1\r\n{lines}\r\n")).await
 }
 
 pub(super) async fn post(client: &mut Client, path: &str, lines: &str, body: &str) -> Message {
-    client.ask(format!("POST {path} HTTP/1.1\r\n{lines}Content-Length: {}\r\n\r\n{body}", body.len())).await
+    client.call(format!("POST {path} HTTP/1.1\r\n{lines}Content-Length: {}\r\n\r\n{body}", body.len())).await
 }
 
 /// Returns the form token of this run.
@@ -253,7 +253,7 @@ async fn objects_of_other_books_are_not_found() {
         assert_eq!(reply.status, 404, "{path}");
         assert!(reply.body.contains("Page not found"), "{path}");
     }
-    let reply = client.ask(format!("DELETE {PLACE} HTTP/1.1\r\n{HOST}\r\n")).await;
+    let reply = client.call(format!("DELETE {PLACE} HTTP/1.1\r\n{HOST}\r\n")).await;
     assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, HEAD, POST")));
 }
 

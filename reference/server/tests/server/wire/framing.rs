@@ -15,7 +15,7 @@ fn check_with(config: Config, request: &str, expected: &str) {
     let (found, bound) = runtime.block_on(async {
         let (server, _) = start(config).await;
         let mut client = Client::connect(server.address()).await;
-        let reply = client.ask(request).await;
+        let reply = client.call(request).await;
         (format!("{} {}", reply.status, reply.body), server.address().to_string())
     });
     assert_eq!(found.replace(&bound, "BOUND"), expected);
@@ -118,7 +118,7 @@ fn invalid_http_gets_an_empty_error() {
 async fn a_connection_takes_one_request_after_another() {
     let (_server, mut client) = frozen().await;
     for n in 0..3 {
-        let reply = client.ask(format!("GET /v1/{n} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        let reply = client.call(format!("GET /v1/{n} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
         assert!(reply.body.starts_with(&format!("GET /v1/{n} ")), "{reply:?}");
         assert_eq!(reply.header("connection"), None);
     }
@@ -146,7 +146,7 @@ async fn a_connection_closes_when_the_client_asks_for_it() {
         "GET /v1/a HTTP/1.0\r\nHost: a\r\n\r\n",
     ] {
         let (_server, mut client) = frozen().await;
-        assert_eq!(client.ask(last).await.status, 200);
+        assert_eq!(client.call(last).await.status, 200);
         assert!(client.is_closed().await);
     }
 }
@@ -176,14 +176,14 @@ async fn truncated_requests_affect_no_others() {
     assert_eq!(client.reply().await.expect("a refusal").status, 400);
 
     let mut client = Client::connect(server.address()).await;
-    assert_eq!(client.ask("GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n").await.status, 200);
+    assert_eq!(client.call("GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n").await.status, 200);
 }
 
 #[tokio::test]
 async fn head_is_get_without_the_body() {
     let (_server, mut client) = frozen().await;
     for path in ["/v1/charges", "/healthz", "/metrics", "/", "/nowhere"] {
-        let get = client.ask(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        let get = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
         client.send(format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
         let head = client.reply_without_body().await.expect("the server answers");
         assert_eq!(head.status, get.status, "{path}");
@@ -195,14 +195,14 @@ async fn head_is_get_without_the_body() {
         assert!(is_same || path == "/metrics", "{path}: {head:?}");
     }
     // This response could not be parsed after an unexpected body.
-    assert_eq!(client.ask("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.body, "{\"status\":\"ok\"}");
+    assert_eq!(client.call("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.body, "{\"status\":\"ok\"}");
 }
 
 #[tokio::test]
 async fn responses_have_a_content_type_and_no_store() {
     let (_server, mut client) = frozen().await;
     for path in ["/v1/charges", "/nowhere", "/healthz"] {
-        let reply = client.ask(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        let reply = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
         for (name, value) in [
             ("content-type", "application/json"),
             ("cache-control", "no-store"),

@@ -17,14 +17,14 @@ async fn begin(client: &mut Client) {
 async fn a_stopping_server_finishes_what_it_has_begun() {
     let (server, mut busy) = frozen().await;
     let mut idle = Client::connect(server.address()).await;
-    idle.ask(GET).await;
+    idle.call(GET).await;
     begin(&mut busy).await;
 
     let address = server.address();
     let stopping = tokio::spawn(server.stop());
     assert!(idle.is_closed().await, "an idle connection is closed at once");
     assert!(tokio::net::TcpStream::connect(address).await.is_err(), "the port is closed");
-    let reply = busy.ask("body").await;
+    let reply = busy.call("body").await;
     assert!(reply.body.ends_with("body=body"), "{reply:?}");
     assert!(busy.is_closed().await);
     assert_eq!(stopping.await.expect("the server stops"), 0);
@@ -45,7 +45,7 @@ async fn a_server_runs_until_it_is_stopped() {
     let (server, mut client) = frozen().await;
     let (stop, stopped) = tokio::sync::oneshot::channel();
     let running = tokio::spawn(server.run_until(async { stopped.await.expect("the server is stopped") }));
-    assert_eq!(client.ask(GET).await.status, 200);
+    assert_eq!(client.call(GET).await.status, 200);
     stop.send(()).expect("the server listens");
     assert_eq!(running.await.expect("the server stops"), 0);
 }
@@ -62,16 +62,16 @@ async fn a_dropped_server_is_gone() {
 async fn a_panic_of_the_world_is_reported_and_stops_the_service() {
     let (server, mut client) = frozen().await;
     for path in ["/v1/bug", "/v1/a", "/v1/a"] {
-        let reply = client.ask(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        let reply = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
         assert_eq!(reply.status, 500, "{path}");
         assert!(
             reply.body.starts_with("{\"message\":\"The server failed with an internal error"),
             "{reply:?}"
         );
     }
-    let reply = client.ask("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let reply = client.call("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert_eq!((reply.status, &*reply.body), (503, "{\"status\":\"broken\"}"));
-    let page = client.ask("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").await.body;
+    let page = client.call("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").await.body;
     assert!(page.contains("chargeproof_healthy 0\n"), "{page}");
     assert!(server.first_keys().is_none());
     assert_eq!(server.now(), None);
@@ -81,7 +81,7 @@ async fn a_panic_of_the_world_is_reported_and_stops_the_service() {
 #[tokio::test]
 async fn the_world_learns_the_address_that_was_bound() {
     let (server, mut client) = frozen().await;
-    let reply = client.ask("GET /v1/public HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let reply = client.call("GET /v1/public HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert_eq!(reply.body, format!("http://{}", server.address()));
     assert_eq!(server.url(), reply.body);
     assert_ne!(server.address().port(), 0);
@@ -91,7 +91,7 @@ async fn the_world_learns_the_address_that_was_bound() {
 async fn the_built_in_world_is_served() {
     let server = Server::start(config(ClockKind::Frozen)).await.expect("loopback has a free port");
     let mut client = Client::connect(server.address()).await;
-    let reply = client.ask("GET /v1/nowhere HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let reply = client.call("GET /v1/nowhere HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert!((400..500).contains(&reply.status), "{reply:?}");
     assert_eq!(reply.header("content-type"), Some("application/json"));
 }

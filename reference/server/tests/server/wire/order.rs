@@ -28,10 +28,10 @@ impl Shop {
     }
 
     /// Sends a head and a possibly truncated body on a new connection.
-    async fn ask(&self, line: &str, key: &str, more: &str, (announced, body): (usize, &str)) -> Message {
+    async fn call(&self, line: &str, key: &str, more: &str, (announced, body): (usize, &str)) -> Message {
         let mut client = self.client().await;
         client
-            .ask(format!(
+            .call(format!(
                 "{line} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {key}\r\n{more}Content-Length: {announced}\r\n\r\n{body}"
             ))
             .await
@@ -40,7 +40,7 @@ impl Shop {
     /// Opens a charge and returns its code.
     async fn charge(&self, key: &str) -> String {
         let body = r#"{"asset":"BTC","amount":"1"}"#;
-        let reply = self.ask("POST /v1/charges", key, JSON, (body.len(), body)).await;
+        let reply = self.call("POST /v1/charges", key, JSON, (body.len(), body)).await;
         assert_eq!(reply.status, 201, "{reply:?}");
         let charge: serde_json::Value = serde_json::from_str(&reply.body).expect("JSON");
         charge["data"]["id"].as_str().expect("an id").to_owned()
@@ -57,7 +57,7 @@ async fn the_first_error_in_the_order_is_returned() {
     let shop = Shop::open(120).await;
     let (canceled, foreign) = (shop.charge(&shop.live).await, shop.charge(&shop.test).await);
     let cancel = format!("POST /v1/charges/{canceled}/cancel");
-    assert_eq!(shop.ask(&cancel, &shop.live, JSON, (2, "{}")).await.status, 200);
+    assert_eq!(shop.call(&cancel, &shop.live, JSON, (2, "{}")).await.status, 200);
     let foreign = format!("PUT /v1/charges/{foreign}/cancel");
     let (wrong, large) = (r#"{"asset":"XYZ","amount":"1"}"#, (FAR_TOO_LARGE, ""));
     // Each request has all the errors of the following ones, where possible.
@@ -77,7 +77,7 @@ async fn the_first_error_in_the_order_is_returned() {
         (&cancel, &shop.live, JSON, (1, "["), 400),
         (&cancel, &shop.live, JSON, (2, "{}"), 409),
     ] {
-        let reply = shop.ask(line, key, more, body).await;
+        let reply = shop.call(line, key, more, body).await;
         assert_eq!(reply.status, status, "{line} {more}{body:?}: {reply:?}");
         assert_eq!(reply.header("allow"), (status == 405).then_some("GET, HEAD, POST"), "{reply:?}");
         let remaining = reply.header("x-ratelimit-remaining").map(|n| n.parse::<u32>().expect("a number"));
@@ -101,7 +101,7 @@ async fn errors_of_the_head_are_returned_before_the_body_arrives() {
         ("POST /v1/charges", &shop.live, 429),
         ("POST /v1/nowhere", &shop.live, 429),
     ] {
-        let reply = shop.ask(line, key, JSON, (9, "")).await;
+        let reply = shop.call(line, key, JSON, (9, "")).await;
         assert_eq!(reply.status, status, "{line}: {reply:?}");
         assert_eq!(reply.header("retry-after").is_some(), status == 429, "{reply:?}");
     }
@@ -129,7 +129,7 @@ async fn pages_and_the_sandbox_check_the_head_first() {
         ("POST /healthz", "", 405),
     ] {
         let head = format!("{line} HTTP/1.1\r\nHost: localhost\r\n{more}Content-Length: 9\r\n\r\n");
-        let reply = shop.client().await.ask(head).await;
+        let reply = shop.client().await.call(head).await;
         assert_eq!(reply.status, status, "{line} {more}: {reply:?}");
     }
 }
@@ -140,12 +140,12 @@ async fn a_body_after_its_error_affects_no_other_request() {
     let mut client = shop.client().await;
     for _ in 0..2 {
         let head = format!("POST /v1/charges HTTP/1.1\r\nHost: a\r\n{JSON}Content-Length: 200000\r\n\r\n");
-        assert_eq!(client.ask(head).await.status, 401);
+        assert_eq!(client.call(head).await.status, 401);
         client.send("x".repeat(200_000)).await;
     }
-    assert_eq!(client.ask("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.status, 200);
+    assert_eq!(client.call("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.status, 200);
     let waits = format!(
         "POST /v1/charges HTTP/1.1\r\nHost: a\r\n{JSON}Expect: 100-continue\r\nContent-Length: 9\r\n\r\n"
     );
-    assert_eq!(client.ask(waits).await.status, 401, "no 100 Continue is sent");
+    assert_eq!(client.call(waits).await.status, 401, "no 100 Continue is sent");
 }

@@ -9,7 +9,7 @@ fn check(method: &str, path: &str, status: u16, says: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let reply = runtime.block_on(async {
         let (_server, mut client) = frozen().await;
-        client.ask(format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await
+        client.call(format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await
     });
     assert_eq!(reply.status, status, "{method} {path}: {reply:?}");
     assert!(reply.body.contains(says), "{method} {path}: {reply:?}");
@@ -45,9 +45,9 @@ fn other_paths_are_not_found() {
 async fn metrics_count_what_was_answered() {
     let (_server, mut client) = frozen().await;
     for path in ["/v1/a", "/v1/b", "/nowhere"] {
-        client.ask(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
     }
-    let reply = client.ask("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    let reply = client.call("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").await;
     for line in [
         "requests_total{class=\"2xx\"} 2\n",
         "requests_total{class=\"4xx\"} 1\n",
@@ -57,7 +57,7 @@ async fn metrics_count_what_was_answered() {
     }
     assert_eq!(reply.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     let accepts = "Accept: application/openmetrics-text; version=1.0.0, text/plain;q=0.5\r\n";
-    let reply = client.ask(format!("GET /metrics HTTP/1.1\r\nHost: a\r\n{accepts}\r\n")).await;
+    let reply = client.call(format!("GET /metrics HTTP/1.1\r\nHost: a\r\n{accepts}\r\n")).await;
     assert_eq!(
         reply.header("content-type"),
         Some("application/openmetrics-text; version=1.0.0; charset=utf-8")
@@ -68,7 +68,7 @@ async fn metrics_count_what_was_answered() {
 /// Sends a `POST` with a body to `/sandbox/pay`, with these header lines.
 async fn post_with_headers(client: &mut Client, lines: &str) -> (u16, String) {
     let reply =
-        client.ask(format!("POST /sandbox/pay HTTP/1.1\r\n{lines}Content-Length: 2\r\n\r\n{{}}")).await;
+        client.call(format!("POST /sandbox/pay HTTP/1.1\r\n{lines}Content-Length: 2\r\n\r\n{{}}")).await;
     (reply.status, reply.body)
 }
 
@@ -115,12 +115,12 @@ async fn pages_of_other_sites_cannot_call_the_sandbox() {
         ("GET", "none", "navigate", 200),
     ] {
         let lines = format!("Host: localhost\r\nSec-Fetch-Site: {site}\r\nSec-Fetch-Mode: {mode}\r\n");
-        let reply = client.ask(format!("{method} /sandbox/x HTTP/1.1\r\n{lines}\r\n")).await;
+        let reply = client.call(format!("{method} /sandbox/x HTTP/1.1\r\n{lines}\r\n")).await;
         assert_eq!(reply.status, status, "{method} {lines}{}", reply.body);
         assert_eq!(reply.body.contains("another origin"), status == 403, "{}", reply.body);
     }
     let twice = "Host: localhost\r\nSec-Fetch-Site: same-origin\r\nSec-Fetch-Site: cross-site\r\n";
-    let reply = client.ask(format!("POST /sandbox/x HTTP/1.1\r\n{twice}\r\n")).await;
+    let reply = client.call(format!("POST /sandbox/x HTTP/1.1\r\n{twice}\r\n")).await;
     assert_eq!(reply.status, 403, "{}", reply.body);
 }
 
@@ -130,7 +130,7 @@ async fn an_absolute_target_sets_the_host() {
     for (target, host, status) in
         [("http://evil.example/sandbox", "localhost", 403), ("http://localhost/sandbox", "evil.example", 200)]
     {
-        let reply = client.ask(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
+        let reply = client.call(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n")).await;
         assert_eq!(reply.status, status, "{target}");
     }
 }
@@ -141,10 +141,10 @@ async fn the_public_prefix_gives_no_other_access() {
     let (_server, _) = start(Config { public_url, ..config(ClockKind::Frozen) }).await;
     let mut client = Client::connect(_server.address()).await;
     for path in ["/pay/sandbox", "/sandbox"] {
-        let reply = client.ask(format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\n\r\n")).await;
+        let reply = client.call(format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\n\r\n")).await;
         assert_eq!(reply.status, 403, "{path}: {reply:?}");
     }
-    assert_eq!(client.ask("GET /pay HTTP/1.1\r\nHost: shop.example\r\n\r\n").await.status, 200);
+    assert_eq!(client.call("GET /pay HTTP/1.1\r\nHost: shop.example\r\n\r\n").await.status, 200);
 }
 
 #[tokio::test]
@@ -156,11 +156,11 @@ async fn a_public_address_requires_the_token() {
         let (server, _) = start(config).await;
         let mut client = Client::connect(server.address()).await;
         let line = "GET /sandbox HTTP/1.1\r\nHost: localhost\r\n";
-        assert_eq!(client.ask(format!("{line}\r\n")).await.status, status, "{access:?}");
+        assert_eq!(client.call(format!("{line}\r\n")).await.status, status, "{access:?}");
         let token = server.sandbox_token();
-        let reply = client.ask(format!("{line}Authorization: Bearer {token}\r\n\r\n")).await;
+        let reply = client.call(format!("{line}Authorization: Bearer {token}\r\n\r\n")).await;
         assert_eq!(reply.status, 200, "{access:?}");
-        let dashboard = client.ask("GET /dashboard/acme/live HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+        let dashboard = client.call("GET /dashboard/acme/live HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         assert_eq!(dashboard.status == 401, status == 403, "{access:?}: {dashboard:?}");
     }
 }
@@ -168,6 +168,6 @@ async fn a_public_address_requires_the_token() {
 #[tokio::test]
 async fn http_1_0_counts_as_a_proxy() {
     let (_server, mut client) = frozen().await;
-    let reply = client.ask("GET /sandbox HTTP/1.0\r\nHost: localhost\r\n\r\n").await;
+    let reply = client.call("GET /sandbox HTTP/1.0\r\nHost: localhost\r\n\r\n").await;
     assert_eq!(reply.status, 403, "{reply:?}");
 }

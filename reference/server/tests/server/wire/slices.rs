@@ -10,9 +10,9 @@ use crate::START;
 
 const DELIVERIES: usize = 250;
 
-async fn ask<T: for<'de> Deserialize<'de>>(client: &mut Client, method: &str, path: &str, body: &str) -> T {
+async fn call<T: for<'de> Deserialize<'de>>(client: &mut Client, method: &str, path: &str, body: &str) -> T {
     let reply = client
-        .ask(format!(
+        .call(format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         ))
@@ -32,28 +32,28 @@ async fn others_are_served_while_a_call_moves_the_clock_far() {
     let server = Server::start(config(ClockKind::Frozen)).await.expect("loopback has a free port");
     let mut client = Client::connect(server.address()).await;
     let url = r#"{"url":"https://shop.sim"}"#;
-    let added: EndpointAnswer = ask(&mut client, "POST", "/sandbox/endpoints", url).await;
+    let added: EndpointAnswer = call(&mut client, "POST", "/sandbox/endpoints", url).await;
     let down = r#"{"name":"shop","state":"down","answers":[]}"#;
-    let _: Now = ask(&mut client, "POST", "/sandbox/merchants", down).await;
+    let _: Now = call(&mut client, "POST", "/sandbox/merchants", down).await;
     let test = format!("/sandbox/endpoints/{}/test", added.endpoint.id);
     for _ in 0..DELIVERIES {
-        let _: Now = ask(&mut client, "POST", &test, "").await;
+        let _: Now = call(&mut client, "POST", &test, "").await;
     }
 
     let address = server.address();
     let far = tokio::spawn(async move {
         let mut client = Client::connect(address).await;
-        ask::<Now>(&mut client, "POST", "/sandbox/advance", r#"{"by":"10d"}"#).await
+        call::<Now>(&mut client, "POST", "/sandbox/advance", r#"{"by":"10d"}"#).await
     });
     let (end, mut between) = (START.plus(Span::days(10)), 0);
     while !far.is_finished() {
-        let Now { now } = ask(&mut client, "GET", "/sandbox/keys", "").await;
+        let Now { now } = call(&mut client, "GET", "/sandbox/keys", "").await;
         let now = Timestamp::parse(&now).expect("a time");
         between += usize::from(START < now && now < end);
     }
     assert_eq!(far.await.expect("it ends").now, end.to_string());
     assert!(between > 0, "no request was served in between");
-    let overview: Overview = ask(&mut client, "GET", "/sandbox", "").await;
+    let overview: Overview = call(&mut client, "GET", "/sandbox", "").await;
     assert!(overview.happenings >= 14 * DELIVERIES as u64, "{}", overview.happenings);
 }
 
@@ -63,7 +63,7 @@ async fn another_account_is_served_while_many_locks_end_at_once() {
     let server = Server::start(config(ClockKind::Frozen)).await.expect("loopback has a free port");
     let mut client = Client::connect(server.address()).await;
     let url = r#"{"url":"https://shop.sim"}"#;
-    let _: EndpointAnswer = ask(&mut client, "POST", "/sandbox/endpoints", url).await;
+    let _: EndpointAnswer = call(&mut client, "POST", "/sandbox/endpoints", url).await;
     let live = server.first_keys().expect("a sound world").live;
     let charge = r#"{"asset":"BTC","amount":"1","currency":"EUR"}"#;
     for _ in 0..CHARGES {
@@ -72,21 +72,21 @@ async fn another_account_is_served_while_many_locks_end_at_once() {
              Content-Length: {}\r\n\r\n{charge}",
             charge.len()
         );
-        assert_eq!(client.ask(request).await.status, 201);
+        assert_eq!(client.call(request).await.status, 201);
     }
     // The effects of the opened charges are over.
-    let _: Now = ask(&mut client, "POST", "/sandbox/advance", r#"{"by":"1m"}"#).await;
-    let before: Overview = ask(&mut client, "GET", "/sandbox", "").await;
+    let _: Now = call(&mut client, "POST", "/sandbox/advance", r#"{"by":"1m"}"#).await;
+    let before: Overview = call(&mut client, "GET", "/sandbox", "").await;
 
     let address = server.address();
     let far = tokio::spawn(async move {
         let mut client = Client::connect(address).await;
-        ask::<Now>(&mut client, "POST", "/sandbox/advance", r#"{"by":"30m"}"#).await
+        call::<Now>(&mut client, "POST", "/sandbox/advance", r#"{"by":"30m"}"#).await
     });
     // A read sees the world when some of the rate locks have expired and others have not.
     let mut between = 0;
     while !far.is_finished() {
-        let seen: Overview = ask(&mut client, "GET", "/sandbox", "").await;
+        let seen: Overview = call(&mut client, "GET", "/sandbox", "").await;
         let ended = seen.happenings - before.happenings;
         between += u64::from((1..CHARGES).contains(&ended));
     }

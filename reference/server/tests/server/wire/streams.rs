@@ -4,12 +4,12 @@ use reference_server::{ClockKind, Server};
 use serde_json::{Value, json};
 
 use super::{Client, config};
-use crate::sender::ask;
+use crate::sender::call;
 
 /// Opens a charge in mode live and returns its code.
 async fn charge(server: &Server) -> String {
     let body = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
-    let (status, answer) = ask(server, "POST", "/v1/charges", &body).await;
+    let (status, answer) = call(server, "POST", "/v1/charges", &body).await;
     assert_eq!(status, 201, "{answer}");
     answer["data"]["code"].as_str().expect("a code").to_owned()
 }
@@ -39,7 +39,7 @@ async fn streams_of_a_checkout_follow_its_charge_and_no_other() {
     for _ in 0..3 {
         charge(&server).await;
     }
-    let (status, answer) = ask(&server, "POST", "/sandbox/pay", &json!({ "charge": code })).await;
+    let (status, answer) = call(&server, "POST", "/sandbox/pay", &json!({ "charge": code })).await;
     assert_eq!(status, 200, "{answer}");
     // The other charges caused no message in between.
     let (one, other) = (first.event().await, second.event().await);
@@ -53,7 +53,7 @@ async fn a_stream_sends_the_time_when_the_clock_is_moved() {
     let path = format!("/c/{}/live", charge(&server).await);
     let mut stream = open(&server, &path).await;
     let before = stream.event().await["now"].as_u64().expect("a time");
-    let (status, answer) = ask(&server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
+    let (status, answer) = call(&server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
     assert_eq!(status, 200, "{answer}");
     assert_eq!(stream.event().await["now"].as_u64(), Some(before + 1_000));
 }

@@ -44,7 +44,7 @@ fn connector(trusted: &TlsIdentity) -> TlsConnector {
 }
 
 /// Sends a request over TLS.
-async fn ask(server: &Server, connector: &TlsConnector, path: &str) -> std::io::Result<Message> {
+async fn call(server: &Server, connector: &TlsConnector, path: &str) -> std::io::Result<Message> {
     send(server, connector, Request::get(path)).await
 }
 
@@ -53,7 +53,7 @@ async fn send(server: &Server, connector: &TlsConnector, request: Request<'_>) -
     let name = ServerName::try_from("localhost").expect("a name");
     let stream = connector.connect(name, stream).await?;
     let host = &format!("localhost:{}", server.address().port());
-    Ok(Client::over(stream).ask_once(Request { host, ..request }).await)
+    Ok(Client::over(stream).call_once(Request { host, ..request }).await)
 }
 
 #[tokio::test]
@@ -65,7 +65,7 @@ async fn clients_in_a_handshake_are_evicted() {
     half.send([0x16, 0x03, 0x01, 0x02]).await;
     for first in [&mut silent, &mut half] {
         let mut new = Client::connect(server.address()).await;
-        assert_eq!(new.ask("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.status, 200);
+        assert_eq!(new.call("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.status, 200);
         assert!(first.reply().await.is_none(), "it was evicted");
     }
 }
@@ -76,18 +76,18 @@ async fn one_address_answers_both_and_links_are_secure() {
     let server = open(&identity).await;
     let port = server.address().port();
     assert_eq!(server.url(), format!("https://127.0.0.1:{port}"));
-    let answer = ask(&server, &connector(&identity), "/openapi.json").await.expect("it is trusted");
+    let answer = call(&server, &connector(&identity), "/openapi.json").await.expect("it is trusted");
     assert_eq!(answer.status, 200, "{answer:?}");
     assert!(answer.body.contains(&format!("https://localhost:{port}")), "links start with https");
     let mut plain = Client::connect(server.address()).await;
-    assert_eq!(plain.ask("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.status, 200);
+    assert_eq!(plain.call("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.status, 200);
     let other_ca = connector(&self::identity());
-    assert!(ask(&server, &other_ca, "/healthz").await.is_err(), "another certificate proves nothing");
+    assert!(call(&server, &other_ca, "/healthz").await.is_err(), "another certificate proves nothing");
     // A client that disconnects during the handshake affects no others.
     let mut half = Client::connect(server.address()).await;
     half.send([0x16, 3, 1]).await;
     drop(half);
-    let answer = ask(&server, &connector(&identity), "/healthz").await.expect("it is trusted");
+    let answer = call(&server, &connector(&identity), "/healthz").await.expect("it is trusted");
     assert_eq!(answer.status, 200, "{answer:?}");
 }
 
@@ -109,7 +109,7 @@ async fn a_world_that_is_opened_over_tls_has_secure_addresses_and_answers_at_the
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         assert!(answer.body.contains(&format!("\"{base}/v1/charges?")), "{path}: {answer:?}");
     }
-    let page = ask(&server, &connector, &format!("/w/{}/dashboard/acme/test", text("world"))).await;
+    let page = call(&server, &connector, &format!("/w/{}/dashboard/acme/test", text("world"))).await;
     assert_eq!(page.expect("an answer").status, 200);
 }
 

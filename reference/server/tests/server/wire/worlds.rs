@@ -21,7 +21,7 @@ impl Visitor {
     }
 
     /// Sends a request; returns status and body. `key`: empty for none.
-    async fn ask(&mut self, method: &str, path: &str, key: &str, body: Value) -> (u16, Value) {
+    async fn call(&mut self, method: &str, path: &str, key: &str, body: Value) -> (u16, Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let key = if key.is_empty() { String::new() } else { format!("Authorization: Bearer {key}\r\n") };
         let request = format!(
@@ -29,17 +29,17 @@ impl Visitor {
             self.server.address(),
             body.len()
         );
-        let reply = self.client.ask(request).await;
+        let reply = self.client.call(request).await;
         let text = reply.body.clone();
         (reply.status, serde_json::from_str(&reply.body).unwrap_or(Value::String(text)))
     }
 
     async fn get(&mut self, path: &str, key: &str) -> (u16, Value) {
-        self.ask("GET", path, key, Value::Null).await
+        self.call("GET", path, key, Value::Null).await
     }
 
     async fn open(&mut self, body: Value) -> Opened {
-        let (status, answer) = self.ask("POST", "/sandbox/worlds", "", body).await;
+        let (status, answer) = self.call("POST", "/sandbox/worlds", "", body).await;
         assert_eq!(status, 201, "{answer}");
         let text = |name: &str| answer[name].as_str().expect("a text").to_owned();
         Opened {
@@ -53,7 +53,7 @@ impl Visitor {
     /// Opens a charge and returns its code.
     async fn charge(&mut self, key: &str) -> String {
         let body = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
-        let (status, answer) = self.ask("POST", "/v1/charges", key, body).await;
+        let (status, answer) = self.call("POST", "/v1/charges", key, body).await;
         assert_eq!(status, 201, "{answer}");
         answer["data"]["code"].as_str().expect("a code").to_owned()
     }
@@ -120,7 +120,7 @@ async fn a_key_gives_access_to_its_own_world_only() {
     let (a, b) = (visitor.open(json!({ "seed": 7 })).await, visitor.open(json!({ "seed": 7 })).await);
     let gone = visitor.open(json!({})).await;
     assert_eq!(
-        visitor.ask("DELETE", &format!("/sandbox/worlds/{}", &gone.path[3..]), "", Value::Null).await.0,
+        visitor.call("DELETE", &format!("/sandbox/worlds/{}", &gone.path[3..]), "", Value::Null).await.0,
         200
     );
     let forged = format!("svc_live_{}{}", &a.path[3..], "x".repeat(28));
@@ -159,9 +159,9 @@ async fn a_key_selects_the_world_of_a_sandbox_call() {
     let (a, b) = (visitor.open(json!({})).await, visitor.open(json!({})).await);
     let begin = visitor.shown("").await;
     let hour = || json!({ "by": "1h" });
-    assert_eq!(visitor.ask("POST", "/sandbox/advance", &a.live, hour()).await.0, 200);
-    assert_eq!(visitor.ask("POST", &format!("{}/sandbox/advance", a.path), "", hour()).await.0, 200);
-    assert_eq!(visitor.ask("POST", "/sandbox/advance", &first, json!({ "by": "1s" })).await.0, 200);
+    assert_eq!(visitor.call("POST", "/sandbox/advance", &a.live, hour()).await.0, 200);
+    assert_eq!(visitor.call("POST", &format!("{}/sandbox/advance", a.path), "", hour()).await.0, 200);
+    assert_eq!(visitor.call("POST", "/sandbox/advance", &first, json!({ "by": "1s" })).await.0, 200);
     let shown = [visitor.shown("").await, visitor.shown(&a.path).await, visitor.shown(&b.path).await];
     assert_eq!(begin, "2026-09-20T10:05:41.000000Z");
     assert_eq!(
@@ -170,10 +170,10 @@ async fn a_key_selects_the_world_of_a_sandbox_call() {
     );
     // A call for a closed world affects no other.
     assert_eq!(
-        visitor.ask("DELETE", &format!("/sandbox/worlds/{}", &a.path[3..]), "", Value::Null).await.0,
+        visitor.call("DELETE", &format!("/sandbox/worlds/{}", &a.path[3..]), "", Value::Null).await.0,
         200
     );
-    let (status, answer) = visitor.ask("POST", "/sandbox/advance", &a.live, hour()).await;
+    let (status, answer) = visitor.call("POST", "/sandbox/advance", &a.live, hour()).await;
     assert!(
         status == 403 && answer["message"].as_str().is_some_and(|text| text.contains("no open world")),
         "{answer}"
@@ -227,13 +227,13 @@ async fn the_dashboard_of_a_world_shows_its_name_or_its_id() {
 async fn a_page_of_an_ended_world_is_html_in_a_browser_and_json_elsewhere() {
     let mut it = Visitor::arrive(frozen()).await;
     let world = it.open(json!({})).await;
-    it.ask("DELETE", &format!("/sandbox/worlds/{}", world.path.trim_start_matches("/w/")), "", Value::Null)
+    it.call("DELETE", &format!("/sandbox/worlds/{}", world.path.trim_start_matches("/w/")), "", Value::Null)
         .await;
     for (accept, part) in [("text/html", "<h1>Page not found</h1>"), ("*/*", r#"{"message":"No world"#)] {
         let address = it.server.address();
         let path = format!("{}/dashboard/acme/test", world.path);
         let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: {accept}\r\n\r\n");
-        let reply = it.client.ask(request).await;
+        let reply = it.client.call(request).await;
         assert!(
             reply.status == 404 && reply.body.contains(part),
             "{accept}: {} {}",
@@ -261,11 +261,11 @@ async fn invalid_worlds_are_refused() {
         ("DELETE", &*itself, json!({ "name": "a" }), 422),
         ("POST", &*inside, json!({}), 404),
     ] {
-        let (found, answer) = visitor.ask(method, path, "", body).await;
+        let (found, answer) = visitor.call(method, path, "", body).await;
         assert_eq!(found, status, "{method} {path}: {answer}");
     }
     let foreign = "POST /sandbox/worlds HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n";
-    assert_eq!(visitor.client.ask(foreign).await.status, 403);
+    assert_eq!(visitor.client.call(foreign).await.status, 403);
     let (_, all) = visitor.get("/sandbox/worlds", "").await;
     assert_eq!(all["worlds"].as_array().map(Vec::len), Some(1));
 }
@@ -291,7 +291,7 @@ async fn a_thousand_worlds_are_open_and_no_more() {
         last = Some(world);
     }
     assert_eq!(keys.len(), 3_000, "worlds of one seed share no key and no path");
-    let (status, answer) = visitor.ask("POST", "/sandbox/worlds", "", json!({})).await;
+    let (status, answer) = visitor.call("POST", "/sandbox/worlds", "", json!({})).await;
     assert!(status == 409 && answer["message"].as_str().is_some_and(|text| text.contains("ttl")), "{answer}");
     let last = last.expect("there are some");
     assert_eq!(visitor.get("/v1/account", &last.live).await.0, 200);
@@ -300,7 +300,7 @@ async fn a_thousand_worlds_are_open_and_no_more() {
     let figures = figures.as_str().expect("a page");
     assert!(figures.contains("\nchargeproof_worlds 1001\n") && !figures.contains("next_due"), "{figures}");
     assert_eq!(
-        visitor.ask("DELETE", &format!("/sandbox/worlds/{}", &last.path[3..]), "", Value::Null).await.0,
+        visitor.call("DELETE", &format!("/sandbox/worlds/{}", &last.path[3..]), "", Value::Null).await.0,
         200
     );
     visitor.open(json!({})).await;
@@ -331,15 +331,15 @@ async fn the_memory_limit_covers_all_worlds() {
         "metadata": BTreeMap::from_iter((0..20).map(|n| (format!("k{n}"), "x".repeat(500)))),
     });
     for n in 0..50 {
-        assert_eq!(visitor.ask("POST", "/v1/charges", &own, large.clone()).await.0, 201);
+        assert_eq!(visitor.call("POST", "/v1/charges", &own, large.clone()).await.0, 201);
         let name = json!({ "name": format!("{n}") });
-        assert_eq!(visitor.ask("POST", "/sandbox/snapshots", "", name).await.0, 200);
+        assert_eq!(visitor.call("POST", "/sandbox/snapshots", "", name).await.0, 200);
     }
 
     // Branches of the whole world, until there is no memory for another.
     let mut branches = Vec::new();
     let refusal = loop {
-        let (status, answer) = visitor.ask("POST", "/sandbox/worlds", "", json!({ "from": {} })).await;
+        let (status, answer) = visitor.call("POST", "/sandbox/worlds", "", json!({ "from": {} })).await;
         if status != 201 {
             break (status, answer["message"].as_str().expect("a reason").to_owned());
         }
@@ -356,7 +356,7 @@ async fn the_memory_limit_covers_all_worlds() {
     let branch = branches[0]["live_key"].as_str().expect("a key").to_owned();
     let mut grown = 0;
     let refusal = loop {
-        let (status, answer) = visitor.ask("POST", "/v1/charges", &branch, large.clone()).await;
+        let (status, answer) = visitor.call("POST", "/v1/charges", &branch, large.clone()).await;
         if status != 201 {
             break (status, answer["message"].as_str().expect("a reason").to_owned());
         }
@@ -364,17 +364,17 @@ async fn the_memory_limit_covers_all_worlds() {
     };
     assert!(refusal.0 == 503 && refusal.1.contains("nothing was changed"), "{refusal:?}");
     let snapshot = format!("/w/{}/sandbox/snapshots", branches[0]["world"].as_str().expect("an id"));
-    assert_eq!(visitor.ask("POST", &snapshot, "", json!({ "name": "more" })).await.0, 503);
+    assert_eq!(visitor.call("POST", &snapshot, "", json!({ "name": "more" })).await.0, 503);
     assert_eq!(visitor.charges(&branch).await.len(), 25, "it can be read, and its lists have pages");
     let (held, most) = memory(&mut visitor).await;
     assert!(grown > 0 && held < most + SLACK, "{held}");
 
     // The first world continues, and so do the others once there is memory.
     visitor.charge(&own).await;
-    assert_eq!(visitor.ask("POST", "/sandbox/snapshots", "", json!({ "name": "more" })).await.0, 200);
+    assert_eq!(visitor.call("POST", "/sandbox/snapshots", "", json!({ "name": "more" })).await.0, 200);
     for branch in &branches[1..] {
         let path = format!("/sandbox/worlds/{}", branch["world"].as_str().expect("an id"));
-        assert_eq!(visitor.ask("DELETE", &path, "", Value::Null).await.0, 200);
+        assert_eq!(visitor.call("DELETE", &path, "", Value::Null).await.0, 200);
     }
     assert!(memory(&mut visitor).await.0 < held);
     visitor.charge(&branch).await;
@@ -388,10 +388,10 @@ async fn with_a_past() -> (Visitor, Vec<String>) {
     let mut visitor = Visitor::arrive(frozen()).await;
     let key = visitor.server.first_keys().expect("a sound world").live;
     let early = visitor.charge(&key).await;
-    assert_eq!(visitor.ask("POST", "/sandbox/snapshots", "", json!({ "name": "one charge" })).await.0, 200);
-    assert_eq!(visitor.ask("POST", "/sandbox/advance", "", json!({ "by": "1h" })).await.0, 200);
+    assert_eq!(visitor.call("POST", "/sandbox/snapshots", "", json!({ "name": "one charge" })).await.0, 200);
+    assert_eq!(visitor.call("POST", "/sandbox/advance", "", json!({ "by": "1h" })).await.0, 200);
     let late = visitor.charge(&key).await;
-    assert_eq!(visitor.ask("POST", "/sandbox/advance", &key, json!({ "by": "1h" })).await.0, 200);
+    assert_eq!(visitor.call("POST", "/sandbox/advance", &key, json!({ "by": "1h" })).await.0, 200);
     (visitor, vec![late, early])
 }
 
@@ -445,11 +445,11 @@ async fn replayed_responses_of_a_branch_link_into_it() {
     let one = visitor.open(json!({ "rate_limit": 4 })).await;
     let body = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
     let repeat = format!("{}\r\nIdempotency-Key: once", one.live);
-    let (_, made) = visitor.ask("POST", "/v1/charges", &repeat, body.clone()).await;
+    let (_, made) = visitor.call("POST", "/v1/charges", &repeat, body.clone()).await;
     let other = visitor.open(json!({ "from": { "world": &one.path["/w/".len()..] } })).await;
     assert_eq!(other.answer["rate_limit"], 4);
     let repeat = format!("{}\r\nIdempotency-Key: once", other.live);
-    let (status, again) = visitor.ask("POST", "/v1/charges", &repeat, body).await;
+    let (status, again) = visitor.call("POST", "/v1/charges", &repeat, body).await;
     assert_eq!(status, 201, "{again}");
     assert_eq!(again.to_string().replace(&other.path, &one.path), made.to_string());
     // The rate limit continues: two of four requests are left.
@@ -476,7 +476,7 @@ async fn an_unknown_branch_point_is_refused_by_name() {
         (json!({ "from": {}, "seed": 7 }), "seed", "leave it out"),
         (json!({ "from": {}, "rate_limit": null }), "rate_limit", "leave it out"),
     ] {
-        let (status, answer) = visitor.ask("POST", "/sandbox/worlds", "", body.clone()).await;
+        let (status, answer) = visitor.call("POST", "/sandbox/worlds", "", body.clone()).await;
         let why = answer["errors"][field][0].as_str().unwrap_or_default();
         assert!(status == 422 && why.contains(part), "{body}: {status} {answer}");
     }
@@ -488,14 +488,14 @@ async fn an_unknown_branch_point_is_refused_by_name() {
 async fn a_world_is_restored_to_any_earlier_time() {
     let (mut visitor, codes) = with_a_past().await;
     let key = visitor.server.first_keys().expect("a sound world").live;
-    let mut back = async |to: Value| visitor.ask("POST", "/sandbox/restore", "", to).await;
+    let mut back = async |to: Value| visitor.call("POST", "/sandbox/restore", "", to).await;
     let (status, answer) = back(json!({ "at": "2026-09-20T12:05:42Z" })).await;
     assert!(status == 422 && answer["errors"]["at"].is_array(), "{answer}");
     let (status, answer) = back(json!({ "at": "2026-09-20T11:05:41Z" })).await;
     assert_eq!((status, &answer), (200, &json!({ "now": "2026-09-20T11:05:41.000000Z" })));
     assert_eq!(visitor.charges(&key).await, codes);
     for at in ["2026-09-20T11:00:00.000000Z", "2026-09-20T10:06:00.000000Z"] {
-        let (status, answer) = visitor.ask("POST", "/sandbox/restore", "", json!({ "at": at })).await;
+        let (status, answer) = visitor.call("POST", "/sandbox/restore", "", json!({ "at": at })).await;
         assert_eq!((status, &answer["now"]), (200, &json!(at)));
         assert_eq!(visitor.charges(&key).await, codes[1..]);
     }

@@ -107,10 +107,10 @@ async fn call<T: DeserializeOwned, N: Into<Option<Notice>>>(
 async fn call_saying(
     context: &PageContext,
     page: Page,
-    asked: (&str, &str, &str),
+    request: (&str, &str, &str),
     notice: impl Into<String>,
 ) -> ActionResult {
-    call(context, page, asked, |Empty {}| Notice::text(notice)).await
+    call(context, page, request, |Empty {}| Notice::text(notice)).await
 }
 
 /// A value of a request. Input is passed unchanged, for the world to validate.
@@ -210,8 +210,8 @@ fn signing_secret(mode: Mode, text: &str, EndpointAnswer { endpoint }: EndpointA
 async fn add_endpoint(context: &PageContext, form: &Form) -> ActionResult {
     let body = FormBody::placed(context, form, &["url"]).with("events", events(form)).json();
     let text = "The endpoint is added. Copy its signing secret now: it is not shown again.";
-    let asked = ("POST", "/sandbox/endpoints", body.as_str());
-    call(context, Page::Endpoints, asked, |answer| signing_secret(context.place.mode, text, answer)).await
+    let request = ("POST", "/sandbox/endpoints", body.as_str());
+    call(context, Page::Endpoints, request, |answer| signing_secret(context.place.mode, text, answer)).await
 }
 
 async fn change_endpoint(context: &PageContext, id: &str, form: &Form) -> ActionResult {
@@ -274,8 +274,8 @@ async fn set_wallet(context: &PageContext, asset: &str, form: &Form) -> ActionRe
     if let Some(text) = form.text("addresses") {
         body = body.with("addresses", lines(text));
     }
-    let asked = ("PUT", "/sandbox/wallets", &*body.json());
-    let outcome = call(context, Page::Wallets, asked, |WalletAnswer { wallet }| {
+    let request = ("PUT", "/sandbox/wallets", &*body.json());
+    let outcome = call(context, Page::Wallets, request, |WalletAnswer { wallet }| {
         let first = wallet.first_address.unwrap_or_default();
         Notice::text(format!(
             "New {asset} charges are paid to this wallet. Open charges keep their addresses. Compare its first address \
@@ -307,8 +307,8 @@ async fn on_charge(context: &PageContext, code: &str, what: &str, form: &Form) -
                 share => body.with_text("share", share),
             };
             let notice = format!("A simulated customer sent {asset}.");
-            let asked = ("POST", "/sandbox/pay", &*body.json());
-            call(context, back(form, page), asked, |caused| with_count(&notice, &caused)).await
+            let request = ("POST", "/sandbox/pay", &*body.json());
+            call(context, back(form, page), request, |caused| with_count(&notice, &caused)).await
         }
         "accept" => {
             let body = FormBody::typed(form, &["txid"]).json();

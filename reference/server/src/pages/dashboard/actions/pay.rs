@@ -33,6 +33,6 @@ pub(super) async fn pay_in(
     };
     let notice = format!("A simulated customer opened charge {charge} and paid it.");
     let request = json(&PayRequest { charge: Some(charge), ..PayRequest::default() });
-    let asked = ("POST", "/sandbox/pay", request.as_str());
-    call(context, page, asked, |caused: Caused| with_count(&notice, &caused)).await
+    let request = ("POST", "/sandbox/pay", request.as_str());
+    call(context, page, request, |caused: Caused| with_count(&notice, &caused)).await
 }

@@ -28,8 +28,8 @@ pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> 
     let in_mode = |fields: &[&'static str]| typed(fields).with_text("mode", context.place.mode.as_str());
     match what {
         "advance" => {
-            let asked = ("POST", "/sandbox/advance", &*typed(&["by"]).json());
-            call(context, page, asked, |caused: Caused| {
+            let request = ("POST", "/sandbox/advance", &*typed(&["by"]).json());
+            call(context, page, request, |caused: Caused| {
                 with_count(&format!("The service clock shows {}.", caused.now.date_time()), &caused)
             })
             .await
@@ -37,28 +37,30 @@ pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> 
         "mine" => {
             let at_once = FormValue::Flag(form.text("at_once").is_some());
             let body = number(in_mode(&["asset"]), form, "blocks").with("at_once", at_once).json();
-            let asked = ("POST", "/sandbox/mine", body.as_str());
-            call(context, page, asked, |caused| with_count("The blocks were mined.", &caused)).await
+            let request = ("POST", "/sandbox/mine", body.as_str());
+            call(context, page, request, |caused| with_count("The blocks were mined.", &caused)).await
         }
         "reorg" => {
             let body = number(in_mode(&["asset", "keep"]), form, "depth").json();
-            let asked = ("POST", "/sandbox/reorg", body.as_str());
-            call(context, page, asked, |caused| with_count("The newest blocks are replaced.", &caused)).await
+            let request = ("POST", "/sandbox/reorg", body.as_str());
+            call(context, page, request, |caused| with_count("The newest blocks are replaced.", &caused))
+                .await
         }
         "stall" => {
-            let asked = ("POST", "/sandbox/stall", &*in_mode(&["asset", "for"]).json());
-            call_saying(context, page, asked, "No block is mined on this chain for that time.").await
+            let request = ("POST", "/sandbox/stall", &*in_mode(&["asset", "for"]).json());
+            call_saying(context, page, request, "No block is mined on this chain for that time.").await
         }
         "rate" => {
             let rate = form.text("rate").map_or(FormValue::Null, FormValue::Text);
-            let asked = ("POST", "/sandbox/rates", &*typed(&["asset", "currency"]).with("rate", rate).json());
-            call_saying(context, page, asked, "The rate was set. Open charges keep theirs.").await
+            let request =
+                ("POST", "/sandbox/rates", &*typed(&["asset", "currency"]).with("rate", rate).json());
+            call_saying(context, page, request, "The rate was set. Open charges keep theirs.").await
         }
         "transaction" => on_transaction(context, page, form).await,
         "branch" => branch(context, form).await,
         "merchant" => {
-            let asked = ("POST", "/sandbox/merchants", &*typed(&["name", "state"]).json());
-            call_saying(context, page, asked, "The handler answers this way from now on.").await
+            let request = ("POST", "/sandbox/merchants", &*typed(&["name", "state"]).json());
+            call_saying(context, page, request, "The handler answers this way from now on.").await
         }
         _ => Err(Refusal::NotFound),
     }

@@ -101,14 +101,14 @@ pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusa
     let endpoint = context.query.get("endpoint").filter(|id| paths::is_id(id));
     let before = context.query.get("before").filter(|id| paths::is_id(id));
     let filters = [("status", status), ("endpoint", endpoint)];
-    let asked = DeliveryFilter {
+    let filter = DeliveryFilter {
         status,
         endpoint: endpoint.map(Code::parse),
         before: before.map(|id| parse_uuid(id).ok_or(Refusal::NotFound)).transpose()?,
         ..DeliveryFilter::default()
     };
     // One more than is shown, to know if there are older ones.
-    let mut deliveries = context.deliveries(DELIVERIES_SHOWN + 1, asked).await?;
+    let mut deliveries = context.deliveries(DELIVERIES_SHOWN + 1, filter).await?;
     let more = deliveries.len() > DELIVERIES_SHOWN;
     deliveries.truncate(DELIVERIES_SHOWN);
     let to = |more: &[(&str, Option<&str>)]| {

@@ -103,8 +103,8 @@ struct HistoryBlock<'a> {
 }
 
 pub(super) async fn history(context: &PageContext) -> Result<PageView, Refusal> {
-    let asked = |part: &&&str| context.query.get("part") == Some(**part);
-    let part = PARTS.iter().find(asked).unwrap_or(&PARTS[0]);
+    let is_chosen = |part: &&&str| context.query.get("part") == Some(**part);
+    let part = PARTS.iter().find(is_chosen).unwrap_or(&PARTS[0]);
     let wanted = context.query.get("q").unwrap_or_default();
     let page: usize = context.query.get("page").and_then(|n| n.parse().ok()).unwrap_or(0);
     let text = wanted.to_lowercase();

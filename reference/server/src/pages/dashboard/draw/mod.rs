@@ -166,15 +166,15 @@ impl<T> List<T> {
     }
 }
 
-/// Reads a page of a list. `asked`: the list of the API and its filters; `shown`: the same for links on this page.
+/// Reads a page of a list. `list`: the list of the API and its filters; `shown`: the same for links on this page.
 async fn list<T>(
     context: &PageContext,
-    asked: (&str, &[(&str, Option<&str>)]),
+    list: (&str, &[(&str, Option<&str>)]),
     shown: (&str, &[(&str, Option<&str>)]),
     view: impl Fn(&BookReader<'_>, u32) -> T,
 ) -> Result<List<T>, Refusal> {
     let per_page = PER_PAGE.to_string();
-    let (name, mut fields) = (asked.0, asked.1.to_vec());
+    let (name, mut fields) = (list.0, list.1.to_vec());
     fields.extend([
         ("per_page", Some(per_page.as_str())),
         ("page", context.query.get("page")),

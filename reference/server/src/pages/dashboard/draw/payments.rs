@@ -41,9 +41,9 @@ struct ChargesBlock<'a> {
 pub(super) async fn charges(context: &PageContext) -> Result<PageView, Refusal> {
     let (status, link) = (context.query.get("status"), context.query.get("link"));
     let view = |book: &BookReader<'_>, no| Charge::of(book, ChargeNo(no));
-    let asked = [("status", status), ("payment_link", link)];
+    let filters = [("status", status), ("payment_link", link)];
     let shown = [("status", status), ("link", link)];
-    let list = list(context, ("charges", &asked), ("/charges", &shown), view).await?;
+    let list = list(context, ("charges", &filters), ("/charges", &shown), view).await?;
     let counts = context.read(|book| Ok(book.sandbox.counts(book.place).charges)).await?;
     let counts = [
         ("all", counts.all),

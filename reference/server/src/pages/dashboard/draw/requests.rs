@@ -49,10 +49,10 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
     let query = |status: &str, before: Option<u64>| {
         let before = before.map(|n| n.to_string());
         let status = Some(status).filter(|status| *status != "all");
-        let asked = Some(wanted).filter(|wanted| !wanted.is_empty());
+        let chosen = Some(wanted).filter(|wanted| !wanted.is_empty());
         context.to(format!(
             "/requests{}",
-            paths::query(&[("status", status), ("q", asked), ("before", before.as_deref())])
+            paths::query(&[("status", status), ("q", chosen), ("before", before.as_deref())])
         ))
     };
     let tabs = STATES.map(|(label, statuses)| Tab {
