@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use conformance::{Baseline, Create, Known, Paths};
+use conformance::{Baseline, Create, KnownFailure, Paths};
 use reference_core::dialect::Dialect;
 use serde::{Deserialize, de::DeserializeOwned};
 use toml::{Table, Value};
@@ -64,7 +64,7 @@ pub(crate) struct CheckSection {
     paths: PathsSection,
     /// The known failures by statement.
     #[serde(default)]
-    baseline: BTreeMap<String, KnownFailure>,
+    baseline: BTreeMap<String, BaselineEntry>,
 }
 
 /// Returns the settings of the request that creates a record.
@@ -87,7 +87,7 @@ struct PathsSection {
 /// `"auth.www_authenticate" = { reason = "ticket 7", fingerprint = "…", expires = 2027-01-31 }`
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
-struct KnownFailure {
+struct BaselineEntry {
     reason: String,
     fingerprint: String,
     expires: toml::value::Datetime,
@@ -118,13 +118,13 @@ impl CheckSection {
 }
 
 /// Parses a file of known failures; returns the entries by statement.
-pub(crate) fn known_failures(text: &str) -> Result<BTreeMap<String, Known>, String> {
-    let entries: BTreeMap<String, KnownFailure> = toml::from_str(text).map_err(|error| error.to_string())?;
+pub(crate) fn known_failures(text: &str) -> Result<BTreeMap<String, KnownFailure>, String> {
+    let entries: BTreeMap<String, BaselineEntry> = toml::from_str(text).map_err(|error| error.to_string())?;
     entries.iter().map(|(id, entry)| Ok((id.clone(), entry.known("", id)?))).collect()
 }
 
-impl KnownFailure {
-    fn known(&self, section: &str, id: &str) -> Result<Known, String> {
+impl BaselineEntry {
+    fn known(&self, section: &str, id: &str) -> Result<KnownFailure, String> {
         let expires = self.expires.to_string();
         if self.expires.date.is_none() || self.expires.time.is_some() {
             return Err(format!("`{section}{id}` expires on `{expires}`; it takes a day such as 2027-01-31"));
@@ -132,7 +132,7 @@ impl KnownFailure {
         if self.reason.trim().is_empty() {
             return Err(format!("`{section}{id}` has no reason; fill it in"));
         }
-        Ok(Known { reason: self.reason.clone(), fingerprint: self.fingerprint.clone(), expires })
+        Ok(KnownFailure { reason: self.reason.clone(), fingerprint: self.fingerprint.clone(), expires })
     }
 }
 

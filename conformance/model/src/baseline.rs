@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::verdict::{Finding, Known, Row, Verdict};
+use crate::verdict::{Finding, KnownFailure, Row, Verdict};
 
 /// The known failures by statement, and the day of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct Baseline {
     /// The day of the run, such as `2026-11-21`.
     pub today: String,
     /// The known failures.
-    pub known: BTreeMap<String, Known>,
+    pub known: BTreeMap<String, KnownFailure>,
 }
 
 impl Baseline {
@@ -118,7 +118,7 @@ mod tests {
     fn check(id: &str, fingerprint: &str, today: &str, word: &str, fault: &str) {
         let mut rows = rows();
         let (reason, expires) = ("ticket 7".to_owned(), "2026-11-30".to_owned());
-        let known = Known { reason, fingerprint: fingerprint.into(), expires };
+        let known = KnownFailure { reason, fingerprint: fingerprint.into(), expires };
         let baseline = Baseline { today: today.into(), known: [(id.to_owned(), known)].into() };
         let faults = baseline.apply(&mut rows).join("; ");
         let row = rows.iter().find(|row| row.id == id).expect("a row");

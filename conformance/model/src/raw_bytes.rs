@@ -25,7 +25,7 @@ impl From<&[u8]> for RawBytes {
 
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
-enum Written<'a> {
+enum JsonForm<'a> {
     Text(Cow<'a, str>),
     Bytes { base64: Cow<'a, str> },
 }
@@ -33,8 +33,8 @@ enum Written<'a> {
 impl Serialize for RawBytes {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match std::str::from_utf8(&self.0) {
-            Ok(text) => Written::Text(text.into()),
-            Err(_) => Written::Bytes { base64: STANDARD.encode(&self.0).into() },
+            Ok(text) => JsonForm::Text(text.into()),
+            Err(_) => JsonForm::Bytes { base64: STANDARD.encode(&self.0).into() },
         }
         .serialize(to)
     }
@@ -42,9 +42,9 @@ impl Serialize for RawBytes {
 
 impl<'de> Deserialize<'de> for RawBytes {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<RawBytes, D::Error> {
-        match Written::deserialize(from)? {
-            Written::Text(text) => Ok(RawBytes(text.into_owned().into_bytes())),
-            Written::Bytes { base64: text } => match STANDARD.decode(text.as_ref()) {
+        match JsonForm::deserialize(from)? {
+            JsonForm::Text(text) => Ok(RawBytes(text.into_owned().into_bytes())),
+            JsonForm::Bytes { base64: text } => match STANDARD.decode(text.as_ref()) {
                 Ok(bytes) => Ok(RawBytes(bytes)),
                 Err(_) => Err(D::Error::custom("`base64` takes base64")),
             },

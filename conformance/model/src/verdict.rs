@@ -19,7 +19,7 @@ pub struct Finding {
 /// A known failure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Known {
+pub struct KnownFailure {
     /// The reason for tolerating it.
     pub reason: String,
     /// The fingerprint that the evidence must have. The JSON report of a failure contains it.
@@ -64,7 +64,7 @@ pub enum Verdict {
         /// The finding.
         finding: Finding,
         /// The known failure.
-        known: Known,
+        known: KnownFailure,
     },
     /// The operator excluded it.
     LeftOut {

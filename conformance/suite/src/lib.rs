@@ -33,7 +33,7 @@ pub use conformance_model::recording::{
 pub use conformance_model::redaction::Redaction;
 pub use conformance_model::secret::{KEY_BLANK, Redactor, Secret};
 pub use conformance_model::selection::{Profile, Selection, SelectionError};
-pub use conformance_model::verdict::{Finding, Known, Row, Stop, Verdict};
+pub use conformance_model::verdict::{Finding, KnownFailure, Row, Stop, Verdict};
 pub use conformance_probe::{
     Create, DeliveryTrigger, Hook, Interrupt, Paths, Plan, Progress, RealTime, Silent, Source, TriggerFuture,
     TriggeredDeliveries, Wait, Waiter, Webhooks, run_shell,

@@ -31,12 +31,12 @@ pub enum Depth {
     /// In a block with this many confirmations (1 at the tip), or in the mempool with 0.
     Confirmations(u32),
     /// No longer in the mempool and not on the active branch.
-    Gone(Gone),
+    Gone(Disappearance),
 }
 
 /// The reason why a transfer has vanished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Gone {
+pub enum Disappearance {
     /// Another transaction that spends the same money elsewhere was mined.
     DoubleSpent,
     /// Its sender replaced it by a transaction with a higher fee.
@@ -45,13 +45,13 @@ pub enum Gone {
     Dropped,
 }
 
-impl Gone {
+impl Disappearance {
     /// Returns the reason as in transcripts and answers.
     pub const fn as_str(self) -> &'static str {
         match self {
-            Gone::DoubleSpent => "double_spent",
-            Gone::Replaced => "replaced",
-            Gone::Dropped => "dropped",
+            Disappearance::DoubleSpent => "double_spent",
+            Disappearance::Replaced => "replaced",
+            Disappearance::Dropped => "dropped",
         }
     }
 }

@@ -18,7 +18,7 @@ use reference_core::service::Quota;
 use reference_wire::{Response, quota_headers};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
-use crate::host::Broken;
+use crate::host::InternalError;
 
 /// The media type of scenario files.
 pub(crate) const YAML: HeaderValue = HeaderValue::from_static("application/yaml");
@@ -103,14 +103,14 @@ pub(crate) fn own(status: StatusCode, content_type: HeaderValue, body: impl Into
 }
 
 /// Converts a response of the world.
-pub(crate) fn of_world(response: Response) -> Result<Answer, Broken> {
-    let status = StatusCode::from_u16(response.status).map_err(|_| Broken)?;
+pub(crate) fn of_world(response: Response) -> Result<Answer, InternalError> {
+    let status = StatusCode::from_u16(response.status).map_err(|_| InternalError)?;
     let mut answer = json(status, response.body);
     let headers = answer.headers_mut();
     for (name, value) in response.headers {
         let replaces = matches!(name, "content-type" | "cache-control");
-        let name = static_name(name).ok_or(Broken)?;
-        let value = HeaderValue::try_from(value).map_err(|_| Broken)?;
+        let name = static_name(name).ok_or(InternalError)?;
+        let value = HeaderValue::try_from(value).map_err(|_| InternalError)?;
         if replaces {
             headers.insert(name, value);
         } else {
@@ -128,9 +128,9 @@ fn static_name(name: &'static str) -> Option<HeaderName> {
 }
 
 /// Adds the rate limit headers.
-pub(crate) fn with_quota(mut answer: Answer, quota: Option<Quota>) -> Result<Answer, Broken> {
+pub(crate) fn with_quota(mut answer: Answer, quota: Option<Quota>) -> Result<Answer, InternalError> {
     for (name, value) in quota_headers(quota) {
-        let value = HeaderValue::try_from(value).map_err(|_| Broken)?;
+        let value = HeaderValue::try_from(value).map_err(|_| InternalError)?;
         answer.headers_mut().insert(HeaderName::from_static(name), value);
     }
     Ok(answer)
@@ -187,7 +187,7 @@ mod tests {
             response(200, &[("", "x")]),
             response(200, &[("x-name", "two\r\nlines")]),
         ] {
-            assert!(matches!(of_world(wrong), Err(Broken)));
+            assert!(matches!(of_world(wrong), Err(InternalError)));
         }
     }
 }

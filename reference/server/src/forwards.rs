@@ -17,7 +17,7 @@ use simulator::api::{EndpointAnswer, EndpointList, EndpointRecord, EndpointReque
 use crate::{
     answer::{self, Answer},
     backend::Backend,
-    host::Broken,
+    host::InternalError,
     refusal::Refusal,
     sender::LocalHandler,
 };
@@ -69,7 +69,7 @@ pub(crate) async fn answer(
     }
 }
 
-fn answered(backend: &Backend, fields: &serde_json::Value) -> Result<Answer, Broken> {
+fn answered(backend: &Backend, fields: &serde_json::Value) -> Result<Answer, InternalError> {
     let mut fields = fields.clone();
     fields["now"] = backend.host.clock()?.0.to_string().into();
     Ok(answer::json(StatusCode::OK, fields.to_string()))
@@ -92,7 +92,7 @@ pub(crate) async fn add(
     backend: &Backend,
     handler: &LocalHandler,
     account: Option<String>,
-) -> Result<Result<Forwarded, Response>, Broken> {
+) -> Result<Result<Forwarded, Response>, InternalError> {
     let refused = |error: &ApiError| Ok(Err(Response::refusal(error)));
     let Some(sender) = backend.host.sender() else {
         let why = "This server posts to hosts of the simulated network only, such as shop.sim.";
@@ -135,12 +135,13 @@ pub(crate) async fn add(
             }
             return Ok(Err(of_forward(response)));
         }
-        let EndpointAnswer { endpoint } = serde_json::from_slice(&response.body).map_err(|_| Broken)?;
+        let EndpointAnswer { endpoint } =
+            serde_json::from_slice(&response.body).map_err(|_| InternalError)?;
         made.push(endpoint.id);
-        secrets.push(endpoint.secret.ok_or(Broken)?);
+        secrets.push(endpoint.secret.ok_or(InternalError)?);
     }
     backend.host.own_forward(forward);
-    let [live_secret, test_secret] = secrets.try_into().map_err(|_| Broken)?;
+    let [live_secret, test_secret] = secrets.try_into().map_err(|_| InternalError)?;
     Ok(Ok(Forwarded { to, url, live_secret: Some(live_secret), test_secret: Some(test_secret) }))
 }
 
@@ -155,13 +156,13 @@ fn of_forward(refused: Response) -> Response {
 }
 
 /// Returns an existing endpoint of a handler: a second one would get every delivery twice.
-async fn known(backend: &Backend, handler: &LocalHandler) -> Result<Option<EndpointRecord>, Broken> {
+async fn known(backend: &Backend, handler: &LocalHandler) -> Result<Option<EndpointRecord>, InternalError> {
     let response = call(backend, "GET", "/sandbox/endpoints", "").await?;
-    let EndpointList { endpoints } = serde_json::from_slice(&response.body).map_err(|_| Broken)?;
+    let EndpointList { endpoints } = serde_json::from_slice(&response.body).map_err(|_| InternalError)?;
     Ok(endpoints.into_iter().find(|endpoint| endpoint.url == handler.url() && endpoint.status != "removed"))
 }
 
-async fn call(backend: &Backend, method: &str, path: &str, body: &str) -> Result<Response, Broken> {
+async fn call(backend: &Backend, method: &str, path: &str, body: &str) -> Result<Response, InternalError> {
     let request = Request::json(backend.addresses.url(), method, path, body);
     backend.host.respond(&request).await
 }

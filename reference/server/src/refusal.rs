@@ -10,7 +10,7 @@ use http::{
 
 use crate::{
     answer::{self, Answer},
-    host::Broken,
+    host::InternalError,
 };
 
 /// The reason why the server does not pass a request to the world.
@@ -183,8 +183,8 @@ impl fmt::Display for Refusal {
     }
 }
 
-impl From<Broken> for Refusal {
-    fn from(Broken: Broken) -> Refusal {
+impl From<InternalError> for Refusal {
+    fn from(InternalError: InternalError) -> Refusal {
         Refusal::Broken
     }
 }

@@ -32,7 +32,7 @@ pub(crate) enum Lookup {
 /// The responses to the writes of one book, kept for 24 hours.
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct IdempotencyCache {
-    kept: BTreeMap<String, Kept>,
+    kept: BTreeMap<String, StoredResponse>,
     /// Oldest first.
     order: BTreeMap<(Timestamp, u64), String>,
     stored: u64,
@@ -41,7 +41,7 @@ pub(crate) struct IdempotencyCache {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredResponse {
     at: Timestamp,
     request: [u8; 32],
     /// The status. Headers are not stored: responses to writes have none of their own.
@@ -123,7 +123,7 @@ impl IdempotencyCache {
         match self.kept.get(scope) {
             Some(kept) if now.since(kept.at) < KEPT => {
                 if kept.request == *request {
-                    let Kept { status, body, .. } = kept;
+                    let StoredResponse { status, body, .. } = kept;
                     Lookup::Repeated(Response { status: *status, headers: Vec::new(), body: body.clone() })
                 } else {
                     Lookup::OtherRequest
@@ -149,7 +149,7 @@ impl IdempotencyCache {
         self.order.insert((now, self.stored), scope.clone());
         self.stored += 1;
         self.bytes += more;
-        self.kept.insert(scope, Kept { at: now, request, status, body });
+        self.kept.insert(scope, StoredResponse { at: now, request, status, body });
     }
 
     fn forget(&mut self, scope: &str) {

@@ -88,14 +88,14 @@ struct One<'a, T> {
 }
 
 /// An object to write, which may be in the cache.
-struct Wanted<'k, F> {
+struct CachedView<'k, F> {
     cache: &'k mut ObjectCache,
     no: u32,
     version: u64,
     view: F,
 }
 
-impl<T: Serialize, F: Fn() -> T> Wanted<'_, F> {
+impl<T: Serialize, F: Fn() -> T> CachedView<'_, F> {
     /// Returns the response with this object alone.
     fn answer(self) -> Bytes {
         let answer = self.cache.answer(self.no, self.version, |body| write(body, &(self.view)()));
@@ -124,9 +124,9 @@ fn wanted<'k, F>(
     no: u32,
     subject: Subject,
     view: F,
-) -> Wanted<'k, F> {
+) -> CachedView<'k, F> {
     let heights = frame.heights.expect("a view of the API has the heights of the chains");
-    Wanted { cache, no, version: frame.book.version(subject, frame.now, heights), view }
+    CachedView { cache, no, version: frame.book.version(subject, frame.now, heights), view }
 }
 
 const VERSIONED: &str = "every change of an object's JSON changes its version";
@@ -135,7 +135,7 @@ fn charge<'a, 'k>(
     frame: Frame<'a>,
     no: u32,
     json_cache: &'k mut JsonCache,
-) -> Wanted<'k, impl Fn() -> ChargeView<'a>> {
+) -> CachedView<'k, impl Fn() -> ChargeView<'a>> {
     let charge = ChargeNo(no);
     wanted(frame, &mut json_cache.charges, no, Subject::Charge(charge), move || ChargeView::of(frame, charge))
 }
@@ -144,7 +144,7 @@ fn invoice<'a, 'k>(
     frame: Frame<'a>,
     no: u32,
     json_cache: &'k mut JsonCache,
-) -> Wanted<'k, impl Fn() -> InvoiceView<'a>> {
+) -> CachedView<'k, impl Fn() -> InvoiceView<'a>> {
     let invoice = InvoiceNo(no);
     wanted(frame, &mut json_cache.invoices, no, Subject::Invoice(invoice), move || {
         InvoiceView::of(frame, invoice)
@@ -155,7 +155,7 @@ fn event<'a, 'k>(
     frame: Frame<'a>,
     no: u32,
     json_cache: &'k mut JsonCache,
-) -> Wanted<'k, impl Fn() -> EventView<'a>> {
+) -> CachedView<'k, impl Fn() -> EventView<'a>> {
     let event = frame.book.events().get(EventNo(no));
     wanted(frame, &mut json_cache.events, no, event.subject, move || EventView::of(frame, event))
 }

@@ -1,5 +1,5 @@
 //! The responses under `/sandbox`. Every success also has `now`; the response of a call that changes something also
-//! has `happened`. [`Caused`] has these fields.
+//! has `happened`. [`CausedEvents`] has these fields.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -15,7 +15,7 @@ use super::{Word, WorldEvent, text};
 
 /// The events that a call caused, and the time after it. Every success has these fields besides its own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Caused {
+pub struct CausedEvents {
     /// The events, oldest first, a bounded number of them; empty for calls that only read.
     #[serde(default)]
     pub happened: Vec<WorldEvent>,
@@ -557,6 +557,6 @@ pub struct ChargeAnswer {
     pub charge: Code,
 }
 
-/// A response without fields besides [`Caused`].
+/// A response without fields besides [`CausedEvents`].
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Empty {}

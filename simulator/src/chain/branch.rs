@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use reference_core::{
     money::Coin,
-    sighting::{Depth, Gone, Sighting},
+    sighting::{Depth, Disappearance, Sighting},
     time::Timestamp,
 };
 
@@ -60,7 +60,7 @@ impl Chain {
             }
         }
         for number in lost {
-            self.vanish(number, at, Gone::DoubleSpent);
+            self.vanish(number, at, Disappearance::DoubleSpent);
         }
         self.report_followed(at);
     }
@@ -134,7 +134,7 @@ impl Chain {
     }
 
     /// Removes a waiting transaction for good. Reports it only if the watcher had seen it.
-    pub(super) fn vanish(&mut self, number: usize, at: Timestamp, gone: Gone) {
+    pub(super) fn vanish(&mut self, number: usize, at: Timestamp, gone: Disappearance) {
         self.leave_mempool(number);
         self.transactions[number].state = TransactionState::Gone(gone);
         if self.transactions[number].seen {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use reference_core::{asset::Asset, mode::Mode, sighting::Gone};
+use reference_core::{asset::Asset, mode::Mode, sighting::Disappearance};
 
 use super::TxId;
 
@@ -31,7 +31,7 @@ pub enum ChainError {
         /// The transaction.
         txid: TxId,
         /// The reason.
-        gone: Gone,
+        gone: Disappearance,
     },
     /// The transaction is not gone; only one that is gone can be rebroadcast.
     NotGone {
@@ -79,7 +79,7 @@ impl fmt::Display for ChainError {
                 "`{txid}` lies {confirmations} deep in the chain; it takes a transaction that waits in the mempool; \
                  reorganise {confirmations} blocks first"
             ),
-            ChainError::Gone { txid, gone: Gone::Dropped } => write!(
+            ChainError::Gone { txid, gone: Disappearance::Dropped } => write!(
                 f,
                 "`{txid}` is dropped; it takes a transaction that waits in the mempool; broadcast it again first"
             ),

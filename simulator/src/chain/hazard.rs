@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use reference_core::{
-    sighting::Gone,
+    sighting::Disappearance,
     time::{Span, Timestamp},
 };
 
@@ -128,7 +128,7 @@ impl Chain {
         self.catch_up(now);
         let number = self.waiting(txid)?;
         self.uncontested(number)?;
-        self.vanish(number, self.now, Gone::Replaced);
+        self.vanish(number, self.now, Disappearance::Replaced);
         let replacement = self.create(outputs, fee, Some(number));
         self.wait(replacement);
         self.report(replacement, self.now);
@@ -143,7 +143,7 @@ impl Chain {
     pub(crate) fn drop_from_mempool(&mut self, now: Timestamp, txid: &TxId) -> Result<(), ChainError> {
         self.catch_up(now);
         let number = self.waiting(txid)?;
-        self.vanish(number, self.now, Gone::Dropped);
+        self.vanish(number, self.now, Disappearance::Dropped);
         Ok(())
     }
 

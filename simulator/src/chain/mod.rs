@@ -19,7 +19,7 @@
 //! the chain stops following it. A reorganisation of depth *d* replaces the last *d* blocks by *d* + 1 blocks.
 //! Transactions that the new branch does not contain return to the mempool, are reported with 0 confirmations and are
 //! followed again. A double spend and a replacement remove a waiting transaction for good, and it is reported as
-//! [`Gone`](reference_core::sighting::Gone).
+//! [`Disappearance`](reference_core::sighting::Disappearance).
 //!
 //! Example: a payment in BTC (2 confirmations required) and a reorganisation of depth 1.
 //!

@@ -6,7 +6,7 @@ use reference_core::{
     asset::{AddressForm, Asset},
     money::Coin,
     rng::RngStream,
-    sighting::Gone,
+    sighting::Disappearance,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -118,7 +118,7 @@ pub enum TransactionState {
     /// It is in this block of the active branch.
     Block(u64),
     /// It was displaced or dropped, for this reason.
-    Gone(Gone),
+    Gone(Disappearance),
 }
 
 /// A transaction that was broadcast on a chain.

@@ -53,7 +53,7 @@ struct PicturePage<'a> {
     result: &'static str,
     fault: Option<&'static DemoFault>,
     failure: Option<String>,
-    broken: &'a [Broken],
+    broken: &'a [ViolationGroup],
     summary: String,
     lanes: &'a [String],
     groups: Vec<(&'static str, Vec<&'a str>)>,
@@ -65,7 +65,7 @@ struct PicturePage<'a> {
 }
 
 /// A violated invariant, and the number of violations of the same shape.
-struct Broken {
+struct ViolationGroup {
     invariant: String,
     shape: String,
     what: String,
@@ -74,7 +74,7 @@ struct Broken {
     at: Option<Timestamp>,
 }
 
-impl Broken {
+impl ViolationGroup {
     /// Returns `true` if the violation names the object of a mark at its time.
     fn names(&self, mark: &Mark) -> bool {
         let names = |ids: &[String]| ids.iter().any(|id| self.what.contains(id.as_str()));
@@ -89,7 +89,7 @@ enum Row<'a> {
     Day(String),
     TimeRow(TimeRow<'a>),
     /// The index and violation at this position.
-    Here(usize, &'a Broken),
+    Here(usize, &'a ViolationGroup),
 }
 
 struct TimeRow<'a> {
@@ -173,15 +173,15 @@ fn commands(picture: &Picture<'_>, script: &Script) -> (String, [String; 2]) {
 }
 
 /// Returns one entry for each kind of failure, at its first occurrence.
-fn broken<'a>(violations: impl Iterator<Item = &'a Violation>) -> Vec<Broken> {
+fn broken<'a>(violations: impl Iterator<Item = &'a Violation>) -> Vec<ViolationGroup> {
     let mut seen: BTreeSet<String> = BTreeSet::new();
-    let mut kinds: Vec<Broken> = Vec::new();
+    let mut kinds: Vec<ViolationGroup> = Vec::new();
     for violation in violations.filter(|violation| seen.insert(violation.to_string())) {
         let invariant =
             format!("invariant {} ({})", violation.invariant.number(), violation.invariant.as_str());
         match kinds.iter().position(|known| known.invariant == invariant && known.shape == violation.shape) {
             Some(known) => kinds[known].times += 1,
-            None if kinds.len() < KINDS_MAX => kinds.push(Broken {
+            None if kinds.len() < KINDS_MAX => kinds.push(ViolationGroup {
                 invariant,
                 shape: violation.shape.clone(),
                 what: plain(&violation.what),
@@ -207,7 +207,7 @@ fn groups<'a>(marks: &'a [Mark], names: &ObjectNames) -> Vec<(&'static str, Vec<
 
 /// Arranges marks in rows. Marks at the same time share a row as long as their lanes increase; a violation has a
 /// separate row.
-fn rows<'a>(start: Timestamp, marks: &'a [Mark], broken: &'a [Broken], lanes: usize) -> Vec<Row<'a>> {
+fn rows<'a>(start: Timestamp, marks: &'a [Mark], broken: &'a [ViolationGroup], lanes: usize) -> Vec<Row<'a>> {
     let mut here: Vec<(Timestamp, usize)> =
         broken.iter().enumerate().filter_map(|(n, violation)| Some((violation.at?, n))).collect();
     here.sort_unstable();

@@ -16,7 +16,7 @@ const WORLDS: u64 = 200;
 
 /// The number of draws of a field or parameter: in granted and in refused requests, and with null.
 #[derive(Default)]
-struct Drawn {
+struct DrawCount {
     granted: u64,
     refused: u64,
     null: u64,
@@ -32,7 +32,7 @@ fn paths(fields: &[BodyField], before: &str, found: &mut Vec<String>) {
     }
 }
 
-fn note(body: &Value, before: &str, good: bool, drawn: &mut BTreeMap<String, Drawn>) {
+fn note(body: &Value, before: &str, good: bool, drawn: &mut BTreeMap<String, DrawCount>) {
     for (name, value) in body.as_object().into_iter().flatten() {
         let path = format!("{before}{name}");
         let count = drawn.entry(path.clone()).or_default();
@@ -90,8 +90,8 @@ fn described(below: &str) -> Vec<Described> {
 }
 
 /// Returns the draws of all worlds by operation and by field or parameter. The empty name counts the operation itself.
-fn drawn() -> BTreeMap<(String, String), Drawn> {
-    let mut all: BTreeMap<(String, String), Drawn> = BTreeMap::new();
+fn drawn() -> BTreeMap<(String, String), DrawCount> {
+    let mut all: BTreeMap<(String, String), DrawCount> = BTreeMap::new();
     let (runner, operations) = (Runner::default(), described("/"));
     for seed in 0..WORLDS {
         for entry in runner.play(&workload::draw(seed).script).record.seen {
@@ -109,10 +109,11 @@ fn drawn() -> BTreeMap<(String, String), Drawn> {
             if call.idempotency_key.is_some() {
                 fields.insert(
                     "Idempotency-Key".to_owned(),
-                    Drawn { granted: good.into(), refused: (!good).into(), null: 0 },
+                    DrawCount { granted: good.into(), refused: (!good).into(), null: 0 },
                 );
             }
-            fields.insert(String::new(), Drawn { granted: good.into(), refused: (!good).into(), null: 0 });
+            fields
+                .insert(String::new(), DrawCount { granted: good.into(), refused: (!good).into(), null: 0 });
             for (name, count) in fields {
                 let sum = all.entry((operation.title.clone(), name)).or_default();
                 sum.granted += count.granted;
@@ -125,14 +126,14 @@ fn drawn() -> BTreeMap<(String, String), Drawn> {
 }
 
 /// Checks that each name was granted in some world. The message of a failure has the table of all draws.
-fn require(drawn: &BTreeMap<(String, String), Drawn>, names: impl Iterator<Item = (String, String)>) {
+fn require(drawn: &BTreeMap<(String, String), DrawCount>, names: impl Iterator<Item = (String, String)>) {
     let missing = names.filter_map(|(title, name)| match drawn.get(&(title.clone(), name.clone())) {
         None => Some(format!("{title} {name}: never drawn")),
         Some(count) if count.granted == 0 => Some(format!("{title} {name}: never granted")),
         Some(_) => None,
     });
     let missing: Vec<String> = missing.collect();
-    let table = drawn.iter().map(|((title, name), Drawn { granted, refused, null })| {
+    let table = drawn.iter().map(|((title, name), DrawCount { granted, refused, null })| {
         format!("{title} {name}: {granted} granted, {refused} refused, {null} null")
     });
     let table: Vec<String> = table.collect();

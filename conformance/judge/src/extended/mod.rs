@@ -53,10 +53,10 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// A JSON value and the number of its exchange.
-type Found = (u32, Value);
+type Sample = (u32, Value);
 
 /// Judges all values. The statement holds if none has a fault and there is at least one.
-fn each(found: impl IntoIterator<Item = Found>, what: &str, flaw: impl Fn(&Value) -> Flaw) -> CheckResult {
+fn each(found: impl IntoIterator<Item = Sample>, what: &str, flaw: impl Fn(&Value) -> Flaw) -> CheckResult {
     let mut judged = false;
     for (number, value) in found {
         if let Some((expected, actual)) = flaw(&value) {
@@ -85,7 +85,7 @@ fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, Arc<Valu
 }
 
 /// Returns the rows of all pages of a list.
-fn rows(recording: &Recording, list: List) -> impl Iterator<Item = Found> {
+fn rows(recording: &Recording, list: List) -> impl Iterator<Item = Sample> {
     let of_list = move |exchange: &&Exchange| match &exchange.purpose {
         Purpose::Page(PageRequest { list: requested, .. })
         | Purpose::DuringInserts { list: requested, .. } => *requested == list,
@@ -103,14 +103,14 @@ fn rows(recording: &Recording, list: List) -> impl Iterator<Item = Found> {
 }
 
 /// Returns the charges or invoices of the lists and of the events.
-fn subjects(recording: &Recording, list: List, member: &'static str) -> Vec<Found> {
+fn subjects(recording: &Recording, list: List, member: &'static str) -> Vec<Sample> {
     let inside = rows(recording, List::Events).filter_map(|(number, event)| {
         Some((number, event.get(member).filter(|object| object.is_object())?.clone()))
     });
     rows(recording, list).chain(inside).collect()
 }
 
-fn accounts(recording: &Recording) -> impl Iterator<Item = Found> {
+fn accounts(recording: &Recording) -> impl Iterator<Item = Sample> {
     Mode::BOTH.into_iter().filter_map(|mode| {
         let exchange = recording.account(mode)?;
         Some((exchange.number, Value::clone(&*exchange.answer()?.body.json()?)))

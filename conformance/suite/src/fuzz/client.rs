@@ -9,7 +9,7 @@ use super::{
     Outcome, Plan, Reproduction,
     judge::{self, Violation},
     known::KnownIds,
-    request_template::{By, Keys, RequestTemplate, ResolvedRequest, Sent, address},
+    request_template::{By, Keys, RequestTemplate, ResolvedRequest, SentRequest, address},
 };
 use conformance_model::reading::retry_after;
 use conformance_model::recording::Ending;
@@ -33,7 +33,7 @@ pub trait Progress {
 
 /// The judged response to a request.
 pub(super) struct JudgedResponse {
-    pub(super) went_out: Sent,
+    pub(super) went_out: SentRequest,
     pub(super) ending: Ending,
     pub(super) violations: Vec<Violation>,
 }

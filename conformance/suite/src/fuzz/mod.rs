@@ -29,7 +29,7 @@ use crate::FileError;
 pub use client::Progress;
 pub use judge::Violation;
 pub use report::{json, saved_findings, text};
-pub use request_template::{By, RequestTemplate, Sent};
+pub use request_template::{By, RequestTemplate, SentRequest};
 pub use run::{fuzz, replay};
 
 /// The plan of a fuzz run: target, keys and limits.
@@ -71,7 +71,7 @@ pub struct Reproduction {
     #[serde(rename = "asks")]
     pub templates: Vec<RequestTemplate>,
     /// The requests as sent, with identifiers in place of placeholders.
-    pub sent: Vec<Sent>,
+    pub sent: Vec<SentRequest>,
     /// `true` if the violation occurred again when the sequence was replayed.
     pub repeats: bool,
 }

@@ -66,7 +66,7 @@ pub struct RequestTemplate {
 /// A request as sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Sent {
+pub struct SentRequest {
     /// Path and query below the base address.
     pub target: String,
     /// The body, if there was one.
@@ -77,7 +77,7 @@ pub struct Sent {
 /// A request with its placeholders replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ResolvedRequest {
-    pub(super) sent: Sent,
+    pub(super) sent: SentRequest,
     /// The identifiers in the request, with their owners; none if they do not exist.
     pub(super) named: Vec<NamedId>,
 }
@@ -130,11 +130,11 @@ impl RequestTemplate {
         let mut named = Vec::new();
         let target = fill(&self.target, known, &mut named);
         let body = self.body.as_deref().map(|body| fill(body, known, &mut named));
-        ResolvedRequest { sent: Sent { target, body }, named }
+        ResolvedRequest { sent: SentRequest { target, body }, named }
     }
 
     /// Returns a curl command that sends the same request.
-    pub(super) fn curl(&self, base: &Url, prefix: &str, sent: &Sent) -> String {
+    pub(super) fn curl(&self, base: &Url, prefix: &str, sent: &SentRequest) -> String {
         let mut line = "curl -i".to_owned();
         if self.method != "GET" {
             line.push_str(&format!(" -X {}", self.method));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{
     judge,
     known::{IdKind, KnownIds},
-    request_template::{By, Keys, RequestTemplate, ResolvedRequest, Sent, shown_authorization},
+    request_template::{By, Keys, RequestTemplate, ResolvedRequest, SentRequest, shown_authorization},
 };
 use conformance_model::mode::Mode;
 use conformance_model::recording::{Answer, Ending};
@@ -191,7 +191,7 @@ fn placeholders_are_replaced_by_known_identifiers() {
         RequestTemplate::get(By::Live, "/v1/events/{event:test:7}?charge={charge:live:0}&x={nothing}&y={")
             .filled(&known());
     let expected = format!("/v1/events/{FOREIGN}?charge=code{}&x={{nothing}}&y={{", &OWN[30..]);
-    assert_eq!(filled.sent, Sent { target: expected, body: None });
+    assert_eq!(filled.sent, SentRequest { target: expected, body: None });
     assert_eq!(
         filled.named.iter().map(|value| value.of).collect::<Vec<_>>(),
         [Some(Mode::Test), Some(Mode::Live)]

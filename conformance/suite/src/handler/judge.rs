@@ -2,7 +2,7 @@
 
 use super::{
     Attempt, HandlerRow,
-    results::{HandlerResponse, Sent, TrialResult, wants},
+    results::{HandlerResponse, SentDelivery, TrialResult, wants},
     trials::{Answers, TRIALS, Trial, TrialStatement},
 };
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult, Verdict, verdict};
@@ -78,7 +78,7 @@ fn of_answers(
     if !is_first(trial) && !first.takes {
         return no_ground();
     }
-    let broken = |wanted: &str, sent: &Sent| {
+    let broken = |wanted: &str, sent: &SentDelivery| {
         Err(CheckError::broken(None, wanted, format!("{}, to {}", response_text(&sent.response), sent.kind)))
     };
     let all = &seen.sent;
@@ -99,7 +99,7 @@ fn of_answers(
             }
         }
         Answers::Calm => {
-            let calm = |sent: &&Sent| matches!(sent.response, HandlerResponse::Status(..500, _));
+            let calm = |sent: &&SentDelivery| matches!(sent.response, HandlerResponse::Status(..500, _));
             match all.iter().find(|sent| !calm(sent)) {
                 Some(sent) => broken("an answer below 500", sent),
                 None => Ok(CheckOutcome::Holds),

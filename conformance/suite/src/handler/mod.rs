@@ -28,7 +28,7 @@ use conformance_receiver::Names;
 
 pub use conformance_model::catalogue::fits;
 pub use report::{Format, render};
-pub use results::{HandlerResponse, Sent, TrialResult};
+pub use results::{HandlerResponse, SentDelivery, TrialResult};
 pub use run::{Order, Progress, Witness, attempt};
 pub use trials::statements;
 

@@ -31,7 +31,7 @@ impl HandlerResponse {
 
 /// A delivery that was sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sent {
+pub struct SentDelivery {
     /// The event type.
     pub kind: String,
     /// The response.
@@ -44,7 +44,7 @@ pub struct TrialResult {
     /// The name of the trial.
     pub trial: &'static str,
     /// The deliveries, in order.
-    pub sent: Vec<Sent>,
+    pub sent: Vec<SentDelivery>,
     /// The number of the handler's actions; `None` without a witness, an error if the witness failed.
     pub acts: Option<Result<u64, String>>,
 }

@@ -9,7 +9,7 @@ use super::{
     Attempt, HandlerOutcome,
     delivery::{DeliveryKey, Secrets},
     judge::rows,
-    results::{HandlerResponse, Sent, TrialResult, ids, wants},
+    results::{HandlerResponse, SentDelivery, TrialResult, ids, wants},
     trials::{TRIALS, Trial, TrialContext},
 };
 use conformance_model::verdict::Verdict;
@@ -84,7 +84,7 @@ pub async fn attempt(
             result = run(attempt, trial, &client, lent) => result,
         };
         if n == 0
-            && let [Sent { response: HandlerResponse::Nothing(why), .. }] = result.sent.as_slice()
+            && let [SentDelivery { response: HandlerResponse::Nothing(why), .. }] = result.sent.as_slice()
         {
             unreachable = Some(why.clone());
             break;
@@ -163,7 +163,7 @@ async fn run(
             .collect();
         for (kind, post) in posts {
             let response = post.await.unwrap_or_else(|error| HandlerResponse::Nothing(error.to_string()));
-            took.sent.push(Sent { kind, response });
+            took.sent.push(SentDelivery { kind, response });
         }
     }
     if let (Some(witness), None, Some((_, times))) = (witness, &took.acts, &trial.acts) {

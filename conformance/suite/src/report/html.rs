@@ -68,11 +68,11 @@ struct Entry<'a> {
     class: String,
     sign: &'static str,
     details: Vec<(&'static str, String)>,
-    exchange: Option<Shown>,
+    exchange: Option<ExchangeView>,
 }
 
 /// An exchange without the key.
-struct Shown {
+struct ExchangeView {
     number: u32,
     method: &'static str,
     target: String,
@@ -166,14 +166,14 @@ fn entry<'a>(view: &ReportView<'a>, row: &'a Row) -> Entry<'a> {
     }
 }
 
-fn shown(exchange: &Exchange) -> Shown {
+fn shown(exchange: &Exchange) -> ExchangeView {
     let (status, headers, body) = match &exchange.ending {
         Ending::Answered(answer) => (answer.status.to_string(), &answer.headers[..], lines(&answer.body)),
         Ending::Lost(why) => (format!("no answer: {}", one_line(&shorten(why))), &[][..], Vec::new()),
     };
     let headers = headers.iter().map(|(name, value)| (one_line(name), one_line(value))).collect();
     let target = one_line(&exchange.target);
-    Shown { number: exchange.number, method: exchange.method(), target, status, headers, body }
+    ExchangeView { number: exchange.number, method: exchange.method(), target, status, headers, body }
 }
 
 /// Returns the lines of a body, shortened. The page has no line breaks between them, so that none starts a line of a CI

@@ -15,7 +15,7 @@ use conformance_model::recording::{
 };
 use conformance_model::secret::Secret;
 use conformance_model::selection::{Profile, Selection};
-use conformance_model::verdict::{Finding, Known, Row, Stop, Verdict};
+use conformance_model::verdict::{Finding, KnownFailure, Row, Stop, Verdict};
 use conformance_probe::Plan;
 
 use crate::check::{Accept, Origin, Outcome};
@@ -96,7 +96,7 @@ pub(crate) fn known() -> Outcome {
     let mut outcome = mixed();
     for row in &outcome.rows {
         if let Verdict::Fail(finding) = &row.verdict {
-            let known = Known {
+            let known = KnownFailure {
                 reason: "ticket 7".into(),
                 fingerprint: fingerprint(&row.id, finding),
                 expires: "2026-11-30".into(),

@@ -1,7 +1,7 @@
 //! Run files: equal reports, and no keys or personal values in them.
 
 use ::mutants::fake::{FakeServer, LIVE_KEY, Reply, TEST_KEY, named, run_with};
-use conformance::{Baseline, Known, Outcome, Part, Plan, Redaction, report};
+use conformance::{Baseline, KnownFailure, Outcome, Part, Plan, Redaction, report};
 use report::{Format, Style, render};
 use serde_json::json;
 
@@ -44,7 +44,7 @@ fn a_known_failure_is_reported_as_known_and_the_run_passes() {
     for statement in report["statements"].as_array().expect("a list") {
         if statement["verdict"] == "fail" || statement["verdict"] == "warn" {
             let fingerprint = statement["fingerprint"].as_str().expect("a text").to_owned();
-            let entry = Known { reason: "ticket 7".into(), fingerprint, expires: "2026-11-30".into() };
+            let entry = KnownFailure { reason: "ticket 7".into(), fingerprint, expires: "2026-11-30".into() };
             known.known.insert(statement["id"].as_str().expect("a text").to_owned(), entry);
         }
     }
@@ -59,7 +59,7 @@ fn a_known_failure_is_reported_as_known_and_the_run_passes() {
 
 #[test]
 fn a_baseline_for_an_unknown_statement_is_a_configuration_error() {
-    let entry = Known { reason: "x".into(), fingerprint: "0".into(), expires: "2999-01-01".into() };
+    let entry = KnownFailure { reason: "x".into(), fingerprint: "0".into(), expires: "2999-01-01".into() };
     let stray = Baseline { today: "2026-11-21".into(), known: [("no.such".to_owned(), entry)].into() };
     let outcome = check(FakeServer::default(), |plan| plan.baseline = stray);
     assert_eq!(outcome.exit_code(), 2);

@@ -17,7 +17,7 @@ use crate::{
     error::ApiError,
     id::Code,
     money::Coin,
-    sighting::{Depth, Gone, Sighting},
+    sighting::{Depth, Disappearance, Sighting},
     time::{Span, Timestamp},
 };
 
@@ -125,7 +125,7 @@ impl Charge {
             match self.place(sighting) {
                 Some(place) => {
                     let transfer = &mut self.transfers[place];
-                    if sighting.depth == Depth::Gone(Gone::Replaced) && transfer.is_alive() {
+                    if sighting.depth == Depth::Gone(Disappearance::Replaced) && transfer.is_alive() {
                         replaced.push(place);
                     }
                     transfer.take_depth(now, sighting, required);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     money::Coin,
-    sighting::{Depth, Gone, Sighting},
+    sighting::{Depth, Disappearance, Sighting},
     time::Timestamp,
 };
 
@@ -38,7 +38,7 @@ pub struct Transfer {
     /// The height of the chain when they were seen.
     pub(super) height: u64,
     /// The reason for its absence, if it has vanished.
-    pub gone: Option<Gone>,
+    pub gone: Option<Disappearance>,
     /// `true` if it is part of the received amount.
     pub credited: bool,
     /// The service's time of the first sighting.

@@ -124,10 +124,10 @@ impl fmt::Display for WalletError {
                 write!(f, "this begins with the bytes {}, no known kind of extended key", hex::encode(bytes))
             }
             WalletError::OtherCoin { got, form, mode } => {
-                write!(f, "this is a {got}; a {} wallet takes {}", name(*form), Taken(*form, *mode))
+                write!(f, "this is a {got}; a {} wallet takes {}", name(*form), AcceptedKeys(*form, *mode))
             }
             WalletError::OtherNetwork { got, form, mode } => {
-                write!(f, "this is a {got}; a {} wallet in {mode} mode takes {}", name(*form), Taken(*form, *mode))
+                write!(f, "this is a {got}; a {} wallet in {mode} mode takes {}", name(*form), AcceptedKeys(*form, *mode))
             }
             WalletError::NeedsScript { got } => {
                 let [segwit, nested, oldest] = Script::ALL;
@@ -171,9 +171,9 @@ impl fmt::Display for WalletError {
 impl std::error::Error for WalletError {}
 
 /// Returns a description of the keys that a wallet of this form and mode accepts.
-struct Taken(AddressForm, Mode);
+struct AcceptedKeys(AddressForm, Mode);
 
-impl fmt::Display for Taken {
+impl fmt::Display for AcceptedKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.0, self.1) {
             (AddressForm::Solana, _) => f.write_str("addresses of 32 bytes in base58"),

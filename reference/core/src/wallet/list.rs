@@ -86,17 +86,17 @@ impl Listed {
 
 /// An endless list. Address `n` is drawn on demand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Drawn {
+pub(super) struct SeededList {
     addresses: RngKey,
     identity: String,
 }
 
-impl Drawn {
-    pub(super) fn new(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Drawn {
+impl SeededList {
+    pub(super) fn new(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> SeededList {
         let entity = format!("{} {mode}", name(form));
         let rng_key = |purpose| seed.rng_key(realm, &entity, purpose);
         let identity = format!("drawn-{}", hex::encode(rng_key("identity").stream(0).bytes::<16>()));
-        Drawn { addresses: rng_key("address"), identity }
+        SeededList { addresses: rng_key("address"), identity }
     }
 
     /// Draws address `n`; `None` for the forms that do not take lists.

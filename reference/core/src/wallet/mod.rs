@@ -31,7 +31,7 @@ pub use script::Script;
 use serde::{Deserialize, Serialize};
 
 use crate::{asset::AddressForm, mode::Mode, rng::Seed};
-use list::{Drawn, Listed};
+use list::{Listed, SeededList};
 
 /// The source of deposit addresses of one form in one mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,7 +47,7 @@ enum Source {
     /// An extended key, and its script if the form has several.
     Key(Box<ExtendedKey>, Option<Script>),
     Listed(Listed),
-    Drawn(Drawn),
+    Drawn(SeededList),
 }
 
 impl Wallet {
@@ -104,7 +104,7 @@ impl Wallet {
         match ExtendedKey::seeded(seed, realm, form, mode) {
             Some(key) => Wallet::extended(key, Script::is_for(form).then_some(Script::P2wpkh), form, mode),
             None => {
-                let drawn = Drawn::new(seed, realm, form, mode);
+                let drawn = SeededList::new(seed, realm, form, mode);
                 let identity = drawn.identity();
                 Wallet { form, mode, source: Source::Drawn(drawn), identity }
             }

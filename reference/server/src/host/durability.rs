@@ -9,7 +9,7 @@ use reference_wire::{Request, Response};
 use serde_json::{Value, json};
 use simulator::sandbox::Setup;
 
-use super::{Broken, Host};
+use super::{Host, InternalError};
 use crate::{
     clock::{self, Clock, ClockKind},
     journal::{DurabilityState, Journal, Snapshot, Ticket, Writer},
@@ -83,7 +83,7 @@ impl Host {
                 "it needs a world in `--data` whose clock follows real time (`--clock wall`)",
             ));
         }
-        let broken = |_: Broken| refused("the world failed with an internal error");
+        let broken = |_: InternalError| refused("the world failed with an internal error");
         // Read in this order, so that a correct service clock is never ahead.
         let (service_time, _) = self.times().map_err(broken)?;
         let now = clock::time_of_day();
@@ -269,7 +269,7 @@ impl Host {
         self: &Host,
         durability: &Durability,
         request: &Request<'_>,
-    ) -> Result<Response, Broken> {
+    ) -> Result<Response, InternalError> {
         let snapshot_request = match snapshots::read(request, &durability.journal.snapshots()) {
             Ok(snapshot_request) => snapshot_request,
             Err(error) => return Ok(Response::refusal(&error)),

@@ -48,7 +48,7 @@ const NAP_MAX: Duration = Duration::from_secs(10);
 
 /// The world panicked. It may be half changed, so it answers no further request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Broken;
+pub(crate) struct InternalError;
 
 /// The world, its clock and its timer.
 pub(crate) struct Host {
@@ -197,7 +197,7 @@ impl Host {
         &self,
         n: u64,
         fits: impl Fn(&WorldEventKind) -> bool,
-    ) -> Result<(bool, u64), Broken> {
+    ) -> Result<(bool, u64), InternalError> {
         self.locked(|state| {
             let count = state.world.event_count();
             let events = state.world.events_after(n);
@@ -246,13 +246,16 @@ impl Host {
 
     /// Authenticates a request for [`Host::respond_as`], or returns the refusal.
     #[cfg(feature = "mcp")]
-    pub(crate) fn admit(&self, authorization: Option<&[u8]>) -> Result<Result<Admitted, Response>, Broken> {
+    pub(crate) fn admit(
+        &self,
+        authorization: Option<&[u8]>,
+    ) -> Result<Result<Admitted, Response>, InternalError> {
         let admitted = self.step(Effect::Reads, |world, now| world.admit(now, authorization))?;
         Ok(admitted.and_then(|(admitted, _)| admitted))
     }
 
     /// Returns `true` if the world created the key of a request.
-    pub(crate) fn knows_key(&self, authorization: &[u8]) -> Result<bool, Broken> {
+    pub(crate) fn knows_key(&self, authorization: &[u8]) -> Result<bool, InternalError> {
         self.locked(|state| state.world.knows_key(authorization))
     }
 
@@ -261,14 +264,14 @@ impl Host {
     pub(crate) fn admit_head(
         &self,
         head: RequestHead<'_>,
-    ) -> Result<Result<Option<Admitted>, Response>, Broken> {
+    ) -> Result<Result<Option<Admitted>, Response>, InternalError> {
         // A request with a body is a change.
         let admitted = self.step(Effect::Changes, |world, now| world.admit_head(now, head))?;
         Ok(admitted.and_then(|(admitted, _)| admitted))
     }
 
     /// Answers a request at the present time.
-    pub(crate) async fn respond(&self, request: &Request<'_>) -> Result<Response, Broken> {
+    pub(crate) async fn respond(&self, request: &Request<'_>) -> Result<Response, InternalError> {
         let response = match &self.durability {
             Some(durability) if snapshots::serves(request.path) => {
                 Box::pin(self.respond_with_journal(durability, request)).await?
@@ -284,7 +287,7 @@ impl Host {
         &self,
         admitted: &Admitted,
         request: &Request<'_>,
-    ) -> Result<Response, Broken> {
+    ) -> Result<Response, InternalError> {
         let respond = |world: &mut dyn World, now| world.respond_as(now, admitted, request);
         let response = self.answer(Some(admitted.account()), request, respond).await?;
         self.recent_mutations.record(self.shown(), request, &response);
@@ -292,7 +295,7 @@ impl Host {
     }
 
     /// Reads the world at the present time; returns `None` if the disk failed or the world has no sandbox.
-    pub(crate) async fn read<T>(&self, view: impl Fn(&Sandbox) -> T) -> Result<Option<T>, Broken> {
+    pub(crate) async fn read<T>(&self, view: impl Fn(&Sandbox) -> T) -> Result<Option<T>, InternalError> {
         for is_first in [true, false] {
             let stepped = self.step(Effect::Reads, |world, now| {
                 world.advance_to(now);
@@ -313,7 +316,7 @@ impl Host {
         account: Option<AccountNo>,
         request: &Request<'_>,
         respond: impl Fn(&mut dyn World, Timestamp) -> Progress,
-    ) -> Result<Response, Broken> {
+    ) -> Result<Response, InternalError> {
         if Effect::of(request) == Effect::Changes
             && let Some(refusal) = self.no_room()
         {
@@ -366,7 +369,7 @@ impl Host {
     }
 
     /// Continues a call that moves the clock after each attempt that ends, until the call is done.
-    async fn resume_until_done(&self, mut pending: PendingAdvance) -> Result<Response, Broken> {
+    async fn resume_until_done(&self, mut pending: PendingAdvance) -> Result<Response, InternalError> {
         loop {
             // Registered before the call continues, so that no attempt that ends meanwhile is missed.
             let mut ended = pin!(self.attempt_ended.notified());
@@ -406,7 +409,7 @@ impl Host {
         &self,
         effect: Effect,
         act: impl FnOnce(&mut dyn World, Timestamp) -> T,
-    ) -> Result<Result<StepOutcome<T>, StorageFailure>, Broken> {
+    ) -> Result<Result<StepOutcome<T>, StorageFailure>, InternalError> {
         let stepped = self.locked(|state| {
             let durability = self.durability_state();
             if durability == DurabilityState::Lost
@@ -489,12 +492,12 @@ impl Host {
     }
 
     /// Returns the keys that the present world started with.
-    pub(crate) fn first_keys(&self) -> Result<FirstKeys, Broken> {
+    pub(crate) fn first_keys(&self) -> Result<FirstKeys, InternalError> {
         self.locked(|state| state.world.first_keys())
     }
 
     /// Returns the time of the service clock, and its speed in seconds per second of real time.
-    pub(crate) fn clock(&self) -> Result<(Timestamp, u64), Broken> {
+    pub(crate) fn clock(&self) -> Result<(Timestamp, u64), InternalError> {
         self.locked(|state| {
             let reading = state.clock.read();
             (state.clock.at(reading), state.clock.factor())
@@ -502,7 +505,7 @@ impl Host {
     }
 
     /// Returns the time of the service clock, and the time of the next scheduled event.
-    pub(crate) fn times(&self) -> Result<(Timestamp, Option<Timestamp>), Broken> {
+    pub(crate) fn times(&self) -> Result<(Timestamp, Option<Timestamp>), InternalError> {
         self.locked(|state| {
             let reading = state.clock.read();
             (state.clock.at(reading), state.world.next_due())
@@ -513,7 +516,7 @@ impl Host {
     pub(crate) async fn run_timer(&self) {
         loop {
             match self.advance() {
-                Err(Broken) => return,
+                Err(InternalError) => return,
                 Ok(None) => self.rearm.notified().await,
                 Ok(Some(nap)) => {
                     tokio::select! {
@@ -526,7 +529,7 @@ impl Host {
     }
 
     /// Advances the world to the present; returns the time until the next event.
-    fn advance(&self) -> Result<Option<Duration>, Broken> {
+    fn advance(&self) -> Result<Option<Duration>, InternalError> {
         let (nap, changed) = self.locked(|state| {
             if self.durability_state() != DurabilityState::Durable {
                 // Recovery sets the timer again.
@@ -553,12 +556,12 @@ impl Host {
         Ok(nap)
     }
 
-    /// Runs `act` under the lock. A panic poisons the lock, so that all later calls return [`Broken`].
-    fn locked<T>(&self, act: impl FnOnce(&mut HostState) -> T) -> Result<T, Broken> {
+    /// Runs `act` under the lock. A panic poisons the lock, so that all later calls return [`InternalError`].
+    fn locked<T>(&self, act: impl FnOnce(&mut HostState) -> T) -> Result<T, InternalError> {
         catch_unwind(AssertUnwindSafe(|| {
-            let mut state: MutexGuard<'_, HostState> = self.state.lock().map_err(|_| Broken)?;
+            let mut state: MutexGuard<'_, HostState> = self.state.lock().map_err(|_| InternalError)?;
             Ok(act(&mut state))
         }))
-        .unwrap_or(Err(Broken))
+        .unwrap_or(Err(InternalError))
     }
 }

@@ -6,7 +6,7 @@ use reference_core::{error::ApiError, time::Timestamp};
 use reference_wire::Response;
 use simulator::sandbox::Setup;
 
-use super::{Broken, Host, HostState, durability::Durability};
+use super::{Host, HostState, InternalError, durability::Durability};
 use crate::{
     clock::ClockKind,
     journal::{Finder, NewWorld, Renaming, Replay, WorldPosition},
@@ -25,7 +25,7 @@ struct FoundMoment {
 }
 
 /// The result of a request.
-type Answered<T> = Result<Result<T, Response>, Broken>;
+type RequestResult<T> = Result<Result<T, Response>, InternalError>;
 
 impl Host {
     /// Returns the setup of the world and its kind of clock; `None` for a world that cannot be recreated.
@@ -34,7 +34,7 @@ impl Host {
     }
 
     /// Returns the time of the clock and the number of written records, all of which are then on the disk.
-    pub(super) async fn written(&self, durability: &Durability) -> Answered<(Timestamp, u64)> {
+    pub(super) async fn written(&self, durability: &Durability) -> RequestResult<(Timestamp, u64)> {
         let (now, position, ticket) = self.locked(|state| {
             let reading = state.clock.read();
             (state.clock.at(reading), durability.journal.position(), durability.journal.request_commit())
@@ -51,7 +51,7 @@ impl Host {
         durability: &Durability,
         moment: &WorldMoment,
         field: &str,
-    ) -> Answered<FoundMoment> {
+    ) -> RequestResult<FoundMoment> {
         let (now, position) = match self.written(durability).await? {
             Ok(written) => written,
             Err(refusal) => return Ok(Err(refusal)),
@@ -90,7 +90,7 @@ impl Host {
         &self,
         durability: &Durability,
         moment: WorldMoment,
-    ) -> Result<Response, Broken> {
+    ) -> Result<Response, InternalError> {
         let found = match self.find(durability, &moment, "at").await? {
             Ok(found) => found,
             Err(refusal) => return Ok(refusal),
@@ -139,7 +139,7 @@ impl Host {
         &self,
         moment: &WorldMoment,
         named: impl FnOnce(Setup) -> Setup,
-    ) -> Answered<NewWorld> {
+    ) -> RequestResult<NewWorld> {
         let Some(durability) = &self.durability else {
             let why = "This world has no journal, so it cannot be branched.";
             return Ok(Err(Response::refusal(&ApiError::conflict(why))));

@@ -15,7 +15,7 @@ use super::{NotOpened, OpenedWorld, TooManyWorlds, WORLDS_MAX, WorldOptions, Wor
 use crate::{
     answer::{self, Answer},
     clock::ClockKind,
-    host::Broken,
+    host::InternalError,
     refusal::Refusal,
 };
 
@@ -114,8 +114,8 @@ impl From<NotOpened> for Refused {
     }
 }
 
-impl From<Broken> for Refused {
-    fn from(Broken: Broken) -> Refused {
+impl From<InternalError> for Refused {
+    fn from(InternalError: InternalError) -> Refused {
         Refused::Broken
     }
 }
@@ -150,7 +150,9 @@ pub(super) fn refused(why: NotOpened) -> Response {
              server with more."
         ),
         NotOpened::NotStored(error) => format!("The world cannot be stored ({error}), so it was not opened."),
-        NotOpened::Broken(Broken) => "The world to branch from failed with an internal error.".to_owned(),
+        NotOpened::Broken(InternalError) => {
+            "The world to branch from failed with an internal error.".to_owned()
+        }
     };
     Response::refusal(&ApiError::conflict(why))
 }
@@ -171,14 +173,14 @@ async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<
     worlds.settle(&world).await.map_err(Refused::By)?;
     let keys = world.backend.host.first_keys()?;
     let record = record(&world, authority)?;
-    let location = HeaderValue::try_from(format!("{PATH}/{}", world.id)).map_err(|_| Broken)?;
+    let location = HeaderValue::try_from(format!("{PATH}/{}", world.id)).map_err(|_| InternalError)?;
     let mut answer =
         json_answer(StatusCode::CREATED, &CreatedWorld { record, live_key: keys.live, test_key: keys.test })?;
     answer.headers_mut().insert(LOCATION, location);
     Ok(answer)
 }
 
-fn record<'a>(world: &'a OpenedWorld, authority: Option<&str>) -> Result<WorldRecord<'a>, Broken> {
+fn record<'a>(world: &'a OpenedWorld, authority: Option<&str>) -> Result<WorldRecord<'a>, InternalError> {
     let base = world.backend.addresses.base(authority).into_owned();
     let (now, speed): (Timestamp, u64) = world.backend.host.clock()?;
     Ok(WorldRecord {
@@ -202,6 +204,6 @@ fn record<'a>(world: &'a OpenedWorld, authority: Option<&str>) -> Result<WorldRe
 }
 
 fn json_answer(status: StatusCode, value: &impl Serialize) -> Result<Answer, Refused> {
-    let body = serde_json::to_vec(value).map_err(|_| Broken)?;
+    let body = serde_json::to_vec(value).map_err(|_| InternalError)?;
     Ok(answer::json(status, body))
 }

@@ -31,7 +31,7 @@ pub use self::waiting::{LostWorld, Openings};
 use self::{options::BranchPoint, stored_worlds::WorldsDirectory, waiting::WaitingWorlds};
 use crate::{
     backend::{Backend, Identity, Shared, Terms},
-    host::Broken,
+    host::InternalError,
     journal::{MEMORY_MAX, NewWorld, RunningWorld},
     log::REQUESTS_MAX,
     memory::{MemoryBudget, MemoryShare},
@@ -113,7 +113,7 @@ pub(crate) enum NotOpened {
     /// The world to branch from refused: the response.
     Refused(Response),
     /// The world to branch from is broken.
-    Broken(Broken),
+    Broken(InternalError),
 }
 
 /// The id and the memory reserved for a world that is about to open.
@@ -248,7 +248,7 @@ impl Worlds {
         &self,
         backend: &Arc<Backend>,
         at: Timestamp,
-    ) -> Result<Result<Arc<OpenedWorld>, Response>, Broken> {
+    ) -> Result<Result<Arc<OpenedWorld>, Response>, InternalError> {
         let terms = backend.terms().unwrap_or_else(|| self.usual.clone());
         let options = WorldOptions { seed: Some(terms.seed), ..WorldOptions::usual(&terms) };
         let branch_point = BranchPoint { backend: Arc::clone(backend), moment: WorldMoment::At(at) };

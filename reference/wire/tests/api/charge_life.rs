@@ -3,7 +3,7 @@
 use reference_core::{
     command::SettingsDraft,
     money::Percent,
-    sighting::{Depth, Gone},
+    sighting::{Depth, Disappearance},
     time::Span,
 };
 use serde_json::{Value, json};
@@ -235,7 +235,7 @@ fn a_transfer_seen_in_time_holds_the_charge_open() {
         &[Until(-1), seen, Until(0), day, See("a", "0.0025", deep(2))],
         "expired 0: payment_detected expired late_payment",
     );
-    for gone in [Gone::DoubleSpent, Gone::Replaced, Gone::Dropped] {
+    for gone in [Disappearance::DoubleSpent, Disappearance::Replaced, Disappearance::Dropped] {
         let gone = See("a", "0.0025", Depth::Gone(gone));
         check(&[seen, gone, Until(-1)], "pending 0: payment_detected");
         check(&[seen, gone, Until(0)], "expired 0: payment_detected expired");
@@ -276,10 +276,11 @@ fn payments_hold_a_charge_open_if_their_sum_suffices() {
 
 #[test]
 fn a_fee_bump_keeps_the_time_of_what_it_replaces_and_of_nothing_else() {
-    type Seen = (&'static str, &'static str, Depth);
-    const OLD: Seen = ("a", "0.0025", Depth::Gone(Gone::Replaced));
+    type TransferState = (&'static str, &'static str, Depth);
+    const OLD: TransferState = ("a", "0.0025", Depth::Gone(Disappearance::Replaced));
     let seen = See("a", "0.0025", MEMPOOL);
-    let story = |bump: &'static [Seen], expected: &str| check(&[seen, Until(9), Together(bump)], expected);
+    let story =
+        |bump: &'static [TransferState], expected: &str| check(&[seen, Until(9), Together(bump)], expected);
     story(&[OLD, ("b", "0.0025", MEMPOOL)], "pending 0: payment_detected payment_detected");
     // The replacement pays less, even if it is reported twice, or beside another that pays the rest.
     let late = "expired 0: payment_detected expired late_payment";
@@ -296,16 +297,16 @@ fn a_fee_bump_keeps_the_time_of_what_it_replaces_and_of_nothing_else() {
     );
     // A transfer that still exists, or was replaced before, is not replaced again.
     story(&[("a", "0.0025", MEMPOOL), ("b", "0.0025", MEMPOOL)], "pending 0: payment_detected late_payment");
-    const BUMP: &[Seen] = &[OLD, ("b", "0.0025", MEMPOOL)];
-    const AGAIN: &[Seen] = &[OLD, ("c", "0.0025", MEMPOOL)];
+    const BUMP: &[TransferState] = &[OLD, ("b", "0.0025", MEMPOOL)];
+    const AGAIN: &[TransferState] = &[OLD, ("c", "0.0025", MEMPOOL)];
     check(
         &[seen, Until(-1), Together(BUMP), Until(9), Together(AGAIN)],
         "pending 0: payment_detected payment_detected late_payment",
     );
     // If two are replaced at once, each gives its time to one replacement.
-    const BOTH: &[Seen] = &[
+    const BOTH: &[TransferState] = &[
         OLD,
-        ("c", "0.0025", Depth::Gone(Gone::Replaced)),
+        ("c", "0.0025", Depth::Gone(Disappearance::Replaced)),
         ("b", "0.0025", MEMPOOL),
         ("d", "0.0025", MEMPOOL),
     ];
@@ -380,7 +381,8 @@ fn a_reorganisation_takes_credit_away_and_gives_it_back() {
 #[test]
 fn paid_stays_paid() {
     let pays = See("a", "0.0025", deep(2));
-    let (mut service, charge) = play(&[pays, See("a", "0.0025", Depth::Gone(Gone::DoubleSpent)), Until(9)]);
+    let (mut service, charge) =
+        play(&[pays, See("a", "0.0025", Depth::Gone(Disappearance::DoubleSpent)), Until(9)]);
     let shown = service.show_charge(&charge);
     assert_eq!(shown["status"], "paid");
     assert_eq!(shown["transactions"][0]["confirmations"], 0, "what vanished shows in the transactions");

@@ -9,7 +9,7 @@ use reference_core::{
     asset::Asset,
     mode::Mode,
     money::Coin,
-    sighting::{Depth, Gone},
+    sighting::{Depth, Disappearance},
     time::{Span, Timestamp},
 };
 use serde_json::{Value, json};
@@ -46,7 +46,7 @@ fn a_step() -> impl Strategy<Value = Step> {
     let transfer = 0..TRANSFERS.len();
     let depth = prop_oneof![
         8 => (0_u32..4).prop_map(Depth::Confirmations),
-        2 => select(&[Gone::DoubleSpent, Gone::Replaced, Gone::Dropped][..]).prop_map(Depth::Gone),
+        2 => select(&[Disappearance::DoubleSpent, Disappearance::Replaced, Disappearance::Dropped][..]).prop_map(Depth::Gone),
     ];
     let almost = Span(LOCK.0 - 1);
     let wait = select(vec![Span(0), Span(1), Span::mins(10), almost, LOCK, Span(LOCK.0 + 1), Span::days(1)]);

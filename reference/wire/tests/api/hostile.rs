@@ -5,7 +5,7 @@ use reference_core::{
     asset::Asset,
     command::Visit,
     mode::Mode,
-    sighting::{Depth, Gone},
+    sighting::{Depth, Disappearance},
 };
 use serde::de::IgnoredAny;
 use serde_json::json;
@@ -310,7 +310,7 @@ proptest! {
                 output,
                 amount: reference_core::money::Coin::new(amount % most).unwrap(),
                 depth: match gone {
-                    0 => Depth::Gone(Gone::DoubleSpent),
+                    0 => Depth::Gone(Disappearance::DoubleSpent),
                     _ => Depth::Confirmations(confirmations),
                 },
                 height: 0,

@@ -17,7 +17,7 @@ use reference_core::{
     outbox::AttemptResult,
     rng::Seed,
     service::ServiceConfig,
-    sighting::{Depth, Gone, Sighting},
+    sighting::{Depth, Disappearance, Sighting},
     time::{Span, Timestamp},
 };
 use reference_wire::{Api, AttemptRequest, Request, Response};
@@ -377,7 +377,7 @@ impl TestService {
 }
 
 pub(crate) const MEMPOOL: Depth = Depth::Confirmations(0);
-pub(crate) const DROPPED: Depth = Depth::Gone(Gone::Dropped);
+pub(crate) const DROPPED: Depth = Depth::Gone(Disappearance::Dropped);
 
 pub(crate) const fn deep(confirmations: u32) -> Depth {
     Depth::Confirmations(confirmations)

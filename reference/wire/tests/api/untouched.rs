@@ -2,7 +2,7 @@
 
 use reference_core::{
     asset::Asset,
-    sighting::{Depth, Gone},
+    sighting::{Depth, Disappearance},
 };
 use serde_json::json;
 
@@ -15,9 +15,9 @@ const TRANSFERS: [(&[Depth], bool); 7] = [
     (&[MEMPOOL, deep(1)], false),
     // Thrown out of its block it waits again.
     (&[deep(1), MEMPOOL], false),
-    (&[MEMPOOL, Depth::Gone(Gone::Dropped)], true),
-    (&[MEMPOOL, Depth::Gone(Gone::Replaced)], true),
-    (&[deep(1), MEMPOOL, Depth::Gone(Gone::DoubleSpent)], true),
+    (&[MEMPOOL, Depth::Gone(Disappearance::Dropped)], true),
+    (&[MEMPOOL, Depth::Gone(Disappearance::Replaced)], true),
+    (&[deep(1), MEMPOOL, Depth::Gone(Disappearance::DoubleSpent)], true),
 ];
 
 fn see_all(service: &mut TestService, charge: &str, depths: &[Depth]) {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use reference_core::{
     asset::{Asset, Currency},
     mode::Mode,
-    sighting::{Depth, Gone, Sighting},
+    sighting::{Depth, Disappearance, Sighting},
     time::{Span, Timestamp},
 };
 
@@ -93,7 +93,7 @@ pub struct ChargeTransfer {
     /// The height of the chain at the last sighting.
     height: u64,
     /// The reason why it disappeared; `None` if it exists.
-    pub gone: Option<Gone>,
+    pub gone: Option<Disappearance>,
     pub(in crate::model) first_seen: Timestamp,
     deep_since: Option<Timestamp>,
     role: Role,
@@ -289,7 +289,7 @@ impl Charge {
         let mut replaced: Vec<usize> = Vec::new();
         for notice in known {
             let place = self.find(notice).expect("just found");
-            if notice.depth == Depth::Gone(Gone::Replaced) && self.transfers[place].depth.is_some() {
+            if notice.depth == Depth::Gone(Disappearance::Replaced) && self.transfers[place].depth.is_some() {
                 replaced.push(place);
             }
             self.note_depth(now, place, notice);

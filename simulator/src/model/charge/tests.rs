@@ -16,8 +16,8 @@ fn sighting(text: &str) -> Sighting {
         output: 0,
         amount: Coin::new(units * money::atto_per_unit(Asset::Btc)).expect("an amount"),
         depth: match depth {
-            "replaced" => Depth::Gone(Gone::Replaced),
-            "dropped" => Depth::Gone(Gone::Dropped),
+            "replaced" => Depth::Gone(Disappearance::Replaced),
+            "dropped" => Depth::Gone(Disappearance::Dropped),
             depth => Depth::Confirmations(depth.parse().expect("confirmations")),
         },
         height: 0,

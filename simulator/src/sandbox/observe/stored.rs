@@ -12,23 +12,23 @@ use uuid::Uuid;
 use crate::api::{EventDetails, WorldEvent, WorldEventKind};
 
 #[derive(Serialize)]
-struct Written<'a>(#[serde(with = "StoredEvent")] &'a WorldEvent);
+struct StoredEventRef<'a>(#[serde(with = "StoredEvent")] &'a WorldEvent);
 
 #[derive(Deserialize)]
-struct Read(#[serde(with = "StoredEvent")] WorldEvent);
+struct StoredEventOwned(#[serde(with = "StoredEvent")] WorldEvent);
 
 pub(super) fn serialize<S: Serializer>(
     events: &VecDeque<WorldEvent>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(events.iter().map(Written))
+    serializer.collect_seq(events.iter().map(StoredEventRef))
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<VecDeque<WorldEvent>, D::Error> {
-    let events = Vec::<Read>::deserialize(deserializer)?;
-    Ok(events.into_iter().map(|Read(event)| event).collect())
+    let events = Vec::<StoredEventOwned>::deserialize(deserializer)?;
+    Ok(events.into_iter().map(|StoredEventOwned(event)| event).collect())
 }
 
 #[derive(Serialize, Deserialize)]

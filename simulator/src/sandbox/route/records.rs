@@ -9,7 +9,7 @@ use reference_core::{
     mode::Mode,
     outbox::{Attempt, AttemptResult, Delivery, DeliveryState, SentHeaders},
     service::{Service, ServiceConfig},
-    sighting::Gone,
+    sighting::Disappearance,
     wallet::Wallet,
 };
 
@@ -100,9 +100,9 @@ pub(super) fn transfer(
             Standing::Extra => TransferStanding::Extra,
         },
         gone: transfer.gone.map(|why| match why {
-            Gone::DoubleSpent => TransferGone::DoubleSpent,
-            Gone::Replaced => TransferGone::Replaced,
-            Gone::Dropped => TransferGone::Dropped,
+            Disappearance::DoubleSpent => TransferGone::DoubleSpent,
+            Disappearance::Replaced => TransferGone::Replaced,
+            Disappearance::Dropped => TransferGone::Dropped,
         }),
         seen_at: transfer.seen_at,
         confirmed_at: transfer.confirmed_at,

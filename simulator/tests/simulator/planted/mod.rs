@@ -59,13 +59,13 @@ fn faults() -> impl Iterator<Item = &'static PlantedFault> {
 /// The first seeds of the searches.
 const STARTS: [u64; 3] = [0, 1_000, 2_000];
 /// The number of worlds until the first violation, and the violation; `None` if the fault was missed.
-type Found = Option<(u64, Violation)>;
+type FirstViolation = Option<(u64, Violation)>;
 
 /// The maximum number of worlds until a fault must be found.
 const WORLDS_MAX: u64 = 600;
 
 /// Returns the number of worlds from a start to the first violation. `right` shares its wallets.
-fn find(right: &Runner<'_>, fault: &PlantedFault, start: u64) -> Found {
+fn find(right: &Runner<'_>, fault: &PlantedFault, start: u64) -> FirstViolation {
     let runner = Runner { tamper: Some(&fault.make), ..right.clone() };
     (0..WORLDS_MAX).find_map(|n| {
         let verdict = runner.try_seed(start + n);
@@ -74,7 +74,7 @@ fn find(right: &Runner<'_>, fault: &PlantedFault, start: u64) -> Found {
 }
 
 /// Returns the number of worlds for each fault from each start, on two threads, which take the searches in turns.
-fn find_all(faults: &[&PlantedFault]) -> Vec<[Found; STARTS.len()]> {
+fn find_all(faults: &[&PlantedFault]) -> Vec<[FirstViolation; STARTS.len()]> {
     let searches: Vec<_> = faults.iter().flat_map(|fault| STARTS.map(|start| (*fault, start))).collect();
     let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     thread::scope(|scope| {

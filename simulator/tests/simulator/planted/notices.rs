@@ -6,7 +6,7 @@ use reference_core::{
     asset::Asset,
     mode::Mode,
     money::Coin,
-    sighting::{Depth, Gone, Sighting},
+    sighting::{Depth, Disappearance, Sighting},
     time::{Span, Timestamp},
 };
 use reference_wire::{AttemptRequest, Request, Response};
@@ -147,7 +147,7 @@ struct BumpComesLater {
 
 impl Tamper for BumpComesLater {
     fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
-        let is_bumped = notices.iter().any(|notice| notice.depth == Depth::Gone(Gone::Replaced));
+        let is_bumped = notices.iter().any(|notice| notice.depth == Depth::Gone(Disappearance::Replaced));
         let (fresh, known): (Vec<Sighting>, Vec<Sighting>) =
             std::mem::take(notices).into_iter().partition(|notice| self.reported.insert(place(notice)));
         notices.append(&mut self.later);
@@ -181,9 +181,10 @@ impl Tamper for HoldTakesMore {
             let is_late = self.charges.known.get(&notice.address).is_some_and(|charge| now >= charge.2);
             if is_late && !self.reported.contains_key(&place(notice)) {
                 let held = self.reported.values().find(|reported| reported.address == notice.address);
-                gone.extend(
-                    held.map(|reported| Sighting { depth: Depth::Gone(Gone::Replaced), ..reported.clone() }),
-                );
+                gone.extend(held.map(|reported| Sighting {
+                    depth: Depth::Gone(Disappearance::Replaced),
+                    ..reported.clone()
+                }));
             }
         }
         self.reported.extend(notices.iter().map(|notice| (place(notice), notice.clone())));
@@ -247,7 +248,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("what vanishes is not noticed", CHAIN, || demo("vanished-unheard")),
     PlantedFault::new("a double-spent transfer is confirmed", CHAIN, || {
         each(|notice| {
-            if notice.depth == Depth::Gone(Gone::DoubleSpent) {
+            if notice.depth == Depth::Gone(Disappearance::DoubleSpent) {
                 notice.depth = Depth::Confirmations(100);
             }
             true
@@ -255,7 +256,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     }),
     PlantedFault::new("a replaced transfer is confirmed", CHAIN, || {
         each(|notice| {
-            if notice.depth == Depth::Gone(Gone::Replaced) {
+            if notice.depth == Depth::Gone(Disappearance::Replaced) {
                 notice.depth = Depth::Confirmations(100);
             }
             true

@@ -81,14 +81,14 @@ fn charges(opened: OpenedJournal) -> usize {
 
 /// The treatment of a damaged journal.
 #[derive(Default, Debug)]
-struct Taken {
+struct DamageResults {
     refused: usize,
     same: usize,
     other: usize,
     panicked: usize,
 }
 
-impl Taken {
+impl DamageResults {
     fn add(&mut self, world: &ClosedWorld, storage: &Memory) {
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let (mut driver, _) = Driver::new(try_open(storage).ok()?);
@@ -110,7 +110,7 @@ fn a_flipped_bit_is_refused_or_changes_nothing() {
     let sound = world.bytes();
     let used: Vec<usize> = (0..sound.len()).filter(|at| sound[*at] != 0).collect();
     let mut numbers = Numbers(1);
-    let mut taken = Taken::default();
+    let mut taken = DamageResults::default();
     for n in 0..FLIPS {
         let at = match n % 4 {
             // The header of the database.
@@ -139,7 +139,7 @@ fn another_amount_is_refused_by_its_record() {
         drop(open(&world.storage, None));
         assert_eq!(world.storage.state().checkpoint.is_some(), checkpoint_after.is_some());
         let sound = world.bytes();
-        let (mut taken, mut reasons) = (Taken::default(), Vec::new());
+        let (mut taken, mut reasons) = (DamageResults::default(), Vec::new());
         for at in places(&sound, r#"\"33.90\"#) {
             let mut bytes = sound.clone();
             bytes[at + 2] = b'9';

@@ -188,7 +188,7 @@ pub(super) fn part(
 ) -> Result<Part, Refusal> {
     let Payment { charge, coin, .. } = payment;
     let is_live = mode == Mode::Live;
-    let uri = coin::uri(&coin::Due {
+    let uri = coin::uri(&coin::PaymentRequest {
         asset: coin.asset.code(),
         network: &coin.network,
         decimals: coin.decimals as usize,

@@ -83,7 +83,7 @@ pub(super) fn is_token(asset: &str) -> bool {
 }
 
 /// The address, amount and coin of a payment.
-pub(super) struct Due<'a> {
+pub(super) struct PaymentRequest<'a> {
     pub(super) asset: &'a str,
     pub(super) network: &'a str,
     pub(super) decimals: usize,
@@ -94,8 +94,8 @@ pub(super) struct Due<'a> {
 }
 
 /// Returns the URI for wallets; the address alone if there is no common format.
-pub(super) fn uri(due: &Due<'_>) -> String {
-    let Due { asset, network, is_live, address, amount, .. } = due;
+pub(super) fn uri(due: &PaymentRequest<'_>) -> String {
+    let PaymentRequest { asset, network, is_live, address, amount, .. } = due;
     let contract = find(CONTRACTS, asset).filter(|_| *is_live);
     match (*network, contract) {
         ("bitcoin" | "litecoin" | "dogecoin", _) => format!("{network}:{address}?amount={amount}"),
@@ -109,7 +109,7 @@ pub(super) fn uri(due: &Due<'_>) -> String {
 }
 
 /// Returns a URI of EIP-681.
-fn like_ethereum(due: &Due<'_>, contract: Option<&str>) -> Option<String> {
+fn like_ethereum(due: &PaymentRequest<'_>, contract: Option<&str>) -> Option<String> {
     let (_, live, test) = CHAIN_IDS.iter().find(|(network, _, _)| *network == due.network)?;
     let chain = if due.is_live { live } else { test };
     let units = units(due.amount, due.decimals)?;
@@ -142,7 +142,7 @@ mod tests {
 
     #[track_caller]
     fn check(asset: &str, network: &str, (decimals, is_live): (usize, bool), amount: &str, expected: &str) {
-        let due = Due { asset, network, decimals, is_live, address: "ADDRESS", amount };
+        let due = PaymentRequest { asset, network, decimals, is_live, address: "ADDRESS", amount };
         assert_eq!(uri(&due), expected);
     }
 

@@ -16,10 +16,10 @@ pub(crate) const SLOW: &str = "slow.example";
 pub(crate) const BUG: &str = "0.0.0.99";
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Names(Arc<Mutex<Known>>);
+pub(crate) struct Names(Arc<Mutex<NameTable>>);
 
 #[derive(Debug, Default)]
-struct Known {
+struct NameTable {
     addresses: BTreeMap<String, Vec<IpAddr>>,
     /// The start of names whose lookups never end.
     stalled: Option<&'static str>,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use reference_core::mode::Mode;
 use serde::{Serialize, de::DeserializeOwned};
-use simulator::api::{Caused, Empty, EndpointAnswer, KeyAnswer, KeyRequest, TestAnswer, WalletAnswer};
+use simulator::api::{CausedEvents, Empty, EndpointAnswer, KeyAnswer, KeyRequest, TestAnswer, WalletAnswer};
 
 use super::{
     context::PageContext,
@@ -162,7 +162,7 @@ fn lines(text: &str) -> FormValue<'_> {
 }
 
 /// Returns a notice with the number of events that an action caused.
-fn with_count(notice: &str, caused: &Caused) -> Notice {
+fn with_count(notice: &str, caused: &CausedEvents) -> Notice {
     Notice::text(match caused.happened.len() {
         0 => notice.to_owned(),
         1 => format!("{notice} One entry was added to the history."),

@@ -1,6 +1,6 @@
 //! The form that pays an invoice or a payment link as a customer would.
 
-use simulator::api::{Caused, ChargeAnswer, PayRequest};
+use simulator::api::{CausedEvents, ChargeAnswer, PayRequest};
 
 use super::{ActionResult, Outcome, call, with_count};
 use crate::pages::{
@@ -34,5 +34,5 @@ pub(super) async fn pay_in(
     let notice = format!("A simulated customer opened charge {charge} and paid it.");
     let request = json(&PayRequest { charge: Some(charge), ..PayRequest::default() });
     let request = ("POST", "/sandbox/pay", request.as_str());
-    call(context, page, request, |caused: Caused| with_count(&notice, &caused)).await
+    call(context, page, request, |caused: CausedEvents| with_count(&notice, &caused)).await
 }

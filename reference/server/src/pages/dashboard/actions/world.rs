@@ -1,7 +1,7 @@
 //! The forms that change the clock, the chains, the market and the handlers.
 
 use reference_core::time::Timestamp;
-use simulator::api::Caused;
+use simulator::api::CausedEvents;
 
 use super::{ActionResult, FormBody, FormValue, Outcome, back, call, call_saying, with_count};
 use crate::{
@@ -29,7 +29,7 @@ pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> 
     match what {
         "advance" => {
             let request = ("POST", "/sandbox/advance", &*typed(&["by"]).json());
-            call(context, page, request, |caused: Caused| {
+            call(context, page, request, |caused: CausedEvents| {
                 with_count(&format!("The service clock shows {}.", caused.now.date_time()), &caused)
             })
             .await

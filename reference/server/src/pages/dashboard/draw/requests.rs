@@ -89,22 +89,22 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
 struct RequestBlock<'a> {
     context: &'a PageContext,
     record: &'a RequestRecord,
-    halves: [(&'static str, Shown<'a>); 2],
+    halves: [(&'static str, MessageView<'a>); 2],
     curl: String,
 }
 
 /// A request or a response, as the page shows it.
-struct Shown<'a> {
+struct MessageView<'a> {
     message: &'a CapturedMessage,
     headers: Vec<(String, String)>,
     body: String,
 }
 
-impl<'a> Shown<'a> {
-    fn of(log: &RequestLog, message: &'a CapturedMessage) -> Shown<'a> {
+impl<'a> MessageView<'a> {
+    fn of(log: &RequestLog, message: &'a CapturedMessage) -> MessageView<'a> {
         let headers = message.headers().into_iter();
         let headers = headers.map(|(name, value)| (name, log.redacted(&value).into_owned())).collect();
-        Shown { message, headers, body: fragments::pretty(&log.redacted(&message.body())) }
+        MessageView { message, headers, body: fragments::pretty(&log.redacted(&message.body())) }
     }
 }
 
@@ -118,7 +118,7 @@ pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal
         context,
         record: &record,
         halves: [("Request", &record.request), ("Response", &record.answer)]
-            .map(|(name, message)| (name, Shown::of(log, message))),
+            .map(|(name, message)| (name, MessageView::of(log, message))),
         curl: log.redacted(&curl(&record, context)).into_owned(),
     };
     let title = format!("Request {n}");
