@@ -117,7 +117,7 @@ impl Book {
     /// Sends a sample `charge.paid`, whatever the endpoint subscribes to (`delivery.test`).
     pub(crate) fn send_test(&mut self, context: &BookContext<'_>, no: EndpointNo) -> Result<Uuid, ApiError> {
         if self.endpoint(no).status != EndpointStatus::Enabled {
-            return Err(ApiError::conflict("The endpoint is switched off; switch it on to test it."));
+            return Err(ApiError::conflict("The endpoint is disabled; enable it to test it."));
         }
         let payload = Payload {
             event: None,
@@ -134,7 +134,7 @@ impl Book {
     pub(crate) fn resend(&mut self, context: &BookContext<'_>, id: Uuid) -> Result<(), ApiError> {
         let no = self.outbox.find(id).ok_or(ApiError::NotFound)?;
         if self.endpoint(self.outbox.get(no).endpoint).status != EndpointStatus::Enabled {
-            return Err(ApiError::conflict("The endpoint is switched off; switch it on to resend to it."));
+            return Err(ApiError::conflict("The endpoint is disabled; enable it to resend to it."));
         }
         if self.outbox.resend(context.now, no) {
             Ok(())

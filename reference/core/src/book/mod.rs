@@ -67,7 +67,7 @@ pub enum Notice {
         /// The number of the invoice.
         invoice: InvoiceNo,
     },
-    /// An endpoint failed too often and was switched off.
+    /// An endpoint failed too often and was disabled.
     EndpointOff(EndpointNo),
 }
 
