@@ -65,8 +65,17 @@ fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckEr
     if found.is_empty() { Err(unanswered(None, "anything that succeeded")) } else { Ok(found) }
 }
 
+/// Returns the refusals of values in a request with a valid key, which come from the service and not from a gateway.
+fn refusals(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)> {
+    let own = |exchange: &&Exchange| matches!(exchange.caller, Caller::Own(_)) && exchange.method() != "HEAD";
+    recording.exchanges.iter().filter(own).filter_map(|exchange| {
+        let is_refusal = |answer: &&Answer| matches!(answer.status, 400 | 422) && !answer.body.is_empty();
+        Some((exchange, exchange.answer().filter(is_refusal)?))
+    })
+}
+
 fn json(recording: &Recording) -> CheckResult {
-    for (exchange, answer) in successes(recording)? {
+    for (exchange, answer) in successes(recording)?.into_iter().chain(refusals(recording)) {
         if answer.body.json().is_none() {
             return Err(CheckError::broken(exchange.number, "a body of JSON", shorten(&answer.body)));
         }

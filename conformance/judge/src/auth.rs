@@ -147,6 +147,22 @@ fn is_unclear(exchange: &Exchange) -> bool {
     exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504))
 }
 
+/// Returns the create requests without a key, at a path where one with a key succeeded.
+fn creations_without_key(recording: &Recording) -> impl Iterator<Item = &Exchange> {
+    let creations = || recording.exchanges.iter().filter(|exchange| exchange.purpose == Purpose::Create);
+    let succeeds = move |refused: &Exchange| {
+        let is_created = |exchange: &Exchange| exchange.status().is_some_and(|status| status / 100 == 2);
+        creations().any(|exchange| {
+            matches!(exchange.caller, Caller::Own(_))
+                && path(exchange) == path(refused)
+                && is_created(exchange)
+        })
+    };
+    creations().filter(move |exchange| {
+        exchange.caller == Caller::NoKey && !is_unclear(exchange) && succeeds(exchange)
+    })
+}
+
 fn every_path(recording: &Recording) -> CheckResult {
     // The last of each address, because the suite retries after an outage.
     let by_path: BTreeMap<_, _> = refusals(recording)
@@ -162,6 +178,9 @@ fn every_path(recording: &Recording) -> CheckResult {
     }
     let has_events = recording.exchanges.iter().any(|exchange| is_event(exchange) && is_served(exchange));
     for exchange in by_path.values().filter(|exchange| has_events && is_event(exchange)) {
+        must_be_refused(exchange)?;
+    }
+    for exchange in creations_without_key(recording) {
         must_be_refused(exchange)?;
     }
     let judged = judged.len();

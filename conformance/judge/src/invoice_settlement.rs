@@ -167,6 +167,35 @@ fn both_paid(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_paid_invoice()) }
 }
 
+/// Returns the violation if one payment settled an invoice twice: two invoice.paid at about the same time, and not more than
+/// one charge.paid of its charges then.
+fn settled_twice(history: &EventHistory) -> Option<CheckError> {
+    let paid: Vec<_> =
+        history.rows.iter().filter(|row| text_at(row, &["type"]) == Some("invoice.paid")).collect();
+    let is_at_once = |one: &Value, other: &Value| {
+        at(one).zip(at(other)).is_some_and(|(one, other)| (one - other).abs() < APART)
+    };
+    paid.iter().enumerate().find_map(|(place, row)| {
+        let code = text_at(row, &["invoice", "code"])?;
+        let again = paid[place + 1..]
+            .iter()
+            .find(|other| text_at(other, &["invoice", "code"]) == Some(code) && is_at_once(row, other))?;
+        let charges = charges_of(row).filter(|charges| !charges.is_empty())?;
+        let is_payment = |event: &&Value| {
+            text_at(event, &["charge", "code"]).is_some_and(|code| charges.contains(&code))
+                && is_at_once(event, row)
+        };
+        let payments: BTreeSet<_> = history.of_type("charge.paid").filter(is_payment).map(name).collect();
+        (payments.len() <= 1).then(|| {
+            CheckError::broken(
+                history.number,
+                format!("one invoice.paid of {code} for one charge.paid"),
+                format!("{} and {}", name(again), name(row)),
+            )
+        })
+    })
+}
+
 /// Returns the violation if the invoice of an invoice.paid has an empty list of charges. The format of the charges is
 /// not specified, but an empty list has none in any interpretation.
 fn without_charges(recording: &Recording) -> Option<CheckError> {
@@ -212,6 +241,9 @@ fn invoice_paid(recording: &Recording) -> CheckResult {
 fn settled(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for history in event_histories(recording) {
+        if let Some(broken) = settled_twice(&history) {
+            return Err(broken);
+        }
         let voided: BTreeSet<&str> =
             history.of_type("invoice.voided").filter_map(|row| text_at(row, &["invoice", "code"])).collect();
         let of_events = history.rows.iter().chain(&history.filtered).filter_map(|row| row.get("invoice"));

@@ -242,11 +242,16 @@ fn paid_once_and_last(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Returns the violation if a charge has a time of payment although no payment was confirmed, by its events.
+/// The fewest charges whose time of payment is that of their creation. The clocks of a chain and a service may differ.
+const PAID_AT_CREATION_MIN: usize = 2;
+
+/// Returns the violation if a charge has a time of payment although no payment was confirmed, by its events, or if charges
+/// have the time of their creation although their only transfer was detected later.
 pub(super) fn paid_too_early(recording: &Recording) -> Result<(), CheckError> {
     const WITHOUT_PAYMENT: [&str; 4] =
         ["charge.created", "charge.payment_detected", "charge.expired", "charge.canceled"];
     let views = pages(recording);
+    paid_at_creation(&recent_histories(&views))?;
     for history in
         recent_histories(&views).iter().filter(|history| history.is_of("charge") && history.is_complete())
     {
@@ -264,6 +269,32 @@ pub(super) fn paid_too_early(recording: &Recording) -> Result<(), CheckError> {
         }
     }
     Ok(())
+}
+
+fn paid_at_creation(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
+    let found: Vec<_> = histories
+        .iter()
+        .filter(|history| history.is_of("charge") && history.is_complete() && history.has_one_transfer())
+        .filter_map(|history| {
+            let (created, paid) = (history.events.first()?, history.of_type("charge.paid").next()?);
+            let detected = history.of_type("charge.payment_detected").next()?;
+            let paid_at = utc(text_at(paid.row, &["charge", "paid_at"])?)?;
+            let is_creation = (paid_at - created.at()?).abs() < Duration::seconds(1);
+            (is_creation && detected.is_later_than(created)).then_some((history, paid, detected))
+        })
+        .collect();
+    let Some((history, paid, detected)) = found.last().filter(|_| found.len() >= PAID_AT_CREATION_MIN) else {
+        return Ok(());
+    };
+    Err(CheckError::broken(
+        paid.number,
+        format!(
+            "a paid_at of {} after its transfer was detected, at {}",
+            history.name(),
+            detected.row["created_at"]
+        ),
+        format!("{}, its creation (event {})", paid.row["charge"]["paid_at"], paid.id()),
+    ))
 }
 
 /// Compares a listed charge or invoice with the same object in its newest event. The immutable fields must be equal,

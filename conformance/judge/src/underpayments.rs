@@ -1,7 +1,7 @@
 //! Underpaid charges: an event is a charge.underpaid if the confirmed amount falls short of the tolerance, and only then.
 //!
-//! The tolerance is not readable, but a full amount does not fall short of any, and a service that treats one shortfall as
-//! underpaid does not treat larger ones as paid.
+//! The tolerance is not readable. But a full amount does not fall short of any, nothing at all is sufficient in none, and a
+//! service that treats one shortfall as underpaid does not treat larger ones as paid.
 
 use std::cmp::Ordering;
 
@@ -29,6 +29,9 @@ const PARTS: u128 = 1_000;
 const SHORTFALL_STEP: u128 = 50;
 /// The fewest charges that are paid in spite of a larger shortfall. The owner may have accepted a single one.
 const PAID_SHORT_MIN: usize = 3;
+
+/// The fewest charges that are paid although nothing of their transfer was received. The owner may have settled a single one.
+const PAID_NOTHING_MIN: usize = 2;
 
 /// The missing amount of a charge at one of its events.
 struct Shortfall<'a> {
@@ -108,17 +111,33 @@ fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
         });
         events.collect::<Vec<_>>()
     };
-    let underpaid = shortfalls("charge.underpaid");
-    let is_one_payment = |paid: &Shortfall<'_>| {
-        let history = charges.iter().find(|history| history.name() == paid.name && history.mode == paid.mode);
-        history.is_some_and(|history| history.has_only(&OF_ONE_PAYMENT, paid.event))
+    let (underpaid, paid) = (shortfalls("charge.underpaid"), shortfalls("charge.paid"));
+    let history_of = |paid: &Shortfall<'_>| {
+        charges.iter().find(|history| history.name() == paid.name && history.mode == paid.mode)
     };
+    let is_one_payment = |paid: &Shortfall<'_>| {
+        history_of(paid).is_some_and(|history| history.has_only(&OF_ONE_PAYMENT, paid.event))
+    };
+    let is_of_transfer = |paid: &Shortfall<'_>| {
+        history_of(paid).is_some_and(|history| history.of_type("charge.payment_detected").next().is_some())
+    };
+    let nothing: Vec<_> = paid
+        .iter()
+        .filter(|paid| paid.parts == PARTS && is_of_transfer(paid) && is_one_payment(paid))
+        .collect();
+    if let Some(last) = nothing.last().filter(|_| nothing.len() >= PAID_NOTHING_MIN) {
+        return Err(CheckError::broken(
+            last.event.number,
+            format!("an amount received for {}, whose transfer was detected and which is paid", last.name),
+            format!("received_amount 0, in {} charges (event {})", nothing.len(), last.event.id()),
+        ));
+    }
     let lacks_more = |paid: &Shortfall<'_>, than: &Shortfall<'_>| {
         (than.mode, than.currency) == (paid.mode, paid.currency)
             && than.parts + SHORTFALL_STEP < paid.parts
             && than.value < paid.value
     };
-    let found: Vec<_> = shortfalls("charge.paid")
+    let found: Vec<_> = paid
         .into_iter()
         .filter(|paid| is_one_payment(paid) && underpaid.iter().any(|than| lacks_more(paid, than)))
         .collect();

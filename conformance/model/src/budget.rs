@@ -124,7 +124,8 @@ impl Ledger {
     #[must_use]
     pub fn admit(&mut self, caller: Caller, purpose: &Purpose, budget: &Budget) -> bool {
         let is_burst = matches!(purpose, Purpose::Burst(_));
-        let is_write = *purpose == Purpose::Create;
+        // Without a key, a create request must be refused.
+        let is_write = *purpose == Purpose::Create && caller != Caller::NoKey;
         let has_room = match is_burst {
             true => self.in_bursts < budget.burst,
             false => self.functional() < budget.outside_bursts(),

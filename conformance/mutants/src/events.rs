@@ -157,6 +157,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may(&["invoices.settled"]),
+    rule("an invoice is settled twice by one payment", &["invoices.settled"], |server| {
+        for book in [&mut server.live, &mut server.test] {
+            let place = book.events.iter().position(|event| event["type"] == "invoice.paid").expect("one");
+            let mut again = book.events[place].clone();
+            let id = again["id"].as_str().expect("an id").to_owned();
+            again["id"] = json!(format!("{}f{}", &id[..24], &id[25..]));
+            book.events.insert(place, again);
+        }
+    }),
     charges("expired charges are listed without their amount", &["lists.complete"], |_, reply| {
         for charge in reply.body["data"].as_array_mut().into_iter().flatten() {
             if charge["status"] == "canceled" {

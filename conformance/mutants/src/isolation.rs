@@ -74,6 +74,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         *server.live.events.last_mut().expect("an event") = server.test.events[27].clone()
     })
     .may(&["isolation.not_found", "lists.complete", "charges.paid_at"]),
+    rule("both modes have the same deposit addresses", &["isolation.deposit_addresses"], |server| {
+        for (test, live) in server.test.charges.iter_mut().zip(&server.live.charges) {
+            test["deposit_address"] = live["deposit_address"].clone();
+        }
+    }),
     rule("an invoice is paid by a charge of the other mode", &["isolation.lists"], |server| {
         let charge = server.live.charges[2]["code"].clone();
         let Some(paid) = server.test.invoices.iter_mut().find(|invoice| invoice["status"] == "paid") else {

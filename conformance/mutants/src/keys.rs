@@ -19,6 +19,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     account("the accepted assets are one text", &["account.accepted_assets"], |_, reply| {
         reply.body["meta"]["accepted_assets"] = json!("BTC,ETH")
     }),
+    reply("a refused value gets an HTML page", &["answers.json"], 422, |_, reply| {
+        reply.raw = Some("<h1>Unprocessable</h1>".into())
+    }),
     reply("a list is HTML", &["answers.json"], 200, |_, reply| reply.raw = Some("<html>".into()))
         .at(|request| request.path == "/v1/invoices"),
     list("a list is labelled text/html", &["answers.content_type"], |_, reply| {
@@ -258,6 +261,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         |_, reply| *reply = Reply::json(422, json!({ "message": "per_page takes 1 to 100." })),
     )
     .at(|request| request.query.contains_key("per_page")),
+    reply("a body is read before the key is checked", &["auth.every_path"], 401, |_, reply| {
+        *reply = Reply::json(422, json!({ "message": "The asset field is required." }))
+    })
+    .at(|request| request.method == "POST"),
     rule("concurrent requests get the mode of another key", &["account.mode"], |server| {
         let (mut requests, mut last) = (0, None);
         server.rewrite(move |request, reply| {

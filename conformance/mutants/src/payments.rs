@@ -30,6 +30,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             record(server, &[&underpaid, &paid, &paid, &paid, &underpaid]);
         },
     ),
+    rule("charges are paid although nothing was received", &["types.charge_underpaid"], |server| {
+        let paid = ended("charge.paid", "0.00000000");
+        record(server, &[&paid, &paid]);
+    }),
+    rule("charges are paid at their creation", &["charges.paid_at"], |server| {
+        let paid = ended("charge.paid", WHOLE);
+        record(server, &[&paid, &paid]);
+        for row in
+            server.test.events.iter_mut().map(|event| &mut event["charge"]).chain(&mut server.test.charges)
+        {
+            if row["status"] == "paid" {
+                row["paid_at"] = row["created_at"].clone();
+            }
+        }
+    }),
     rule("a paid charge expires", &["events.recorded"], |server| {
         let paid = ended("charge.paid", WHOLE);
         record(server, &[&[&paid[..], &[("charge.expired", WHOLE, true)]].concat()]);

@@ -116,6 +116,10 @@ pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
         functional.live += leaks;
         functional.test += leaks;
     }
+    if groups.contains(&Group::Inserts) {
+        functional.other += inserts::refused_writes(plan);
+        functional.total += inserts::refused_writes(plan);
+    }
     let after = if groups.contains(&Group::Webhooks) { cost(Group::Webhooks).total } else { 0 };
     let most = keyed_max(plan) + after;
     functional.total = functional.total.min(most + functional.other);

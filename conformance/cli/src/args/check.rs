@@ -93,7 +93,8 @@ pub(crate) struct Check {
     /// Statements to judge
     #[arg(long, value_enum, default_value_t = Profile::Spec)]
     pub(crate) profile: Profile,
-    /// Create two charges with the test key, to test that pages stay stable while records are inserted
+    /// Create two charges with the test key, to test that pages stay stable while records are inserted, and send a create
+    /// request without a key, which must be refused
     #[arg(long)]
     pub(crate) allow_writes: bool,
     /// Instead of --allow-writes: a shell command that creates one test-mode record and returns when it exists.

@@ -51,6 +51,7 @@ use super::diff::{KINDS, contradict};
 use super::evidence::{PageView, check_media_type, modes_share_codes, pages, unanswered, with_article};
 use crate::check::Check;
 
+mod addresses;
 mod compare;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
@@ -63,6 +64,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("isolation.indistinguishable", NEEDS, indistinguishable),
     Check::of("isolation.objects", &[Group::Account, Group::Lists, Group::Objects], objects),
     Check::of("isolation.lists", NEEDS, lists),
+    Check::of("isolation.deposit_addresses", &[Group::Account, Group::Lists], addresses::deposit_addresses),
     Check::of("isolation.filter_charge", NEEDS, |recording| filter_trials(recording, List::Events, "charge")),
     Check::of("isolation.filter_invoice", NEEDS, |recording| {
         filter_trials(recording, List::Events, "invoice")

@@ -194,6 +194,7 @@ impl Book {
             "fiat_currency": "EUR",
             "asset": "BTC",
             "asset_amount": "0.00076192",
+            "deposit_address": format!("bc1qworld{world:02}charge{number:04}"),
             "received_amount": if paid { "0.00076192" } else { "0" },
             "customer_email": "ann@shop.example",
             "description": "Two cups of tea",

@@ -33,6 +33,11 @@ pub(crate) fn writes(plan: &Plan) -> u32 {
     if plan.writes.is_some() { TIMES } else { 0 }
 }
 
+/// Returns the number of create requests without a key, which must be refused.
+pub(crate) fn refused_writes(plan: &Plan) -> u32 {
+    u32::from(plan.writes.is_some())
+}
+
 /// Returns the lists that grow: all of them with a hook, whose records are unknown. The create request opens charges.
 fn lists(plan: &Plan) -> &'static [List] {
     if plan.hook.is_some() { &List::ALL } else { &[List::Charges, List::Events] }
@@ -83,6 +88,10 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         }
         // The next replica shows it as well.
         call(session, list, Step::Fresh, &path).await;
+    }
+    if let Some(create) = &plan.writes {
+        // Some services read the body before they check the key.
+        session.post(Caller::NoKey, &create.path, "{}").await;
     }
 }
 
