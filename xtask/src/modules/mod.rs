@@ -28,7 +28,6 @@ const NAMES_ALLOWED: &[(&str, &str, &str)] = &[
         "Progress",
         "`fuzz::Progress` and `handler::Progress`, which are named with their modules",
     ),
-    ("conformance", "Sent", "`fuzz::Sent` and `handler::Sent`, which are named with their modules"),
 ];
 
 /// The number of causes of a dependency that a finding shows.

@@ -27,7 +27,7 @@ const FOUND_MAX: usize = 50;
 const WANTED_MAX: usize = 255;
 
 /// A field's name and value.
-type FieldValue = (String, String);
+type NamedText = (String, String);
 
 pub(super) fn search(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let place = named(call)?;
@@ -45,8 +45,8 @@ impl Sandbox {
         let wanted = wanted.to_lowercase();
         let book = self.book(place);
         let mut found = by_id(book, &wanted);
-        let mut add = |kind, id: String, fields: Vec<FieldValue>, status: Word| {
-            let holds = |(_, value): &FieldValue| value.to_lowercase().contains(&wanted);
+        let mut add = |kind, id: String, fields: Vec<NamedText>, status: Word| {
+            let holds = |(_, value): &NamedText| value.to_lowercase().contains(&wanted);
             let hit = fields.into_iter().find(holds);
             found.extend(hit.map(|(field, value)| SearchHit { kind, id, field, value, status }));
             found.len() < FOUND_MAX
@@ -94,15 +94,15 @@ fn by_id(book: &Book, wanted: &str) -> Vec<SearchHit> {
     event.into_iter().chain(delivery).collect()
 }
 
-fn own(name: &str, value: impl ToString) -> FieldValue {
+fn own(name: &str, value: impl ToString) -> NamedText {
     (name.to_owned(), value.to_string())
 }
 
-fn known(name: &str, value: Option<&String>) -> Option<FieldValue> {
+fn known(name: &str, value: Option<&String>) -> Option<NamedText> {
     value.map(|value| own(name, value))
 }
 
-fn of_charge(charge: &Charge) -> Vec<FieldValue> {
+fn of_charge(charge: &Charge) -> Vec<NamedText> {
     let (terms, customer) = (&charge.terms, charge.terms.customer());
     let mut fields = vec![own("code", charge.code), own("deposit_address", &terms.deposit_address)];
     fields.extend(charge.transfers().iter().map(|transfer| own("txid", &transfer.txid)));
@@ -118,7 +118,7 @@ fn of_charge(charge: &Charge) -> Vec<FieldValue> {
     fields
 }
 
-fn of_invoice(invoice: &Invoice) -> Vec<FieldValue> {
+fn of_invoice(invoice: &Invoice) -> Vec<NamedText> {
     let terms = &invoice.terms;
     let mut fields = vec![own("code", invoice.code), own("number", &invoice.number)];
     fields.extend(known("customer_email", terms.customer_email.as_ref()));
