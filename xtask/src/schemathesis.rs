@@ -43,12 +43,12 @@ fn pass(
 ) -> Result<bool, String> {
     let mut served = served::start(program, &["--rate-limit", "off"])?;
     // Stored examples of earlier runs would be replayed against a changed document.
-    let room = root.join("target/schemathesis/run");
-    tools::fresh(&room)?;
+    let directory = root.join("target/schemathesis/run");
+    tools::fresh(&directory)?;
     let settings = root.join("xtask/schemathesis");
     let mut command = Command::new(python.join("schemathesis"));
     command
-        .current_dir(&room)
+        .current_dir(&directory)
         .env("PYTHONPATH", &settings)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .env("SCHEMATHESIS_HOOKS", "hooks")

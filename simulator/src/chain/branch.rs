@@ -8,7 +8,7 @@ use reference_core::{
     time::Timestamp,
 };
 
-use super::{Chain, FeeLevel, Output, Transaction, TransactionState, TxId, mempool::Room};
+use super::{Chain, FeeLevel, Output, Transaction, TransactionState, TxId, mempool::BlockCapacity};
 
 impl Chain {
     /// Performs everything due up to `now`. Skips blocks without effect.
@@ -19,7 +19,7 @@ impl Chain {
             if at > self.now {
                 break;
             }
-            self.add_block(height, at, self.room(height));
+            self.add_block(height, at, self.capacity(height));
         }
         self.tip = self.schedule.height(self.now);
     }
@@ -28,22 +28,22 @@ impl Chain {
     /// is none.
     pub(super) fn next_busy_height(&self) -> Option<u64> {
         if self.followed.is_empty() {
-            self.mempool.next_height(self.tip, |height| self.room(height))
+            self.mempool.next_height(self.tip, |height| self.capacity(height))
         } else {
             Some(self.tip + 1)
         }
     }
 
-    fn room(&self, height: u64) -> Room {
-        self.congestion.room(&self.rooms, self.schedule.ordinal(height))
+    fn capacity(&self, height: u64) -> BlockCapacity {
+        self.congestion.capacity(&self.capacities, self.schedule.ordinal(height))
     }
 
     /// Adds the block of this height. Blocks between it and the tip, if any, are empty.
-    pub(super) fn add_block(&mut self, height: u64, at: Timestamp, room: Room) {
+    pub(super) fn add_block(&mut self, height: u64, at: Timestamp, capacity: BlockCapacity) {
         self.tip = height;
         let mut lost = BTreeSet::new();
         // Of two conflicting transactions the later one is mined: it was created to displace the other.
-        for number in self.mempool.admitted(height, room).into_iter().rev() {
+        for number in self.mempool.admitted(height, capacity).into_iter().rev() {
             if lost.contains(&number) {
                 continue;
             }

@@ -30,35 +30,35 @@ impl Congestion {
     }
 
     /// Returns the room in natural block number `ordinal`.
-    pub(super) fn room(self, lot: &RngKey, ordinal: u64) -> Room {
+    pub(super) fn capacity(self, lot: &RngKey, ordinal: u64) -> BlockCapacity {
         if self == Congestion::default() {
-            return Room::Everything;
+            return BlockCapacity::Everything;
         }
         let drawn = lot.stream(ordinal).below(100);
         if drawn < u64::from(self.empty_percent) {
-            Room::Nothing
+            BlockCapacity::Nothing
         } else if drawn < u64::from(self.empty_percent + self.full_percent) {
-            Room::HighFees
+            BlockCapacity::HighFees
         } else {
-            Room::Everything
+            BlockCapacity::Everything
         }
     }
 }
 
 /// The transactions that a block can take, by fee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
+pub(super) enum BlockCapacity {
     Nothing,
     HighFees,
     Everything,
 }
 
-impl Room {
+impl BlockCapacity {
     fn admits(self, queue: Queue) -> bool {
         match self {
-            Room::Nothing => false,
-            Room::HighFees => queue == Queue::HighFees,
-            Room::Everything => true,
+            BlockCapacity::Nothing => false,
+            BlockCapacity::HighFees => queue == Queue::HighFees,
+            BlockCapacity::Everything => true,
         }
     }
 }
@@ -102,20 +102,20 @@ impl Mempool {
     }
 
     /// Returns the numbers of the transactions that a block of this height would take.
-    pub(super) fn admitted(&self, height: u64, room: Room) -> BTreeSet<usize> {
+    pub(super) fn admitted(&self, height: u64, capacity: BlockCapacity) -> BTreeSet<usize> {
         Queue::ALL
             .into_iter()
-            .filter(|&queue| room.admits(queue))
+            .filter(|&queue| capacity.admits(queue))
             .flat_map(|queue| self.waiting.range((queue, 0, 0)..=(queue, height, usize::MAX)))
             .map(|&(.., number)| number)
             .collect()
     }
 
     /// Returns the first height above `tip` whose block will take a transaction.
-    pub(super) fn next_height(&self, tip: u64, room: impl Fn(u64) -> Room) -> Option<u64> {
+    pub(super) fn next_height(&self, tip: u64, capacity: impl Fn(u64) -> BlockCapacity) -> Option<u64> {
         let first = |queue: Queue| {
             let &(_, ready, _) = self.waiting.range((queue, 0, 0)..=(queue, u64::MAX, usize::MAX)).next()?;
-            (ready.max(tip + 1)..).find(|&height| room(height).admits(queue))
+            (ready.max(tip + 1)..).find(|&height| capacity(height).admits(queue))
         };
         Queue::ALL.into_iter().filter_map(first).min()
     }
@@ -132,12 +132,14 @@ mod tests {
         let lot = Seed(7).rng_key("live", "BTC", "room");
         let congestion = Congestion { empty_percent, full_percent };
         let percent = |wanted| {
-            let rooms = (1..=10_000).map(|ordinal| congestion.room(&lot, ordinal));
-            (rooms.filter(|&room| room == wanted).count() as u32 + 50) / 100
+            let capacities = (1..=10_000).map(|ordinal| congestion.capacity(&lot, ordinal));
+            (capacities.filter(|&capacity| capacity == wanted).count() as u32 + 50) / 100
         };
-        for (room, expected) in [(Room::Nothing, empty_percent), (Room::HighFees, full_percent)] {
-            let percent = percent(room);
-            assert!(percent.abs_diff(expected) <= 2, "{room:?}: {percent} percent, not {expected}");
+        for (capacity, expected) in
+            [(BlockCapacity::Nothing, empty_percent), (BlockCapacity::HighFees, full_percent)]
+        {
+            let percent = percent(capacity);
+            assert!(percent.abs_diff(expected) <= 2, "{capacity:?}: {percent} percent, not {expected}");
         }
     }
 

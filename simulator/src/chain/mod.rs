@@ -65,7 +65,7 @@ pub use self::{
     transaction::{FeeLevel, Output, Payment, Transaction, TransactionState, TxId},
 };
 use self::{
-    mempool::{Mempool, Room},
+    mempool::{BlockCapacity, Mempool},
     schedule::Schedule,
 };
 
@@ -76,7 +76,7 @@ pub struct Chain {
     asset: Asset,
     txids: RngKey,
     waits: RngKey,
-    rooms: RngKey,
+    capacities: RngKey,
     schedule: Schedule,
     congestion: Congestion,
     /// The time up to which everything due was done.
@@ -118,7 +118,7 @@ impl Chain {
             asset,
             txids: lot("txid"),
             waits: lot("low fee"),
-            rooms: lot("room"),
+            capacities: lot("room"),
             schedule: Schedule::new(seed, mode, asset, start, first),
             congestion: Congestion::default(),
             now: start,
@@ -200,12 +200,12 @@ impl Chain {
         let last = self.tip + u64::from(blocks);
         loop {
             let next = if self.followed.is_empty() {
-                self.mempool.next_height(self.tip, |_| Room::Everything)
+                self.mempool.next_height(self.tip, |_| BlockCapacity::Everything)
             } else {
                 Some(self.tip + 1)
             };
             match next {
-                Some(height) if height <= last => self.add_block(height, self.now, Room::Everything),
+                Some(height) if height <= last => self.add_block(height, self.now, BlockCapacity::Everything),
                 _ => break,
             }
         }

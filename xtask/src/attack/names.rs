@@ -73,9 +73,9 @@ impl DnsServer {
         let state = Arc::new(State::default());
         let shared = Arc::clone(&state);
         thread::spawn(move || {
-            let mut room = [0; 512];
-            while let Ok((length, client)) = socket.recv_from(&mut room) {
-                if let Some(answer) = answer(&room[..length], &shared) {
+            let mut buffer = [0; 512];
+            while let Ok((length, client)) = socket.recv_from(&mut buffer) {
+                if let Some(answer) = answer(&buffer[..length], &shared) {
                     // The resolver repeats a query that got no response.
                     let _ = socket.send_to(&answer, client);
                 }

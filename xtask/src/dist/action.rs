@@ -18,11 +18,11 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
         println!("skipped: it needs bash");
         return Ok(());
     }
-    let room = build.room("trial-action")?;
+    let directory = build.work_directory("trial-action")?;
     let served = served::start(&build.program, &[])?;
-    let (output, summary) = (room.join("output"), room.join("summary"));
+    let (output, summary) = (directory.join("output"), directory.join("summary"));
     let ended = Command::new(build.root.join("conformance/action/check.sh"))
-        .current_dir(&room)
+        .current_dir(&directory)
         .env("PATH", with_program(build)?)
         .env("CHARGEPROOF_LIVE_KEY", served.value("live_key"))
         .env("CHARGEPROOF_TEST_KEY", served.value("test_key"))
@@ -40,20 +40,20 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
     let complete = ended.status.code() == Some(0)
         && read(output) == expected
         && read(summary).contains(served.value("url"))
-        && read(room.join("report.xml")).contains("account.served")
-        && read(room.join("report.html")).contains("</html>");
+        && read(directory.join("report.xml")).contains("account.served")
+        && read(directory.join("report.html")).contains("</html>");
     if complete {
-        return without_keys(build, &room);
+        return without_keys(build, &directory);
     }
     let error = String::from_utf8_lossy(&ended.stderr);
     Err(format!("the script ended with {}, or omitted an output:\n{printed}{error}", ended.status))
 }
 
 /// Checks that a run without keys reports the reason in an annotation and in the summary.
-fn without_keys(build: &Build, room: &Path) -> Result<(), String> {
-    let summary = room.join("summary-without-keys");
+fn without_keys(build: &Build, directory: &Path) -> Result<(), String> {
+    let summary = directory.join("summary-without-keys");
     let ended = Command::new(build.root.join("conformance/action/check.sh"))
-        .current_dir(room)
+        .current_dir(directory)
         .env("PATH", with_program(build)?)
         .env_remove("CHARGEPROOF_LIVE_KEY")
         .env("INPUT_URL", "http://127.0.0.1:9")

@@ -25,7 +25,7 @@ const TEXTS: [&str; 2] = ["README.md", "CHANGELOG.md"];
 pub(super) fn make(build: &Build) -> Result<(), String> {
     println!("==> archive");
     let name = format!("chargeproof-{}-{}", build.version, build.platform);
-    let stage = build.room("stage")?;
+    let stage = build.work_directory("stage")?;
     let content = stage.join(&name);
     let (completions, man) = (content.join("completions"), content.join("man"));
     for directory in [&content, &completions, &man] {
@@ -52,7 +52,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     }
     let file = build.out.join(format!("{name}.tar.gz"));
     tar(Command::new("tar").arg("-czf").arg(&file).arg("-C").arg(&stage).arg(&name))?;
-    let prefix = build.room("trial-archive")?;
+    let prefix = build.work_directory("trial-archive")?;
     tar(Command::new("tar").arg("-xzf").arg(&file).arg("-C").arg(&prefix))?;
     trial::judge_built_in(&prefix.join(&name).join(program), &prefix)
 }

@@ -160,10 +160,10 @@ impl Build<'_> {
     }
 
     /// Creates an empty directory below `target/packages-work`.
-    fn room(&self, name: &str) -> Result<PathBuf, String> {
-        let room = self.root.join("target/packages-work").join(name);
-        fresh(&room)?;
-        Ok(room)
+    fn work_directory(&self, name: &str) -> Result<PathBuf, String> {
+        let directory = self.root.join("target/packages-work").join(name);
+        fresh(&directory)?;
+        Ok(directory)
     }
 }
 

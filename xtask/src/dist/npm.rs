@@ -25,7 +25,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
         return Ok(());
     }
     let (os, cpu) = node_platform()?;
-    let stage = build.room("npm")?;
+    let stage = build.work_directory("npm")?;
     let (launcher, native) = (stage.join("launcher"), stage.join("native"));
     fresh(&launcher)?;
     fresh(&native)?;
@@ -57,7 +57,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     pack(&launcher)?;
     pack(&native)?;
 
-    let prefix = build.room("trial-npm")?;
+    let prefix = build.work_directory("trial-npm")?;
     let packed = |name: &str| build.out.join(format!("{name}-{}.tgz", build.version));
     npm(Command::new(npm_program())
         .args(["install", "--no-fund", "--no-audit", "--prefix"])

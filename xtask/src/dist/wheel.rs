@@ -21,7 +21,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
         return Ok(());
     }
     let programs = tools::python(&build.root.join("target/packages-work/maturin"), &TOOLS)?;
-    let project = build.room("wheel")?;
+    let project = build.work_directory("wheel")?;
     write_project(build, &project)?;
     // It uses the same build settings as this task, so it reuses the program in the archive.
     let mut maturin = undescribed(Command::new(programs.join("maturin")));
@@ -37,7 +37,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     if !succeeds(&mut maturin)? {
         return Err("maturin failed".to_owned());
     }
-    let prefix = build.room("trial-wheel")?;
+    let prefix = build.work_directory("trial-wheel")?;
     let environment = prefix.join("environment");
     let installed = succeeds(Command::new("python3").args(["-m", "venv"]).arg(&environment))?
         && succeeds(

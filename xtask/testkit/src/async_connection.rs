@@ -111,10 +111,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
 
     /// Reads available bytes; returns 0 at the end, `None` if the connection failed.
     async fn read(&mut self) -> Option<usize> {
-        let mut room = [0; 8 * 1024];
-        match self.stream.read(&mut room).await {
+        let mut buffer = [0; 8 * 1024];
+        match self.stream.read(&mut buffer).await {
             Ok(count) => {
-                self.incoming.push(&room[..count]);
+                self.incoming.push(&buffer[..count]);
                 Some(count)
             }
             // A TLS peer that closes without a close_notify has still sent its response.

@@ -112,9 +112,9 @@ impl Connection {
     }
 
     fn read(&mut self) -> io::Result<usize> {
-        let mut room = [0; 16 * 1024];
-        let count = self.stream.read(&mut room)?;
-        self.incoming.push(&room[..count]);
+        let mut buffer = [0; 16 * 1024];
+        let count = self.stream.read(&mut buffer)?;
+        self.incoming.push(&buffer[..count]);
         Ok(count)
     }
 }
