@@ -41,7 +41,7 @@ impl DemoFault {
         },
         DemoFault {
             name: "ninth-delivery-lost",
-            what: "every ninth delivery is not sent, and counts as delivered",
+            what: "every ninth delivery is not sent, but counts as delivered",
             make: || Box::<NinthDeliveryLost>::default(),
         },
         DemoFault {

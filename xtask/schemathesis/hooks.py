@@ -17,7 +17,7 @@ from schemathesis import GenerationMode
 
 ANCHOR = [("anchor", "selected anchor is invalid")]
 ACCOUNT = [("account", "selected account is invalid")]
-TXID = [("txid", "no chain knows this transaction")]
+TXID = [("txid", "no chain has this transaction")]
 
 CHARGE = [
     ("payment_link", "selected payment_link is invalid"),
@@ -87,7 +87,7 @@ DEPENDS_ON_THE_REST = {
     "replace": TXID,
     "createKey": ACCOUNT,
     "removeWallet": ACCOUNT,
-    "setWallet": ACCOUNT + [("(key|addresses)", "is invalid|is in use|Give either key"), ("script", "give it with a key|kinds? of address|this is a")],
+    "setWallet": ACCOUNT + [("(key|addresses)", "is invalid|is in use|Give either key"), ("script", "give it together with key|kinds? of address|this is a")],
     # The network decides if an address is public, and if it is this machine's.
     "addEndpoint": ACCOUNT + [("url", "is invalid|endpoints already")],
     "changeEndpoint": [("url", "is invalid")],

@@ -44,7 +44,7 @@ pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     let shown = path.display();
     let why = match error.kind() {
         io::ErrorKind::NotFound if shown.to_string().contains("://") => {
-            "it is an address, and this takes a file".to_owned()
+            "it is an address; give the path of a file".to_owned()
         }
         io::ErrorKind::NotFound => missing(path),
         io::ErrorKind::IsADirectory => "it is a directory; name a file in it".to_owned(),

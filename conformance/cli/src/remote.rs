@@ -30,7 +30,7 @@ impl RemoteStage {
     pub(crate) fn new(address: &str) -> Result<RemoteStage, String> {
         let url = Url::parse(address).map_err(|error| format!("`{address}` is not an address: {error}"))?;
         if url.scheme() != "http" {
-            return Err(format!("`{address}` is not a served reference; it takes an http:// address"));
+            return Err(format!("`{address}` is not the URL of a reference server; use an http:// URL"));
         }
         let host = url.host_str().ok_or_else(|| format!("`{address}` names no host"))?;
         let runtime = Builder::new_current_thread()

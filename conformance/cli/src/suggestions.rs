@@ -13,7 +13,7 @@ const INSTEAD: [(&str, &str, &str); 5] = [
     ("load", "--duration", "`--for 30s` sets the duration"),
     ("play", "--only", "name the files to play: `chargeproof play scenarios/charge`"),
     ("sweep", "--only", "name the files to play: `chargeproof sweep scenarios/charge/paid.yaml`"),
-    ("trigger", "--url", "`--to` names the served reference"),
+    ("trigger", "--url", "`--to` sets the URL of the reference server"),
 ];
 
 /// Adds a suggestion to an error that has none.

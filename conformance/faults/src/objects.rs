@@ -22,10 +22,10 @@ const EVENT: &[FieldFault] = &[
     ("details", Some(|| json!([])), "is an array", &["events.details"]),
     ("details", Some(|| Value::Null), "is null", &["events.details"]),
     ("charge", None, MISSING, &["events.subject"]),
-    ("charge", Some(|| Value::Null), "is null always", &["events.subject"]),
+    ("charge", Some(|| Value::Null), "is always null", &["events.subject"]),
     ("charge", Some(|| json!("ch_4711")), "is a text", &["events.subject"]),
     ("invoice", None, MISSING, &["events.subject"]),
-    ("invoice", Some(|| Value::Null), "is null always", &["events.subject"]),
+    ("invoice", Some(|| Value::Null), "is always null", &["events.subject"]),
     ("invoice", Some(|| json!({})), "is an empty object", &["events.subject"]),
     ("created_at", None, MISSING, &["events.created_at"]),
     ("created_at", Some(|| json!(1_764_547_200)), "is a number", &["events.created_at"]),
@@ -92,7 +92,7 @@ const DELIVERY: &[FieldFault] = &[
     (
         "event_id",
         Some(|| json!("0190a5c6-7f3e-7ccf-8def-ffffffffffff")),
-        "is that of no event",
+        "is the id of no event",
         &["webhooks.event_id"],
     ),
     ("event", None, MISSING, &["webhooks.body", "webhooks.event_type"]),
@@ -106,27 +106,27 @@ const DELIVERY: &[FieldFault] = &[
 
 /// The faults of the charge of a single event that differs from the listed one.
 const CHARGE_SINGLE: &[FieldFault] = &[
-    ("status", Some(|| json!("elsewhere")), "is another than in the list", &["events.single"]),
-    ("asset", Some(|| json!("XYZ")), "is another than in the list", &["events.single"]),
-    ("fiat_amount", Some(|| json!("0.01")), "is another than in the list", &["events.single"]),
+    ("status", Some(|| json!("elsewhere")), "differs from the list", &["events.single"]),
+    ("asset", Some(|| json!("XYZ")), "differs from the list", &["events.single"]),
+    ("fiat_amount", Some(|| json!("0.01")), "differs from the list", &["events.single"]),
 ];
 const INVOICE_SINGLE: &[FieldFault] = &[
-    ("status", Some(|| json!("elsewhere")), "is another than in the list", &["events.single"]),
-    ("amount", Some(|| json!("0.01")), "is another than in the list", &["events.single"]),
+    ("status", Some(|| json!("elsewhere")), "differs from the list", &["events.single"]),
+    ("amount", Some(|| json!("0.01")), "differs from the list", &["events.single"]),
 ];
 /// The faults of a delivered charge that differs from the one in the API.
 const CHARGE_SENT: &[FieldFault] = &[
-    ("asset", Some(|| json!("XYZ")), "is another than in the API", &["webhooks.event_id"]),
-    ("fiat_amount", Some(|| json!("0.01")), "is another than in the API", &["webhooks.event_id"]),
+    ("asset", Some(|| json!("XYZ")), "differs from the API", &["webhooks.event_id"]),
+    ("fiat_amount", Some(|| json!("0.01")), "differs from the API", &["webhooks.event_id"]),
 ];
 const INVOICE_SENT: &[FieldFault] = &[
-    ("amount", Some(|| json!("0.01")), "is another than in the API", &["webhooks.event_id"]),
-    ("number", Some(|| json!("R0")), "is another than in the API", &["webhooks.event_id"]),
+    ("amount", Some(|| json!("0.01")), "differs from the API", &["webhooks.event_id"]),
+    ("number", Some(|| json!("R0")), "differs from the API", &["webhooks.event_id"]),
 ];
 const LISTED_CHARGE: &[FieldFault] = &[(
     "paid_at",
     Some(|| json!("2020-01-01T00:00:00.000000Z")),
-    "is another time than in its newest event",
+    "differs from the time in its newest event",
     &["lists.complete"],
 )];
 

@@ -40,7 +40,7 @@ const PAGE_FAULTS: &[PageFault] = &[
         }
     }),
     (
-        "its first record stands in place of the second",
+        "its second record is a copy of the first",
         &["paging.joined", "filters.total"],
         WITH_MANY_ROWS,
         |reply| {
@@ -50,7 +50,7 @@ const PAGE_FAULTS: &[PageFault] = &[
         },
     ),
     (
-        "its rows stand in rising order",
+        "its rows are in ascending order",
         &["paging.newest_first", "paging.newest_first_others", "paging.joined"],
         WITH_MANY_ROWS,
         |reply| {
@@ -76,22 +76,22 @@ const PAGE_FAULTS: &[PageFault] = &[
             *reply = Reply::json(500, json!({ "message": "Server Error" }));
         },
     ),
-    ("`current_page` is one less", &["paging.current_page"], EVERYWHERE, |reply| {
+    ("`current_page` is one too low", &["paging.current_page"], EVERYWHERE, |reply| {
         add(reply, "current_page", -1)
     }),
     (
-        "`per_page` is one more",
+        "`per_page` is one too high",
         &["paging.per_page", "paging.default_size", "paging.length"],
         EVERYWHERE,
         |reply| add(reply, "per_page", 1),
     ),
     (
-        "`total` is one more",
+        "`total` is one too high",
         &["paging.length", "paging.last_page", "filters.total", "paging.joined"],
         EVERYWHERE,
         |reply| add(reply, "total", 1),
     ),
-    ("`last_page` is one more", &["paging.last_page"], EVERYWHERE, |reply| add(reply, "last_page", 1)),
+    ("`last_page` is one too high", &["paging.last_page"], EVERYWHERE, |reply| add(reply, "last_page", 1)),
     ("`total` is a text", &["paging.meta"], EVERYWHERE, |reply| {
         reply.body["meta"]["total"] = json!(reply.body["meta"]["total"].to_string());
     }),
@@ -108,7 +108,7 @@ const PAGE_FAULTS: &[PageFault] = &[
         },
     ),
     (
-        "`last` leads to the page before",
+        "`last` leads to the second last page",
         &["paging.links_lead"],
         &[Position::Number(2), Position::Middle],
         |reply| {
@@ -117,7 +117,7 @@ const PAGE_FAULTS: &[PageFault] = &[
         },
     ),
     (
-        "`next` loses its size",
+        "`next` lacks `per_page`",
         &["paging.links_keep_size"],
         &[Position::Number(3), Position::Middle, Position::OddSize],
         |reply| {
@@ -127,7 +127,7 @@ const PAGE_FAULTS: &[PageFault] = &[
             }
         },
     ),
-    ("the records stand in an object", &["paging.envelope"], EVERYWHERE, |reply| {
+    ("the records are in an object", &["paging.envelope"], EVERYWHERE, |reply| {
         reply.body["data"] = json!({})
     }),
 ];

@@ -151,7 +151,7 @@ pub fn power(recording: &Recording) -> Power {
             FaultEffect::Noticed(_) => chapter.noticed += 1,
             FaultEffect::Missed => chapter.missed.push(fault.to_string()),
             // A warning does not fail a CI job.
-            FaultEffect::Warned(_) => chapter.missed.push(format!("{fault} (a warning only)")),
+            FaultEffect::Warned(_) => chapter.missed.push(format!("{fault} (warning only)")),
             FaultEffect::Absent | FaultEffect::Undecided => {
                 *chapter.needs.entry(fault.needs()).or_default() += 1
             }

@@ -31,10 +31,10 @@ const CALLERS: &[(Caller, &str)] = &[
 ];
 
 const ACCEPTED: &[RefusalFault] = &[
-    ("is let in", |reply| *reply = Reply::json(200, json!({ "data": [], "meta": { "mode": "test" } }))),
+    ("is accepted", |reply| *reply = Reply::json(200, json!({ "data": [], "meta": { "mode": "test" } }))),
     ("is answered 403", |reply| reply.status = 403),
     ("is answered 500", |reply| *reply = Reply::json(500, json!({ "message": "Server Error" }))),
-    ("is sent to a login page", |reply| {
+    ("is redirected to a login page", |reply| {
         reply.status = 302;
         reply.set("location", "/login");
     }),
@@ -67,28 +67,28 @@ const REVEALING: &[RefusalFault] = &[
     ("is answered 410", |reply| reply.status = 410),
     ("is answered 500", |reply| *reply = Reply::json(500, json!({ "message": "Server Error" }))),
     ("is served", |reply| *reply = Reply::json(200, json!({ "data": { "id": "leak" } }))),
-    ("is refused in other words", |reply| {
+    ("is refused with a different message", |reply| {
         *reply = Reply::json(reply.status, json!({ "message": "Wrong mode." }))
     }),
-    ("is refused with one header more", |reply| reply.set("x-mode", "other")),
-    ("is refused with another media type", |reply| reply.set("content-type", "application/problem+json")),
+    ("is refused with an additional header", |reply| reply.set("x-mode", "other")),
+    ("is refused with a different media type", |reply| reply.set("content-type", "application/problem+json")),
 ];
 
 const REVEALING_FILTERS: &[RefusalFault] = &[
-    ("counts them", |reply| reply.body["meta"]["total"] = json!(2)),
-    ("shows them", |reply| reply.body["data"] = json!([{ "code": "leak" }])),
+    ("counts it in `total`", |reply| reply.body["meta"]["total"] = json!(2)),
+    ("returns it", |reply| reply.body["data"] = json!([{ "code": "leak" }])),
     ("is answered 403", |reply| *reply = Reply::json(403, json!({ "message": "Wrong mode." }))),
-    ("knows their pages", |reply| reply.body["meta"]["last_page"] = json!(2)),
+    ("counts it in `last_page`", |reply| reply.body["meta"]["last_page"] = json!(2)),
 ];
 
 const RETRY_AFTER: &[RefusalFault] = &[
     ("are refused without `Retry-After`", |reply| reply.drop_header("retry-after")),
-    ("are refused with `Retry-After` in words", |reply| reply.set("retry-after", "a minute")),
-    ("are refused with `Retry-After` in a fraction of seconds", |reply| reply.set("retry-after", "59.5")),
-    ("are refused with `Retry-After` below zero", |reply| reply.set("retry-after", "-1")),
-    ("are refused with `Retry-After` of two minutes", |reply| reply.set("retry-after", "120")),
+    ("are refused with a text in `Retry-After`", |reply| reply.set("retry-after", "a minute")),
+    ("are refused with a fraction in `Retry-After`", |reply| reply.set("retry-after", "59.5")),
+    ("are refused with a negative `Retry-After`", |reply| reply.set("retry-after", "-1")),
+    ("are refused with a `Retry-After` of two minutes", |reply| reply.set("retry-after", "120")),
     ("are refused with two values in `Retry-After`", |reply| reply.set("retry-after", "60, 120")),
-    ("are refused with `Retry-After` twice", |reply| {
+    ("are refused with two `Retry-After` headers", |reply| {
         reply.headers.push(("retry-after".into(), "120".into()))
     }),
 ];

@@ -28,15 +28,15 @@ const ACCOUNT: &[AnswerFault] = &[
 
 /// The faults in the format of a response, at each place.
 const FORMAT: &[AnswerFault] = &[
-    ("it is called text/html", &["answers.content_type"], |reply| reply.set("content-type", "text/html")),
+    ("it is labelled text/html", &["answers.content_type"], |reply| reply.set("content-type", "text/html")),
     ("it has no Content-Type", &["answers.media_type"], |reply| reply.drop_header("content-type")),
-    ("a warning stands before the JSON", &["answers.json"], |reply| {
+    ("a warning precedes the JSON", &["answers.json"], |reply| {
         reply.raw = Some(format!("Warning: deprecated\n{}", reply.body));
     }),
     ("it has a byte that is not UTF-8", &["answers.json"], |reply| {
         reply.raw = Some(reply.body.to_string().replacen('{', "{\"\u{fffd}\":0,", 1));
     }),
-    ("the JSON names a key twice", &["answers.duplicate_keys"], |reply| {
+    ("the JSON has a duplicate key", &["answers.duplicate_keys"], |reply| {
         reply.raw = Some(reply.body.to_string().replacen('{', "{\"data\":null,", 1));
     }),
 ];
@@ -45,7 +45,7 @@ const SINGLE_EVENT: &[AnswerFault] = &[
     ("it is answered 404", &["events.single"], |reply| {
         *reply = Reply::json(404, json!({ "message": "Not found." }));
     }),
-    ("it is another event", &["events.single"], |reply| {
+    ("it is a different event", &["events.single"], |reply| {
         let holder = if reply.body.get("id").is_some() { &mut reply.body } else { &mut reply.body["data"] };
         holder["id"] = json!("0190a5c4-7f3e-7abc-8def-aaaaaaaaaaaa");
     }),
@@ -62,12 +62,16 @@ const FILTERS: &[&str] = &[
 ];
 
 const FILTERED: &[AnswerFault] = &[
-    ("nothing is found", FILTERS, |reply| find_only(reply, 0)),
-    ("only the newest is found", FILTERS, |reply| find_only(reply, 1)),
-    ("`total` counts more than is found", &["filters.total", "filters.combined", "paging.length"], |reply| {
-        let total = reply.body["meta"]["total"].as_u64().unwrap_or_default();
-        reply.body["meta"]["total"] = json!(total + 3);
-    }),
+    ("no record is found", FILTERS, |reply| find_only(reply, 0)),
+    ("only the newest record is found", FILTERS, |reply| find_only(reply, 1)),
+    (
+        "`total` is higher than the number of found records",
+        &["filters.total", "filters.combined", "paging.length"],
+        |reply| {
+            let total = reply.body["meta"]["total"].as_u64().unwrap_or_default();
+            reply.body["meta"]["total"] = json!(total + 3);
+        },
+    ),
     (
         "it is refused with 400",
         &[

@@ -91,7 +91,7 @@ pub(super) fn received_deliveries(recording: &Recording) -> Result<ReceivedDeliv
 
 fn nothing_came(all: &Deliveries) -> CheckError {
     let mut why = match all.receiver {
-        Some(_) => format!("no delivery came within {} s", all.lasted.as_secs()),
+        Some(_) => format!("no delivery arrived within {} s", all.lasted.as_secs()),
         None => "no delivery is among the captured requests".to_owned(),
     };
     if let Some(trouble) = &all.trouble {
@@ -127,7 +127,7 @@ pub(super) fn each(
 /// Returns the error if no delivery of a kind came, but others did.
 pub(super) fn missing(wants: &str) -> CheckError {
     CheckError::unjudged(
-        format!("no delivery came with {wants}"),
+        format!("no delivery arrived with {wants}"),
         format!("cause one with {wants} while the suite receives"),
     )
 }

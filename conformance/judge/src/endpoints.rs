@@ -31,7 +31,7 @@ fn address(recording: &Recording) -> CheckResult {
     if !public.iter().any(|registration| registration.accepted) {
         return Err(CheckError::unjudged(
             "an address that anybody can reach was not taken either",
-            "see what the command says, and whether it can add an endpoint at all",
+            "check the output of the command, and whether it can add an endpoint",
         ));
     }
     Ok(CheckOutcome::HoldsWith(format!("{} addresses were refused, a public one was taken", private.len())))

@@ -328,7 +328,7 @@ fn nothing_lost(recording: &Recording) -> CheckResult {
             WalkResult::Unshifted => drop(readings.insert(format!("{list} {}: literally", walk.way))),
         }
         if let Some((exchange, id)) = walk.misplaced() {
-            let expected = format!("what was created at the head of {list}");
+            let expected = format!("the created record at the head of {list}");
             return Err(CheckError::broken(exchange, expected, format!("{id} below older records")));
         }
     }

@@ -226,7 +226,7 @@ fn invoice_paid(recording: &Recording) -> CheckResult {
                 judged = true;
             } else if codes.is_some() && history.is_telling(row) {
                 let codes = codes.unwrap_or_default();
-                let listed = if codes.is_empty() { "no charge at all".to_owned() } else { codes.join(", ") };
+                let listed = if codes.is_empty() { "no charge".to_owned() } else { codes.join(", ") };
                 return Err(CheckError::broken(
                     history.number,
                     format!("a paid charge in the invoice of invoice.paid {}", name(row)),

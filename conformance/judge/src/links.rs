@@ -313,7 +313,7 @@ fn keep_filters(recording: &Recording) -> CheckResult {
         Ok(CheckOutcome::Holds)
     } else {
         Err(CheckError::unjudged(
-            "no type of event has 3 or more events beside events of other types",
+            "no event type has 3 or more events in a list with events of other types",
             "open and cancel 3 charges with the test key's account, then check again",
         ))
     }

@@ -74,7 +74,7 @@ fn nothing_created(recording: &Recording, lists: &[List], needed: &[&str]) -> Ch
     let events = comparable_groups.iter().flatten().filter(|view| view.request.list == List::Events);
     if is_shown && events.into_iter().any(|view| view.rows().iter().any(|row| is_new(view, row))) {
         return CheckError::unjudged(
-            "what was created may be on its way into the lists for a minute, and nothing older is listed",
+            "new objects may take a minute to appear in the lists, and no older object is listed",
             "check again in a minute, while nothing is created",
         );
     }
@@ -84,7 +84,7 @@ fn nothing_created(recording: &Recording, lists: &[List], needed: &[&str]) -> Ch
         );
     }
     CheckError::unjudged(
-        "no list shows the code of anything that an event says was created more than a minute ago",
+        "no list contains the code of an object that was created more than a minute ago according to its event",
         "open a charge with the test key's account, wait a minute, then check again",
     )
 }

@@ -238,7 +238,10 @@ fn repeated(recording: &Recording) -> BTreeSet<String> {
             again += 1;
         }
     }
-    (again > 0).then(|| format!("{again} came again although they had been taken")).into_iter().collect()
+    (again > 0)
+        .then(|| format!("{again} were delivered again although they had been accepted"))
+        .into_iter()
+        .collect()
 }
 
 /// Compares the order of deliveries to one endpoint with the times in their bodies.

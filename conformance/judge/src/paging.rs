@@ -234,7 +234,7 @@ fn joined(recording: &Recording) -> CheckResult {
         for view in views.iter().filter(|view| view.request.filters.is_empty()) {
             let (list, mode) = (view.request.list, view.mode);
             if let Some(twice) = twice(view) {
-                let actual = format!("{twice} stands there twice");
+                let actual = format!("{twice} occurs twice");
                 return Err(CheckError::broken(view.number(), "every record once", actual));
             }
             // links_lead judges linked pages, and per_page those of another size than requested.

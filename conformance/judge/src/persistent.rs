@@ -49,7 +49,7 @@ const KINDS: &[RequestKind] = &[
             "auth.unknown_key",
         ],
         fits: |exchange| exchange.purpose == Purpose::Refusal && matches!(exchange.caller, Caller::Forged(_)),
-        expected: "401 with what is not a key",
+        expected: "401 for an invalid key",
     },
     RequestKind {
         statements: &["auth.revoked_key"],

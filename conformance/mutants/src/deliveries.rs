@@ -36,14 +36,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     delivery("bodies have no type", &["webhooks.content_type"], |_, sent| sent.drop("Content-Type")),
     delivery("deliveries have no User-Agent", &["webhooks.user_agent"], |_, sent| sent.drop("User-Agent")),
-    delivery("the User-Agent is that of a library", &["webhooks.user_agent"], |_, sent| {
+    delivery("the User-Agent is the default of an HTTP library", &["webhooks.user_agent"], |_, sent| {
         sent.set("User-Agent", "python-requests/2.31.0")
     }),
-    delivery("the event header is that of another event", &["webhooks.event_header"], |delivery, sent| {
-        if delivery.kind == "charge.refunded" {
-            sent.set("X-Service-Event", "charge.paid");
-        }
-    }),
+    delivery(
+        "the event header is the type of another event",
+        &["webhooks.event_header"],
+        |delivery, sent| {
+            if delivery.kind == "charge.refunded" {
+                sent.set("X-Service-Event", "charge.paid");
+            }
+        },
+    ),
     delivery("there is no event header", &["webhooks.event_header"], |_, sent| sent.drop("X-Service-Event")),
     delivery("header and body name different deliveries", &["webhooks.delivery_id"], |delivery, sent| {
         if is(delivery, "/live", "invoice.sent") {
@@ -59,7 +63,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             sender.change_request = |delivery, sent| sent.set("X-Service-Delivery", &repeated_id(delivery));
         });
     }),
-    body("a delivery shows another invoice than its event", &["webhooks.event_id"], |delivery, body| {
+    body("a delivery has a different invoice than its event", &["webhooks.event_id"], |delivery, body| {
         if is(delivery, "/live", "invoice.viewed") {
             body["data"]["invoice"]["code"] = json!("another0000001");
         }
@@ -115,11 +119,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             body["data"]["charge"] = Value::Null;
         }
     }),
-    body("an invoice event with a charge beside its invoice", &["webhooks.data"], |delivery, body| {
-        if delivery.kind == "invoice.voided" {
-            body["data"]["charge"] = Sender::charge(delivery.mode);
-        }
-    }),
+    body(
+        "an invoice event with a charge in addition to its invoice",
+        &["webhooks.data"],
+        |delivery, body| {
+            if delivery.kind == "invoice.voided" {
+                body["data"]["charge"] = Sender::charge(delivery.mode);
+            }
+        },
+    ),
     // The signature.
     rule("only the body is signed", &["webhooks.signature_covers"], |server| {
         sends(server, |sender| {
@@ -236,7 +244,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     // Consistency with the API.
-    body("an event_id that the API does not know", &["webhooks.event_id"], |delivery, body| {
+    body("an event_id that is unknown to the API", &["webhooks.event_id"], |delivery, body| {
         if is(delivery, "/live", "invoice.voided") {
             body["event_id"] = json!("0190a5c6-7f3e-7cc1-8def-ffffffffffff");
         }

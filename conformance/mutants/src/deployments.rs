@@ -157,7 +157,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     }),
-    rule("one of two replicas does not know the newest event", &["events.single"], |server| {
+    rule("one of two replicas lacks the newest event", &["events.single"], |server| {
         let newest: Vec<_> = [&server.live, &server.test]
             .into_iter()
             .map(|book| format!("/v1/events/{}", book.events[0]["id"].as_str().expect("an id")))

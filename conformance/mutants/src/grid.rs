@@ -77,7 +77,7 @@ pub fn grid_table(all: &[FaultTrial]) -> String {
     for (name, [noticed, missed, absent, undecided]) in chapters {
         _ = writeln!(text, "{name:<12}{noticed:>9}{missed:>9}{absent:>11}{undecided:>12}");
     }
-    _ = writeln!(text, "\nmissed: the run saw it, and no statement failed\n{missed}");
-    _ = writeln!(text, "not shown: nothing that the run asked could show it\n{absent}");
+    _ = writeln!(text, "\nmissed: the fault changes a response, and no statement failed\n{missed}");
+    _ = writeln!(text, "not shown: the fault changes no response of this run\n{absent}");
     text
 }

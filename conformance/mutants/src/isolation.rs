@@ -99,19 +99,23 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "filters.charge",
         "filters.combined",
     ]),
-    rule("the charge filter sees the other mode", &["isolation.filter_charge"], |server| {
-        let other = |request: &Request| {
-            let named = request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"));
-            named && request.query.len() == 1
-        };
-        rewrite(server, 200, other, |_, reply| {
-            if empty(reply) {
-                reply.body["meta"]["total"] = json!(2)
-            }
-        });
-    }),
     rule(
-        "beside links of the same names, the charge filter is 404 for the other mode",
+        "the charge filter counts charges of the other mode in total",
+        &["isolation.filter_charge"],
+        |server| {
+            let other = |request: &Request| {
+                let named = request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"));
+                named && request.query.len() == 1
+            };
+            rewrite(server, 200, other, |_, reply| {
+                if empty(reply) {
+                    reply.body["meta"]["total"] = json!(2)
+                }
+            });
+        },
+    ),
+    rule(
+        "the charge filter is 404 for the other mode, with shared link names",
         &["isolation.filter_charge"],
         |server| {
             named_links(server);
@@ -227,7 +231,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         rewrite(server, 404, foreign, |_, reply| reply.body["code"] = json!(4042));
     }),
     rule(
-        "the 404 of the other mode names its members in another order",
+        "the 404 of the other mode has its members in a different order",
         &["isolation.indistinguishable"],
         |server| {
             rewrite(
@@ -260,7 +264,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         *server.live.invoices.last_mut().expect("an invoice") = server.test.invoices[3].clone()
     })
     .may(&["lists.complete"]),
-    rule("the cache of lists forgets the mode", &["isolation.lists"], |server| {
+    rule("the cache of lists ignores the mode", &["isolation.lists"], |server| {
         let mut cache = BTreeMap::new();
         server.rewrite(move |request, reply| {
             if reply.status == 200 && request.is_list() {
@@ -286,7 +290,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "isolation.objects",
         "paging.stable_literal",
     ]),
-    rule("the type filter forgets the mode", &["filters.total"], |server| {
+    rule("the type filter ignores the mode", &["filters.total"], |server| {
         let mut both = server.test.clone();
         both.events.extend(server.live.events.iter().cloned());
         server.rewrite(move |request, reply| {
@@ -318,15 +322,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             });
         },
     ),
-    rule("the charge filter knows the pages of the other mode", &["isolation.filter_charge"], |server| {
-        let other =
-            |request: &Request| request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"));
-        rewrite(server, 200, other, |_, reply| {
-            if empty(reply) {
-                reply.body["meta"]["last_page"] = json!(2);
-            }
-        });
-    }),
+    rule(
+        "the charge filter counts charges of the other mode in last_page",
+        &["isolation.filter_charge"],
+        |server| {
+            let other = |request: &Request| {
+                request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"))
+            };
+            rewrite(server, 200, other, |_, reply| {
+                if empty(reply) {
+                    reply.body["meta"]["last_page"] = json!(2);
+                }
+            });
+        },
+    ),
     rule("the invoice filter shows the events of the other mode", &["isolation.filter_invoice"], |server| {
         let books = [server.test.clone(), server.live.clone()];
         server.rewrite(move |request, reply| {

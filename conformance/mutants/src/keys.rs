@@ -32,7 +32,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.raw = Some(body.replacen('{', "{\"meta\":{},", 1));
     }),
     rule(
-        "a request without a key is let in",
+        "a request without a key is accepted",
         &["auth.no_header", "auth.every_path", "auth.head"],
         |server| accept_if(server, |given| given.is_none()),
     ),
@@ -43,7 +43,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("one path requires no key", &["auth.every_path"], 401, |_, reply| reply.status = 200)
         .at(|request| request.path == "/v1/invoices")
         .may(SINGLE_REFUSALS),
-    rule("an empty bearer is let in", &["auth.empty_bearer"], |server| {
+    rule("an empty bearer token is accepted", &["auth.empty_bearer"], |server| {
         accept_if(server, |given| given.is_some_and(|given| given.trim() == "Bearer"))
     }),
     rule("any authentication scheme is accepted", &["auth.other_scheme", "auth.token_scheme"], |server| {
@@ -77,9 +77,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.status = 429
     })
     .at(|request| request.authorization.is_none()),
-    reply("a missing key gets no answer", &["auth.no_header", "auth.every_path"], 401, |_, reply| {
-        reply.status = wire::CLOSED
-    })
+    reply(
+        "a request without a key gets no response",
+        &["auth.no_header", "auth.every_path"],
+        401,
+        |_, reply| reply.status = wire::CLOSED,
+    )
     .at(|request| request.authorization.is_none()),
     reply(
         "a wrong key is answered 502",
@@ -93,7 +96,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
     }),
     rule(
-        "every key with the right prefix is let in",
+        "every key with the right prefix is accepted",
         &[
             "auth.unknown_key",
             "auth.last_character",

@@ -17,7 +17,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.limit = 200;
         server.tick = Duration::from_millis(10);
     }),
-    rule("the live key is refused while another key is", &["limits.per_key"], |server| {
+    rule("the live key is refused while the test key is over its limit", &["limits.per_key"], |server| {
         let (clock, mut refused) = (server.clock.clone(), None);
         server.rewrite(move |request, reply| {
             if reply.status == 429 {
@@ -48,7 +48,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("429 has no Retry-After", &["limits.retry_after"], 429, |_, reply| {
         reply.drop_header("retry-after")
     }),
-    reply("Retry-After is in words", &["limits.retry_after"], 429, |_, reply| {
+    reply("Retry-After is a text", &["limits.retry_after"], 429, |_, reply| {
         reply.set("retry-after", "a minute")
     }),
     reply("Retry-After is a fraction", &["limits.retry_after"], 429, |_, reply| {
@@ -100,12 +100,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let seconds = reply.header("retry-after").and_then(|value| value.parse::<u64>().ok());
         reply.set("retry-after", &(seconds.expect("seconds") * 1000).to_string());
     }),
-    reply("Retry-After is a moment, in seconds since 1970", &["limits.retry_after"], 429, |_, reply| {
+    reply("Retry-After is a Unix timestamp", &["limits.retry_after"], 429, |_, reply| {
         reply.set("retry-after", "1767225660")
     }),
-    reply("Retry-After is below zero", &["limits.retry_after"], 429, |_, reply| {
-        reply.set("retry-after", "-3")
-    }),
+    reply("Retry-After is negative", &["limits.retry_after"], 429, |_, reply| reply.set("retry-after", "-3")),
     reply("Retry-After names its unit", &["limits.retry_after"], 429, |_, reply| {
         reply.set("retry-after", "60s")
     }),
@@ -124,7 +122,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("Retry-After is a date that has passed", &["limits.retry_after_held"], 429, |_, reply| {
         reply.set("retry-after", "Wed, 31 Dec 2025 23:59:50 GMT");
     }),
-    rule("windows of twenty seconds, and refusals that ask for a minute", &["limits.refused"], |server| {
+    rule("a window of 20 s, and Retry-After is a minute", &["limits.refused"], |server| {
         server.limiter = Limiter::Off;
         let (clock, mut window, mut served) = (server.clock.clone(), 0, 0);
         server.rewrite(move |request, reply| {
@@ -146,22 +144,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
     }),
     // Windows of another length.
-    rule("windows of 10 s of the clock", &["limits.refused"], |server| aligned(server, 10, 43)),
-    rule("windows of 20 s of the clock", &["limits.refused"], |server| aligned(server, 20, 43)),
-    rule("windows of 30 s of the clock", &["limits.refused"], |server| aligned(server, 30, 43)),
-    rule("windows of 45 s of the clock", &["limits.refused"], |server| aligned(server, 45, 20)),
-    rule("windows of 45 s of the clock, of which two seconds are left", &["limits.refused"], |server| {
-        aligned(server, 45, 42)
+    rule("fixed windows of 10 s", &["limits.refused"], |server| aligned(server, 10, 43)),
+    rule("fixed windows of 20 s", &["limits.refused"], |server| aligned(server, 20, 43)),
+    rule("fixed windows of 30 s", &["limits.refused"], |server| aligned(server, 30, 43)),
+    rule("fixed windows of 45 s", &["limits.refused"], |server| aligned(server, 45, 20)),
+    rule("fixed windows of 45 s, 3 s before the end", &["limits.refused"], |server| aligned(server, 45, 42)),
+    rule("fixed windows of two minutes", &["limits.retry_after"], |server| aligned(server, 120, 43)),
+    rule("fixed windows of two minutes, 20 s before the end", &["limits.retry_after"], |server| {
+        aligned(server, 120, 100)
     }),
-    rule("windows of two minutes of the clock", &["limits.retry_after"], |server| aligned(server, 120, 43)),
-    rule(
-        "windows of two minutes of the clock, of which some seconds are left",
-        &["limits.retry_after"],
-        |server| aligned(server, 120, 100),
-    ),
-    rule("windows of five minutes of the clock", &["limits.retry_after"], |server| aligned(server, 300, 280)),
-    rule("a log of the last 30 seconds", &["limits.refused"], |server| lasting(server, Limiter::Sliding, 30)),
-    rule("a log of the last two minutes", &["limits.retry_after"], |server| {
+    rule("fixed windows of five minutes", &["limits.retry_after"], |server| aligned(server, 300, 280)),
+    rule("a sliding log of 30 seconds", &["limits.refused"], |server| lasting(server, Limiter::Sliding, 30)),
+    rule("a sliding log of two minutes", &["limits.retry_after"], |server| {
         lasting(server, Limiter::Sliding, 120)
     })
     .may(HUNGRY),
@@ -172,7 +166,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         lasting(server, Limiter::FromFirst, 120);
     })
     .may(HUNGRY),
-    rule("a window of two minutes, and refusals that ask for one", &["limits.retry_after_held"], |server| {
+    rule("a window of two minutes, and Retry-After is one minute", &["limits.retry_after_held"], |server| {
         lasting(server, Limiter::FromFirst, 120);
         server.rewrite(|_, reply| {
             if reply.status == 429 {
@@ -190,15 +184,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("a burst of 20 without delay", &["limits.served"], |server| {
         (server.limiter, server.limit, server.tick) = (Limiter::Gcra, 21, Duration::from_millis(5));
     }),
-    rule("a bucket gets four back each second", &["limits.refused"], |server| {
+    rule("a token bucket gets four tokens per second", &["limits.refused"], |server| {
         lasting(server, Limiter::Bucket, 30);
     }),
-    rule("a bucket of 60", &["limits.served"], |server| {
+    rule("a token bucket of 60", &["limits.served"], |server| {
         (server.limiter, server.limit, server.tick) = (Limiter::Gcra, 60, Duration::from_millis(5));
     }),
     // Separate counts.
     rule("two replicas count separately", &["limits.refused"], |server| server.replicas = 2),
-    rule("two replicas have separate buckets", &["limits.refused"], |server| {
+    rule("two replicas have separate token buckets", &["limits.refused"], |server| {
         (server.replicas, server.limiter, server.tick) = (2, Limiter::Bucket, Duration::from_millis(5));
     }),
     rule("lists and single objects are counted apart", &["limits.refused"], |server| {
@@ -234,7 +228,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.status = 302;
         reply.set("location", "/slow-down");
     }),
-    reply("too many requests get no answer", &["limits.refused"], 429, |_, reply| {
+    reply("too many requests get no response", &["limits.refused"], 429, |_, reply| {
         reply.status = wire::CLOSED
     }),
     rule("more than 100 requests are answered 503", &["limits.refused"], |server| {
@@ -245,13 +239,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("Retry-After is two minutes", &["limits.retry_after"], 429, |_, reply| {
         reply.set("retry-after", "120")
     }),
-    reply("Retry-After stands twice", &["limits.retry_after"], 429, |_, reply| {
+    reply("Retry-After is sent twice", &["limits.retry_after"], 429, |_, reply| {
         reply.headers.push(("retry-after".into(), "120".into()))
     }),
     reply("Retry-After has two values", &["limits.retry_after"], 429, |_, reply| {
         reply.set("retry-after", "60, 120")
     }),
-    rule("Retry-After counts up", &["limits.retry_after"], |server| {
+    rule("Retry-After increases with time", &["limits.retry_after"], |server| {
         let (clock, mut first) = (server.clock.clone(), None);
         server.rewrite(move |_, reply| {
             if reply.status == 429 {

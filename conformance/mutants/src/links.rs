@@ -134,7 +134,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["links"]["next"] = Value::Null;
         }
     }),
-    list("links say https where the service is asked by http", &["paging.links_origin"], |_, reply| {
+    list("links have https although requests use http", &["paging.links_origin"], |_, reply| {
         each_link(reply, |link| link.replace("http://", "https://"))
     }),
     list("links name the port behind the proxy", &["paging.links_origin"], |_, reply| {

@@ -133,7 +133,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "total": meta["total"],
         });
     }),
-    list("a page holds at most 20 records, but meta says otherwise", &["paging.length"], |_, reply| {
+    list("a page has at most 20 records, but meta has a higher per_page", &["paging.length"], |_, reply| {
         reply.body["data"].as_array_mut().expect("rows").truncate(20)
     })
     .may(&["filters.total", "paging.joined", "events.both_paid"]),
@@ -241,7 +241,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.test.invoices.reverse();
     }),
     list(
-        "a long page is in another order than short ones",
+        "long pages are in a different order than short pages",
         &["paging.newest_first", "paging.joined"],
         |request, reply| {
             if request.path == "/v1/events" && request.number("per_page").is_some_and(|size| size < 25) {

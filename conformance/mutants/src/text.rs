@@ -41,7 +41,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         leave_out(&mut reply.body)
     })
     .may(&["charges.fields"]),
-    reply("the invoices stand under `results`, beside `count`", &["paging.envelope"], 200, |_, reply| {
+    reply("the invoices are under `results`, next to `count`", &["paging.envelope"], 200, |_, reply| {
         let (rows, total) = (reply.body["data"].take(), reply.body["meta"]["total"].take());
         reply.body = json!({ "count": total, "next": null, "previous": null, "results": rows });
     })
@@ -58,7 +58,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             "prev_page_url": reply.body["links"]["prev"],
         });
     }),
-    charges("the charges stand under `content`, with `totalElements`", &["paging.envelope"], |_, reply| {
+    charges("the charges are under `content`, with `totalElements`", &["paging.envelope"], |_, reply| {
         let (rows, total) = (reply.body["data"].take(), reply.body["meta"]["total"].take());
         reply.body = json!({ "content": rows, "totalElements": total, "number": 0, "size": 25 });
     }),

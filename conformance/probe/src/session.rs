@@ -50,9 +50,9 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(90);
 /// The reason for a request that was not sent because of an interrupt.
 const INTERRUPTED: &str = "not asked: the run was interrupted";
 /// The reason for a request that was not sent because the server stopped responding.
-const SILENT: &str = "not asked: the server had fallen silent";
+const SILENT: &str = "not asked: the server had stopped responding";
 /// The reason for a request that was not sent because it exceeds the budget.
-const OVER_BUDGET: &str = "not asked: all requests that were announced have been sent";
+const OVER_BUDGET: &str = "not asked: the announced number of requests has been reached";
 
 /// A position in a recording.
 pub(crate) struct RecordingPosition {
@@ -393,7 +393,7 @@ impl<'a> Session<'a> {
         } else {
             pause
         };
-        if !self.pause(pause, "the server asked to wait").await {
+        if !self.pause(pause, "the server sent a Retry-After").await {
             return first;
         }
         self.ledger.repeats += 1;

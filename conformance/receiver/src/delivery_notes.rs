@@ -119,14 +119,14 @@ impl fmt::Display for Note {
             Note::UnknownMode { got } => write!(f, "the mode is `{got}`; it takes `live` or `test`"),
             Note::SubjectMissing { name } => write!(f, "`data.{name}` holds no {name}"),
             Note::SignatureSpaced => {
-                f.write_str("white space stands in the signature header; not every receiver trims it")
+                f.write_str("the signature header contains white space; not every receiver trims it")
             }
             Note::TestDelivery => f.write_str("a test delivery"),
             Note::SecretQuoted => {
                 f.write_str("the request quotes a secret; it is blanked here and in a record")
             }
             Note::RedirectFollowed => f.write_str("the sender followed a redirect; it must not"),
-            Note::Retry { try_number } => write!(f, "a retry: this delivery id came {try_number} times"),
+            Note::Retry { try_number } => write!(f, "a retry: this delivery id arrived {try_number} times"),
         }
     }
 }

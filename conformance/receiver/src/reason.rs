@@ -193,15 +193,15 @@ impl Reason {
         match self {
             Reason::HeaderMissing { similar: Some(_), .. } => "name the sender's prefix with --header-prefix",
             Reason::HeaderMissing { similar: None, .. } => {
-                "send it with every delivery, and look for a proxy that drops it"
+                "send it with every delivery, and check whether a proxy removes it"
             }
-            Reason::HeaderRepeated { .. } => "send one header; several `v1` may stand in it",
+            Reason::HeaderRepeated { .. } => "send one header; it may contain several `v1`",
             Reason::HeaderNotText | Reason::PartForm { .. } => {
                 "write the header as `t=<unix seconds>,v1=<64 hexadecimal digits>`"
             }
             Reason::TimeMissing | Reason::TimeRepeated => "write one `t=<unix seconds>` into the header",
             Reason::TimeForm { .. } | Reason::TimeNotSeconds { .. } => {
-                "write whole seconds since 1970, in the header and in what is signed"
+                "write whole seconds since 1970, in the header and in the signed text"
             }
             Reason::SignatureMissing => "write `v1=<64 hexadecimal digits>` into the header",
             Reason::SignatureForm { .. } | Reason::SignatureEncoding { .. } => {
@@ -216,7 +216,7 @@ impl Reason {
             Reason::PlainHash => "use HMAC-SHA256 with the secret as its key",
             Reason::SecretPrefixDropped => "use the secret's whole text as the key, with `whsec_`",
             Reason::SecretPrefixAdded => "give the receiver the secret's whole text, with `whsec_`",
-            Reason::SecretDecoded { .. } => "use the secret's text as the key, as it stands; decode nothing",
+            Reason::SecretDecoded { .. } => "use the text of the secret as the key, without decoding it",
             Reason::SecretPadded { whose: Padding::Receiver } => {
                 "take the white space from the environment variable"
             }
@@ -242,7 +242,7 @@ impl fmt::Display for Reason {
             Reason::HeaderMissing { name, similar: Some(similar) } => {
                 write!(f, "there is no `{name}` header, but a `{similar}`")
             }
-            Reason::HeaderRepeated { times } => write!(f, "the signature header comes {times} times"),
+            Reason::HeaderRepeated { times } => write!(f, "the signature header occurs {times} times"),
             Reason::HeaderNotText => f.write_str("the signature header is not ASCII text"),
             Reason::PartForm { got } => write!(f, "`{got}` in the header is not `name=value`"),
             Reason::TimeMissing => f.write_str("the header has no `t`"),
@@ -266,9 +266,9 @@ impl fmt::Display for Reason {
                 };
                 write!(f, "`v1` has {bytes} bytes{looks_like}; SHA-256 has 32")
             }
-            Reason::BodyRewritten { how } => write!(f, "the signature fits {how}, not the body that came"),
+            Reason::BodyRewritten { how } => write!(f, "the signature matches {how}, not the received body"),
             Reason::BodyOnly => f.write_str("only the body was signed, without the time"),
-            Reason::TimeJoined { how } => write!(f, "what was signed is {how}; it is `<t>.<body>`"),
+            Reason::TimeJoined { how } => write!(f, "the signed text is {how}; it must be `<t>.<body>`"),
             Reason::TimeSignedInSeconds => {
                 f.write_str("the signed time is in seconds, and the header's is not")
             }

@@ -36,7 +36,7 @@ impl fmt::Display for FileError {
             FileError::OtherFormat { found, supported } => {
                 write!(f, "a file of format {found}; this program reads {supported}, so record again")
             }
-            FileError::NothingAsked => f.write_str("a HAR file in which nothing under /v1 was asked for"),
+            FileError::NothingAsked => f.write_str("a HAR file without requests for paths under /v1"),
             FileError::NothingUsable { entries } => write!(
                 f,
                 "a HAR file of which 0 of {entries} entries can be judged; it takes requests with their Authorization \

@@ -72,7 +72,7 @@ impl fmt::Display for ApiError {
             ApiError::Malformed(message) | ApiError::Conflict(message) => f.write_str(message),
             ApiError::UnknownKey => f.write_str("Unauthenticated."),
             ApiError::NotFound => f.write_str("Not found."),
-            ApiError::WrongMethod { allow } => write!(f, "This path takes {allow} only."),
+            ApiError::WrongMethod { allow } => write!(f, "This path allows {allow} only."),
             ApiError::BodyTooLarge => f.write_str("The request body is larger than 256 KiB."),
             ApiError::NotJson => {
                 f.write_str("The request body must be JSON: send Content-Type: application/json.")

@@ -65,7 +65,8 @@ impl Mails {
             return Ok(());
         }
         Err(ApiError::TooMany {
-            message: format!("At most {PER_HOUR} e-mails are sent in an hour.").into(),
+            message: format!("At most {PER_HOUR} e-mails per hour can be sent in one account and mode.")
+                .into(),
             retry_after_secs: free.since(now).secs_rounded_up().max(1),
         })
     }

@@ -65,9 +65,9 @@ impl fmt::Display for SignatureError {
                     "the signature's time is off by {off_by_secs} s; at most {TOLERANCE_SECS} s are accepted"
                 )
             }
-            SignatureError::Mismatch => {
-                f.write_str("the signature does not fit: check the secret, and that the raw body was signed")
-            }
+            SignatureError::Mismatch => f.write_str(
+                "the signature does not match: check the secret, and that the raw body was signed",
+            ),
         }
     }
 }

@@ -103,7 +103,7 @@ pub(crate) async fn add(
         && sender.forwards().contains(&handler.forward.to_string())
     {
         let why = format!(
-            "{} is forwarded to already, by endpoint {}. POST /sandbox/endpoints/{}/rotate gives it a new secret.",
+            "{} is already the target of a forward, by endpoint {}. To get a new secret, call POST /sandbox/endpoints/{}/rotate.",
             handler.target(),
             known.id,
             known.id

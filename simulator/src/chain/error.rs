@@ -76,45 +76,45 @@ impl fmt::Display for ChainError {
             ),
             ChainError::InBlock { txid, confirmations } => write!(
                 f,
-                "`{txid}` lies {confirmations} deep in the chain; it takes a transaction that waits in the mempool; \
+                "`{txid}` has {confirmations} confirmations; a transaction in the mempool is required; \
                  reorganise {confirmations} blocks first"
             ),
             ChainError::Gone { txid, gone: Disappearance::Dropped } => write!(
                 f,
-                "`{txid}` is dropped; it takes a transaction that waits in the mempool; broadcast it again first"
+                "`{txid}` is dropped; a transaction in the mempool is required; broadcast it again first"
             ),
             ChainError::Gone { txid, gone } => write!(
                 f,
-                "`{txid}` is {}; it takes a transaction that waits in the mempool; name the one that took its place",
+                "`{txid}` is {}; a transaction in the mempool is required; name its replacement",
                 gone.as_str()
             ),
             ChainError::NotGone { txid } => write!(
                 f,
-                "`{txid}` waits in the mempool or is in a block; it takes a transaction that is gone; drop it first"
+                "`{txid}` is in the mempool or in a block; a dropped transaction is required; drop it first"
             ),
             ChainError::Contested { txid, rival } => write!(
                 f,
-                "`{txid}` spends the same money as `{rival}`; it takes a transaction without a rival; \
+                "`{txid}` spends the same inputs as `{rival}`; a transaction without a conflict is required; \
                  drop `{rival}` first, after a reorganisation if it was mined"
             ),
             ChainError::Depth { depth, deepest: 0 } => write!(
                 f,
-                "`{depth}` blocks cannot be replaced; no block has come since the chain began; mine one first"
+                "`{depth}` blocks cannot be replaced; no block has been mined since the chain began; mine one first"
             ),
             ChainError::Depth { depth, deepest } => {
                 write!(
                     f,
-                    "`{depth}` blocks cannot be replaced; it takes 1 to {deepest}; mine more to go deeper"
+                    "`{depth}` blocks cannot be replaced; the depth must be 1 to {deepest}; mine more blocks for a greater depth"
                 )
             }
             ChainError::NotReplaced { txid, depth } => write!(
                 f,
-                "`{txid}` cannot be kept; it takes a transaction of the last {depth} blocks; \
-                 leave it out or go deeper"
+                "`{txid}` cannot be kept; a transaction of the last {depth} blocks is required; \
+                 leave it out or increase the depth"
             ),
             ChainError::Congestion { percent } => write!(
                 f,
-                "`{percent}` percent of the blocks cannot be empty or full; it takes 0 to 90; lower one of the two"
+                "`{percent}` percent of the blocks cannot be empty or full; the sum must be 0 to 90; lower one of the two"
             ),
         }
     }

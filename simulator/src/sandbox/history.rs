@@ -193,7 +193,7 @@ impl ScenarioWriter {
 
     fn step_for(&mut self, call: &DoneCall) -> Result<Value, String> {
         if call.target.contains("${") || call.body.contains("${") {
-            return Err("`${` stands for a name in a scenario".to_owned());
+            return Err("`${` denotes a name in a scenario".to_owned());
         }
         if has_long_number(&call.body) {
             return Err("a number has more digits than a scenario preserves; write it as a text".to_owned());

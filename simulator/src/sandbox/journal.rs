@@ -177,9 +177,7 @@ impl JournaledService {
     /// Restarts the service: a new one replays all inputs.
     pub(super) fn restart(&mut self, now: Timestamp) -> Result<(), ApiError> {
         let Some(journal) = &mut self.journal else {
-            return Err(ApiError::conflict(
-                "This world keeps no journal, so the service can't be restarted.",
-            ));
+            return Err(ApiError::conflict("This world has no journal, so the service cannot be restarted."));
         };
         journal.push((now, Input::Restart));
         let mut api = Api::new(self.api.service.config().clone());

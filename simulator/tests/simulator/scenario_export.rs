@@ -235,7 +235,7 @@ fn an_omitted_call_is_listed_with_the_reason() {
     let (text, untold) = saved_scenario(&mut client);
     assert_eq!(untold, 2, "{text}");
     for line in [
-        "  # omitted: POST /v1/charges: `${` stands for a name in a scenario",
+        "  # omitted: POST /v1/charges: `${` denotes a name in a scenario",
         &format!("  # omitted: POST /sandbox/pay: {code} was created by an omitted call"),
         "# This world had no limit for one key; a scenario has 120 a minute.",
     ] {

@@ -13,18 +13,18 @@ Examples:
   chargeproof fuzz https://api.example.com --save found.json
   chargeproof fuzz https://api.example.com --replay found.json
 
-Keys come from CHARGEPROOF_LIVE_KEY and CHARGEPROOF_TEST_KEY.";
+The keys are read from the environment variables CHARGEPROOF_LIVE_KEY and CHARGEPROOF_TEST_KEY.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Fuzz {
-    /// Base address of the API
+    /// Base URL of the API
     #[arg(value_name = "URL")]
     pub(crate) url: String,
     /// Seed of the random requests; the same seed sends the same requests [default: random]
     #[arg(long, value_name = "N", value_parser = super::whole::<u64>(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
-    /// Number of requests, not counting those that shrink a finding
+    /// Number of requests, without those that shrink failures
     #[arg(long, value_name = "N", default_value = "400", value_parser = super::whole::<NonZeroU32>(1..=u64::from(u32::MAX)), conflicts_with = "replay")]
     pub(crate) requests: NonZeroU32,
     /// Send requests for this long instead, such as 5m
@@ -36,13 +36,13 @@ pub(crate) struct Fuzz {
     /// Also create charges, in test mode only
     #[arg(long)]
     pub(crate) allow_writes: bool,
-    /// Send only the requests in this file of `--save`
+    /// Send only the requests in this file, as written by `--save`
     #[arg(long, value_name = "FILE")]
     pub(crate) replay: Option<PathBuf>,
-    /// Save the findings to this file
+    /// Save the failing requests to this file
     #[arg(long, value_name = "FILE", conflicts_with = "replay")]
     pub(crate) save: Option<PathBuf>,
-    /// Trust the certificates in this PEM file too, for a target over https
+    /// PEM file with additional certificates to trust, for an HTTPS target
     #[arg(long, value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
     /// Format of the result

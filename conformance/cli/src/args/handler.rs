@@ -10,7 +10,7 @@ use conformance::handler;
 pub(crate) enum HandlerFormat {
     /// Human-readable text
     Text,
-    /// JSON for scripts
+    /// Machine-readable JSON
     Json,
     /// JUnit XML for CI systems
     Junit,
@@ -48,25 +48,26 @@ Examples:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Try {
-    /// Address of your webhook handler; not needed with `--list`
+    /// URL of your webhook handler; not needed with `--list`
     #[arg(value_name = "URL", required_unless_present = "list")]
     pub(crate) url: Option<String>,
-    /// Environment variable that holds the endpoint's secret
+    /// Environment variable with the secret of the endpoint
     #[arg(long, value_name = "NAME", required_unless_present = "list")]
     pub(crate) secret_env: Option<String>,
-    /// Environment variable that holds the secret of the other mode's endpoint, if your handler has one
+    /// Environment variable with the secret of the endpoint in the other mode, if your handler has one
     #[arg(long, value_name = "NAME")]
     pub(crate) other_mode_secret_env: Option<String>,
     /// Mode of the endpoint
     #[arg(long, value_enum, default_value_t = EndpointMode::Test)]
     pub(crate) mode: EndpointMode,
-    /// A shell command that prints how often your handler acted on the charge $CHARGEPROOF_CHARGE, as a whole number
+    /// A shell command that prints, as a whole number, how many times your handler processed the charge
+    /// $CHARGEPROOF_CHARGE
     #[arg(long, value_name = "COMMAND")]
     pub(crate) acted: Option<String>,
     /// A shell command to run before each trial, for example to create the order of $CHARGEPROOF_CHARGE
     #[arg(long, value_name = "COMMAND")]
     pub(crate) prepare: Option<String>,
-    /// A JSON file with a charge as your handler expects it; its code and status are set for each trial
+    /// A JSON file with a charge in the form that your handler expects; its code and status are replaced in each trial
     #[arg(long, value_name = "FILE")]
     pub(crate) sample: Option<PathBuf>,
     /// Judge only the statements that match these patterns, such as 'acts.*'
@@ -75,25 +76,26 @@ pub(crate) struct Try {
     /// Skip the statements that match these patterns
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     pub(crate) skip: Vec<String>,
-    /// Leave out statements: `acts`, if no command can count how often the handler acted
+    /// Leave out statements: `acts`, if no command can count how many times the handler processed a charge
     #[arg(long, value_name = "PART", value_delimiter = ',', value_parser = ["acts"])]
     pub(crate) without: Vec<String>,
-    /// Count warnings as failures: recommendations of the specification, such as checking the timestamp
+    /// Treat warnings as failures. Warnings are about recommendations of the specification, such as checking the
+    /// timestamp
     #[arg(long)]
     pub(crate) strict: bool,
     /// Seed of ids and codes. A handler that remembers ids needs a new seed for each run [default: random]
     #[arg(long, value_name = "N", value_parser = super::whole::<u64>(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
-    /// Time limit of one response
+    /// Time limit of each response
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = super::parse_seconds)]
     pub(crate) time_limit: u64,
-    /// Time that the handler may take to act after its response
+    /// Time that the handler may take to process a delivery after it has responded
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = super::parse_seconds)]
     pub(crate) settle: u64,
     /// Prefix of the webhook headers [default: X-Service]
     #[arg(long, value_name = "PREFIX", value_parser = super::parse_header_prefix)]
     pub(crate) header_prefix: Option<String>,
-    /// Trust the certificates in this PEM file too, for a handler over https
+    /// PEM file with additional certificates to trust, for an HTTPS handler
     #[arg(long, value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
     /// Format of the report on stdout

@@ -10,11 +10,11 @@ use super::{Format, whole};
 /// The kind of requests of a load test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mix {
-    /// GET: pages of events and charges, single ones, the account
+    /// GET requests: pages of events and charges, single events and charges, and the account
     Read,
-    /// POST: creates charges in test mode; needs `--allow-writes`
+    /// POST requests that create charges in test mode; requires `--allow-writes`
     Write,
-    /// POST: signed deliveries to a merchant's webhook handler; URL is its address
+    /// POST requests with signed deliveries to the webhook handler at URL
     Webhook,
 }
 
@@ -25,7 +25,8 @@ Examples:
   chargeproof load http://127.0.0.1:8402 --max --mix write --allow-writes
   chargeproof load http://127.0.0.1:3000/hooks --rate 50 --mix webhook
 
-Keys come from CHARGEPROOF_TEST_KEY or CHARGEPROOF_LIVE_KEY. Use it only against your own servers.";
+The key is read from the environment variable CHARGEPROOF_TEST_KEY or CHARGEPROOF_LIVE_KEY.
+Load-test your own servers only.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -33,13 +34,14 @@ pub(crate) struct Load {
     /// Format of the result
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Base address of the API; with `--mix webhook`, the address of a handler
+    /// Base URL of the API; with `--mix webhook`, the URL of a webhook handler
     #[arg(value_name = "URL")]
     pub(crate) url: String,
-    /// Requests per second. Latency is measured from when a request was due (no coordinated omission)
+    /// Requests per second. Latency is measured from the time at which a request was due, so it is free of coordinated
+    /// omission
     #[arg(long, value_name = "R", value_parser = whole::<NonZeroU32>(1..=u64::from(u32::MAX)), conflicts_with = "max")]
     pub(crate) rate: Option<NonZeroU32>,
-    /// No fixed rate: every connection sends its next request as soon as it has a response
+    /// Send as fast as possible: each connection sends its next request as soon as it has received a response
     #[arg(long)]
     pub(crate) max: bool,
     /// Requests to send
@@ -51,22 +53,22 @@ pub(crate) struct Load {
     /// Duration of the test, such as 30s, 5m or 1h30m
     #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = parse_span)]
     pub(crate) span: Duration,
-    /// Number of connections, all kept open
+    /// Number of open connections
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = whole::<usize>(1..=10_000))]
     pub(crate) connections: usize,
-    /// Number of threads [default: one for each core, at most 2]
+    /// Number of threads [default: one per core, at most 2]
     #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=10_000))]
     pub(crate) threads: Option<usize>,
     /// With `--mix write`: confirm that charges may be created
     #[arg(long)]
     pub(crate) allow_writes: bool,
-    /// With `--mix write`: the coin of the charges [default: the first that the account accepts]
+    /// With `--mix write`: the coin of the charges [default: the first coin that the account accepts]
     #[arg(long, value_name = "ASSET")]
     pub(crate) asset: Option<String>,
-    /// With `--mix webhook`: environment variable that holds the endpoint's secret
+    /// With `--mix webhook`: environment variable with the secret of the endpoint
     #[arg(long, value_name = "NAME", default_value = "CHARGEPROOF_WEBHOOK_SECRET")]
     pub(crate) secret_env: String,
-    /// Trust the certificates in this PEM file too, for a target over https
+    /// PEM file with additional certificates to trust, for an HTTPS target
     #[arg(long, value_name = "FILE")]
     pub(crate) cacert: Option<PathBuf>,
 }

@@ -41,16 +41,16 @@ Examples:
   chargeproof check                                 test the built-in reference server
   chargeproof check https://api.example.com         test an implementation
   chargeproof serve                                 run the reference server
-  chargeproof trigger charge.paid                   make an event happen there
-  chargeproof receiver listen --secret-env SECRET   receive webhooks and explain bad signatures
+  chargeproof trigger charge.paid                   trigger an event on that server
+  chargeproof receiver listen --secret-env SECRET   receive webhooks and explain invalid signatures
 
 Exit codes:
   0    success
-  1    a violation: a statement failed, a scenario differs, an invariant broke, a signature is wrong
-  2    wrong usage or configuration
+  1    violation: a failed statement, differing scenario, violated invariant or invalid signature
+  2    invalid usage or configuration
   3    incomplete: not every required statement could be judged
-  4    the target did not answer
-  5    this machine or this program failed: an output cannot be written, or two equal runs differ
+  4    the target did not respond
+  5    failure of this program or machine: output cannot be written, or two identical runs differ
   130  interrupted by Ctrl-C or SIGTERM; results so far are reported";
 
 /// Reference server, simulator and conformance test suite for the crypto payment service API.
@@ -66,7 +66,7 @@ pub(crate) struct Cli {
 /// Options of every command.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// Read settings from this file instead of ./chargeproof.toml. Options on the command line override the file
+    /// Configuration file to use instead of ./chargeproof.toml. Command-line options override its settings
     #[arg(long, global = true, value_name = "FILE", display_order = 100)]
     pub(crate) config: Option<PathBuf>,
 }
@@ -76,26 +76,26 @@ pub(crate) struct Common {
 pub(crate) enum Format {
     /// Human-readable text
     Text,
-    /// JSON for scripts
+    /// Machine-readable JSON
     Json,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run the reference server, in memory, on a simulated chain
+    /// Run the reference server on simulated chains, by default in memory
     Serve(Serve),
-    /// Make an event happen in a served reference, such as a paid charge
+    /// Trigger an event on a running reference server, such as charge.paid
     Trigger(Trigger),
-    /// Test an implementation against the specification; without a URL, the built-in server
+    /// Test an implementation against the specification, by default the built-in server
     Check(Box<Check>),
-    /// Judge a recording of `check --record`, or a HAR file, without the server
+    /// Judge a recording made with `check --record`, or a HAR file, without sending requests
     Judge(JudgeRecording),
-    /// Compare two implementations, or two recordings: verdicts, and the choices that the specification leaves open
+    /// Compare the verdicts of two implementations or recordings, and their behaviour where the specification is open
     Compare(Compare),
     /// Receive webhooks and verify their signatures, or test your own webhook handler
     #[command(subcommand)]
     Receiver(Receiver),
-    /// Send random requests to an implementation and shrink those that break a rule
+    /// Send random requests to an implementation and shrink those that cause violations
     Fuzz(Box<Fuzz>),
     /// Load-test a server, at a fixed or at the maximum rate
     Load(Box<Load>),

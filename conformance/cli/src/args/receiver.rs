@@ -8,11 +8,11 @@ use conformance::receiver::{Answers, ForwardTo};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Receiver {
-    /// Receive webhooks until Ctrl-C and verify their signatures; exit code 1 if one was invalid
+    /// Receive webhooks until Ctrl-C and verify their signatures; exits with 1 if any is invalid
     Listen(Listen),
-    /// Verify a file of `listen --record` again, each request at its time of arrival
+    /// Verify the webhooks in a file written by `listen --record`, each as of its time of arrival
     Judge(JudgeDeliveries),
-    /// Test your own webhook handler with deliveries that it must accept and some that it must refuse
+    /// Test your webhook handler with valid deliveries and with deliveries that it must refuse
     Try(Box<super::Try>),
 }
 
@@ -29,7 +29,7 @@ Example:
 #[derive(Debug, Args)]
 #[command(after_help = LISTEN_EXAMPLES)]
 pub(crate) struct Listen {
-    /// Address and port to listen on; port 0 takes a free one [default: 127.0.0.1:8403]
+    /// Address and port to listen on; port 0 selects a free port [default: 127.0.0.1:8403]
     #[arg(long, value_name = "ADDR:PORT", value_parser = super::parse_listen)]
     pub(crate) listen: Option<SocketAddr>,
     /// Port on 127.0.0.1 to listen on
@@ -37,7 +37,8 @@ pub(crate) struct Listen {
     pub(crate) port: Option<u16>,
     #[command(flatten)]
     pub(crate) secrets: Secrets,
-    /// Responses in order; the last one is repeated. Each is a status, `timeout` or `close` [default: 200]
+    /// Responses to send, in order; the last one is repeated. Each is a status code, `timeout` or `close` [default:
+    /// 200]
     #[arg(long, value_name = "500,200,…")]
     pub(crate) answer: Option<Answers>,
     /// Forward each request to this http:// address, and return its response
@@ -46,7 +47,7 @@ pub(crate) struct Listen {
     /// Append each request to this file, as one line of JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
-    /// Write the address to this file as JSON once the receiver is ready
+    /// Write the address to this file as JSON when the receiver is ready
     #[arg(long, value_name = "FILE")]
     pub(crate) ready_file: Option<PathBuf>,
 }
@@ -54,7 +55,7 @@ pub(crate) struct Listen {
 #[derive(Debug, Args)]
 #[command(after_help = JUDGE_EXAMPLES)]
 pub(crate) struct JudgeDeliveries {
-    /// A file of `receiver listen --record`
+    /// A file written by `receiver listen --record`
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
@@ -64,13 +65,14 @@ pub(crate) struct JudgeDeliveries {
 /// Options for verifying deliveries.
 #[derive(Debug, Args)]
 pub(crate) struct Secrets {
-    /// Format of the output: text, or one line of JSON for each delivery
+    /// Format of the output: text, or one line of JSON per delivery
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Environment variable that holds an endpoint's secret; repeatable
+    /// Environment variable with the secret of an endpoint; repeatable
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) secret_env: Vec<String>,
-    /// Environment variable that holds a secret of the other mode; a delivery that it verifies went to the wrong endpoint
+    /// Environment variable with an endpoint secret of the other mode, to recognise deliveries that were sent to the
+    /// wrong endpoint
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(crate) other_mode_secret_env: Vec<String>,
     /// Prefix of the webhook headers [default: X-Service]

@@ -8,25 +8,26 @@ use url::Url;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Webhooks")]
 pub(crate) struct Receiving {
-    /// Receive webhooks on this address during the run. Register it with /live and /test appended as an endpoint
-    /// of each mode; put their secrets into CHARGEPROOF_LIVE_WEBHOOK_SECRET and CHARGEPROOF_TEST_WEBHOOK_SECRET
+    /// Receive webhooks at this address during the run. In your service, register this address plus /live as a live
+    /// endpoint and plus /test as a test endpoint, and set CHARGEPROOF_LIVE_WEBHOOK_SECRET and
+    /// CHARGEPROOF_TEST_WEBHOOK_SECRET to their secrets
     #[arg(long, value_name = "ADDR:PORT", value_parser = super::parse_listen, requires = "url")]
     pub(crate) receiver: Option<SocketAddr>,
-    /// Public address of the receiver, if it differs from the address listened on, such as a tunnel's
+    /// Public URL of the receiver if the service reaches it at a different address, for example through a tunnel
     #[arg(long, value_name = "URL", value_parser = parse_url, requires = "receiver")]
     pub(crate) public_url: Option<Url>,
-    /// Time to receive webhooks, from the first request on, such as 90s or 5m. Stops early when every endpoint has
-    /// received every type and all other requests are done [default: 60s]
+    /// Time to receive webhooks, counted from the first request, such as 90s or 5m. Stops early when every endpoint has
+    /// received every event type and all other requests are done [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = parse_span, requires = "receiver")]
     pub(crate) receive_for: Option<Duration>,
     /// Event types that the endpoints are subscribed to, such as 'charge.*' [default: all]
     #[arg(long, value_name = "TYPE", value_delimiter = ',')]
     pub(crate) subscribed: Vec<String>,
-    /// Answer the first two deliveries to the test endpoint with redirects, which the service must not follow
+    /// Respond to the first two deliveries at the test endpoint with redirects, which the service must not follow
     #[arg(long, requires = "receiver")]
     pub(crate) redirect_trial: bool,
-    /// A shell command that registers $CHARGEPROOF_ENDPOINT_URL as an endpoint in test mode and fails if the
-    /// service refuses it. It is run with the receiver's address and with addresses that must be refused
+    /// A shell command that registers $CHARGEPROOF_ENDPOINT_URL as an endpoint in test mode, and fails if the service
+    /// rejects it. It runs with the receiver's address and with addresses that the service must reject
     #[arg(long, value_name = "COMMAND", requires = "receiver")]
     pub(crate) register: Option<String>,
     /// Judge webhooks captured with `receiver listen --record`

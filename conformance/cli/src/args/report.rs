@@ -10,7 +10,7 @@ use conformance::{Accept, Part, report};
 pub(crate) enum ReportFormat {
     /// Human-readable text
     Text,
-    /// JSON for scripts, described by report.schema.json
+    /// Machine-readable JSON, described by report.schema.json
     Json,
     /// JUnit XML for CI systems
     Junit,
@@ -51,14 +51,15 @@ pub(crate) struct Reports {
     /// Also write the report to a file, such as junit=report.xml; repeatable
     #[arg(long, value_name = "FORMAT=FILE", value_parser = parse_report_file)]
     pub(crate) report: Vec<ReportFile>,
-    /// Exit with 0 although the run is incomplete, if there is no violation: `incomplete` accepts every gap,
-    /// `incomplete=second,other` gaps in statements that need these parts. Every report states it
+    /// Exit with 0 if the run is incomplete but found no violation. `incomplete` accepts every statement that was not
+    /// judged; `incomplete=second,other` only those that need these inputs. The report states that they were accepted
     #[arg(long, value_name = "incomplete[=PART,…]", value_parser = parse_accept)]
     pub(crate) accept: Option<Accept>,
     /// List every statement and observation in text reports, including passed ones
     #[arg(long, short)]
     pub(crate) verbose: bool,
-    /// Also report which known faults of servers this run would have noticed, by chapter, and the needs of the others
+    /// Also report how many known server faults this run would have detected in each chapter, and what it would need to
+    /// detect the others
     #[arg(long)]
     pub(crate) power: bool,
 }
@@ -103,7 +104,8 @@ Examples:
 pub(crate) struct JudgeRecording {
     #[command(flatten)]
     pub(crate) reports: Reports,
-    /// A recording of `check --record`, or a HAR file of a browser or proxy (less can be judged from it)
+    /// A recording made with `check --record`, or a HAR file from a browser or proxy. A HAR file allows fewer
+    /// statements to be judged
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 }

@@ -17,10 +17,10 @@ const EXAMPLES: &str = "\
 Examples:
   chargeproof sweep                                       1000 simulations
   chargeproof sweep --for 10m --save failures
-  chargeproof sweep --seed 4711 --html world.html         one simulation, drawn on a page
+  chargeproof sweep --seed 4711 --html world.html         one simulation, with its timeline
   chargeproof sweep scenarios/charge/paid.yaml            check the invariants on a scenario
-  chargeproof sweep --demo-fault retry-renamed            see what a failure looks like
-  chargeproof sweep --exhaust charge                      every sequence of a small alphabet
+  chargeproof sweep --demo-fault retry-renamed            demonstrate a failure
+  chargeproof sweep --exhaust charge                      every sequence of a few inputs
   chargeproof sweep --seeds 100000 --shard 3/8 --out 3.json";
 
 const MERGE_EXAMPLES: &str = "\
@@ -36,13 +36,13 @@ pub(crate) struct Sweep {
     /// Format of the result
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// Check the invariants on these scenario files instead of random simulations
+    /// Check the invariants on these scenario files instead of on random simulations
     #[arg(value_name = "FILE", conflicts_with_all = ["seeds", "seed", "lasting", "from", "night"])]
     pub(crate) files: Vec<PathBuf>,
     /// Number of simulations [default: 1000]
     #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=u64::MAX))]
     pub(crate) seeds: Option<u64>,
-    /// Run the simulation of this seed only
+    /// Run only the simulation with this seed
     #[arg(long, value_name = "SEED", value_parser = whole::<u64>(0..=u64::MAX), conflicts_with_all = ["seeds", "lasting", "from", "night", "shard"])]
     pub(crate) seed: Option<u64>,
     /// Run for this long instead, such as 5m
@@ -51,69 +51,71 @@ pub(crate) struct Sweep {
     /// Seed of the first simulation [default: 0]
     #[arg(long, value_name = "SEED", value_parser = whole::<u64>(0..=u64::MAX))]
     pub(crate) from: Option<u64>,
-    /// Derive the first seed from a text, such as a commit and a date, so that every night runs new simulations
+    /// Derive the first seed from this text, such as a commit and a date, so that every nightly run has new simulations
     #[arg(long, value_name = "TEXT", conflicts_with = "from")]
     pub(crate) night: Option<String>,
-    /// Run only this part of the simulations, such as 3/8; `auto` reads it from the CI system's or scheduler's variables
+    /// Run only this shard of the simulations, such as 3/8; `auto` reads the shard from the environment variables of
+    /// the CI system or scheduler
     #[arg(long, value_name = "I/N", conflicts_with_all = ["lasting", "files"])]
     pub(crate) shard: Option<ShardChoice>,
     /// Save the results to this file, for `sweep merge`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["lasting", "files"])]
     pub(crate) out: Option<PathBuf>,
-    /// Simulations to run at the same time [default: one for each core]
+    /// Number of simulations to run in parallel [default: one per core]
     #[arg(long, value_name = "N", value_parser = whole::<NonZeroUsize>(1..=1_024))]
     pub(crate) jobs: Option<NonZeroUsize>,
-    /// Draw the first failing simulation or scenario, or else the first one, as an HTML page
+    /// Write an HTML page with a timeline of the first failing simulation or scenario or, if none fails, of the first
+    /// one
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
-    /// Directory for shrunken failing scenarios; created when there is one
+    /// Directory for the shrunken failing scenarios; created when needed
     #[arg(long, value_name = "DIR", default_value = "sweep-failures")]
     pub(crate) save: PathBuf,
-    /// Try every sequence of the inputs of this scope instead of random simulations; repeatable
+    /// Run every sequence of the inputs of this scope, instead of random simulations; repeatable
     #[arg(
         long, value_name = "SCOPE", value_parser = scope(),
         conflicts_with_all = ["files", "seeds", "seed", "from", "night", "shard", "out", "html", "coverage"],
     )]
     pub(crate) exhaust: Vec<&'static Scope>,
-    /// Maximum length of sequences [default: that of the scope]
+    /// Maximum length of the sequences [default: depends on the scope]
     #[arg(long, value_name = "N", value_parser = whole::<usize>(0..=64), requires = "exhaust")]
     pub(crate) depth: Option<usize>,
     /// Stop at the first simulation that violates an invariant
     #[arg(long, conflicts_with_all = ["files", "exhaust", "shard", "out"])]
     pub(crate) first: bool,
-    /// Show which events happened under which faults, and the combinations that were not reached
+    /// Show which events occurred under which faults, and which combinations never occurred
     #[arg(long, conflicts_with = "files")]
     pub(crate) coverage: bool,
-    /// Enable a fault in the simulated worlds, to see a failure
+    /// Inject a fault into the simulated worlds, to demonstrate a failure
     #[arg(long, value_name = "NAME", value_parser = demo_fault(), conflicts_with_all = ["shard", "out"])]
     pub(crate) demo_fault: Option<&'static DemoFault>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SweepTask {
-    /// Merge the results of shards and name the missing ones
+    /// Merge the results of shards and list the missing shards
     Merge(Merge),
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = MERGE_EXAMPLES)]
 pub(crate) struct Merge {
-    /// Files of `sweep --out`, in any order
+    /// Files written by `sweep --out`, in any order
     #[arg(value_name = "FILE", required_unless_present = "watch")]
     pub(crate) files: Vec<PathBuf>,
-    /// Merge the results (*.json) in this directory as they arrive, until no shard is missing
+    /// Merge the result files (*.json) in this directory as they appear, until no shard is missing
     #[arg(long, value_name = "DIR", conflicts_with = "files")]
     pub(crate) watch: Option<PathBuf>,
-    /// With `--watch`: wait no longer than this, such as 2h
+    /// With `--watch`: maximum time to wait, such as 2h
     #[arg(long = "for", value_name = "SPAN", value_parser = parse_span, requires = "watch")]
     pub(crate) lasting: Option<Duration>,
     /// Save the merged results to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
-    /// Directory for shrunken failing scenarios; created when there is one
+    /// Directory for the shrunken failing scenarios; created when needed
     #[arg(long, value_name = "DIR", default_value = "sweep-failures")]
     pub(crate) save: PathBuf,
-    /// Show which events happened under which faults, and the combinations that were not reached
+    /// Show which events occurred under which faults, and which combinations never occurred
     #[arg(long)]
     pub(crate) coverage: bool,
     /// Format of the result

@@ -10,7 +10,8 @@ Examples:
   chargeproof trigger charge.paid
   chargeproof trigger invoice.sent --mode live --to http://127.0.0.1:8402
 
-It opens what it needs, pays, and mines blocks at once. `charge.expired` moves the service clock by 31 minutes.";
+The command creates the charge or invoice of the event, pays it if necessary, and mines the blocks
+immediately. `charge.expired` advances the service clock by 31 minutes.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -18,10 +19,10 @@ pub(crate) struct Trigger {
     /// Format of the result
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) format: Format,
-    /// The event to make happen
+    /// Type of the event to trigger
     #[arg(value_name = "EVENT", value_parser = events())]
     pub(crate) event: EventType,
-    /// Base address of the served reference
+    /// Base URL of the running reference server
     #[arg(
         long,
         value_name = "URL",
@@ -30,10 +31,10 @@ pub(crate) struct Trigger {
         default_value = "http://127.0.0.1:8402"
     )]
     pub(crate) to: String,
-    /// The mode of the event
+    /// Mode in which the event is triggered
     #[arg(long, value_name = "MODE", default_value = "test", value_parser = modes())]
     pub(crate) mode: Mode,
-    /// Environment variable with the sandbox token, for a server on another machine or behind a proxy
+    /// Environment variable with the sandbox token, required if the server runs on another machine or behind a proxy
     #[arg(long, value_name = "NAME")]
     pub(crate) sandbox_token_env: Option<String>,
 }

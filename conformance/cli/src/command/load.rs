@@ -64,7 +64,7 @@ fn plan(args: &Load, config: &Config) -> Result<Plan, Failure> {
         (None, true) => Pace::Max,
         (None, false) => {
             return Err(Failure::usage(
-                "say how fast: `--rate 100` sends 100 requests per second, `--max` as many as are answered",
+                "set the rate: `--rate 100` sends 100 requests per second, `--max` as many as the server can process",
             ));
         }
     };
@@ -185,7 +185,7 @@ fn print_result(report: &Report) {
         row(
             "held back",
             format!(
-                "{} while the server asked to wait, {} in all",
+                "{} during a Retry-After of the server, {} in total",
                 report.held_back,
                 seconds(report.paused_millis)
             ),

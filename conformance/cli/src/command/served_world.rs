@@ -49,7 +49,7 @@ impl ServedWorld {
         let first = overview.pointer("/accounts/0/id").and_then(Value::as_str);
         world.account = first
             .ok_or_else(|| {
-                Failure::usage(format!("`{url}` is not a served reference: /sandbox names no account"))
+                Failure::usage(format!("`{url}` is not a reference server: its /sandbox lists no account"))
             })?
             .to_owned();
         Ok(world)

@@ -149,7 +149,7 @@ fn a_receiver_judges_deliveries_and_a_command_adds_endpoints() {
     ] {
         assert_eq!(word(&output, id), "pass", "{id} in {shown}");
     }
-    assert!(shown.contains("after a 302 it came again"), "{shown}");
+    assert!(shown.contains("after a 302 it was delivered again"), "{shown}");
     assert!(!shown.contains("\"fail\""), "{shown}");
 }
 

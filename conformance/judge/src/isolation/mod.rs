@@ -457,7 +457,7 @@ fn second_account(recording: &Recording) -> CheckResult {
             return Err(unanswered(own, "the account"));
         }
         return Err(CheckError::Inapplicable(
-            "there was no key of another account; CHARGEPROOF_OTHER_ACCOUNT_KEY takes one".into(),
+            "there was no key of another account; set CHARGEPROOF_OTHER_ACCOUNT_KEY to one".into(),
         ));
     };
     let latest = recording

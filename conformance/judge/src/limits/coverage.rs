@@ -53,7 +53,7 @@ pub(super) fn every_path(recording: &Recording) -> CheckResult {
     let absent = with(|status| status == 404);
     match absent.difference(&refused).next() {
         Some((_, path)) => {
-            Ok(CheckOutcome::HoldsWith(format!("what is not found is answered 404 above the limit ({path})")))
+            Ok(CheckOutcome::HoldsWith(format!("above the limit, unknown objects get 404 ({path})")))
         }
         None => Ok(CheckOutcome::Holds),
     }
@@ -127,7 +127,7 @@ pub(crate) fn not_asked_while_refused(recording: &Recording, key: &str) -> Check
         None => never_refused(),
         Some(refused) => CheckError::unjudged(
             format!(
-                "the test key was refused (exchange {}), and {key} was not asked meanwhile",
+                "the test key was refused (exchange {}), and no request with {key} was sent meanwhile",
                 refused.number
             ),
             "check again, and let the burst come to its end",

@@ -368,7 +368,7 @@ fn forgotten(recording: &Recording) -> Option<(u32, String)> {
     let served: Vec<_> = meanwhile.into_iter().filter(|exchange| exchange.status() == Some(200)).collect();
     (served.len() as u128 > refilled_in_rounds(recording)).then(|| {
         let actual = format!(
-            "{} requests served right after a 429 that asked to wait {} s",
+            "{} requests served right after a 429 with a Retry-After of {} s",
             served.len(),
             wait.as_secs()
         );

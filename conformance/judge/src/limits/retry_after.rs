@@ -150,7 +150,7 @@ fn sent_meanwhile(recording: &Recording, waited: &Exchange, span: Duration) -> b
 
 fn never_waited(recording: &Recording, refused: &[(&Exchange, &Answer)]) -> CheckResult {
     let Some(span) = refused.last().and_then(|(_, answer)| retry_after(answer)) else {
-        return Err(CheckError::unjudged("no Retry-After says how long to wait", "see limits.retry_after"));
+        return Err(CheckError::unjudged("no response has a Retry-After", "see limits.retry_after"));
     };
     if let Some(served) = served_after(recording, refused) {
         return Ok(CheckOutcome::HoldsWith(format!("served when that time had passed, at {served}")));

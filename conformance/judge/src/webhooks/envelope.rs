@@ -49,9 +49,7 @@ fn post(recording: &Recording) -> CheckResult {
         let fine = parsed.body.as_ref().is_some_and(Value::is_object);
         (!fine).then(|| ("a body that is a JSON object".into(), shorten(&parsed.delivery.body.lossy())))
     })?;
-    Ok(CheckOutcome::HoldsWith(
-        "of HTTPS the receiver sees nothing: whatever stands before it ends TLS".into(),
-    ))
+    Ok(CheckOutcome::HoldsWith("the receiver cannot observe HTTPS: TLS is terminated in front of it".into()))
 }
 
 /// Returns the single value of a header, or a description of the values otherwise.

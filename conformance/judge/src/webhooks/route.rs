@@ -87,7 +87,7 @@ fn no_readable_body() -> CheckError {
 
 fn no_endpoint() -> CheckError {
     CheckError::unjudged(
-        "no delivery came to an endpoint whose mode is known",
+        "no delivery arrived at an endpoint whose mode is known",
         "let the live endpoint's address end in /live and the test endpoint's in /test",
     )
 }
@@ -159,7 +159,10 @@ fn pushed(recording: &Recording) -> CheckResult {
                 return Err(CheckError::broken(
                     None,
                     expected,
-                    format!("no delivery of this {} there, though others came", kind(missing.event)),
+                    format!(
+                        "no delivery of this {} at that endpoint, although others arrived",
+                        kind(missing.event)
+                    ),
                 ));
             }
             behind.get_or_insert(expected);
@@ -167,7 +170,7 @@ fn pushed(recording: &Recording) -> CheckResult {
     }
     if let Some(behind) = behind {
         return Err(CheckError::unjudged(
-            format!("{behind} has not come, while later ones have"),
+            format!("{behind} has not arrived, while later ones have"),
             "it may have been lost on the way: receive longer with `--receive-for`, or check again",
         ));
     }
@@ -180,26 +183,34 @@ fn pushed(recording: &Recording) -> CheckResult {
             return Err(CheckError::broken(None, expected, actual));
         }
         return Err(CheckError::unjudged(
-            format!("nothing came to {}, although {events} events happened in {mode} mode", place.path),
+            format!(
+                "no delivery arrived at {}, although {events} events happened in {mode} mode",
+                place.path
+            ),
             format!("add this address as an endpoint in {mode} mode, then check again"),
         ));
     }
     if count > 0 {
         return Ok(CheckOutcome::HoldsWith(format!(
-            "{count} new events came to the endpoints that want them"
+            "{count} new events were delivered to the endpoints that are subscribed to them"
         )));
     }
-    Err(match received.all.receiver {
+    Err(nothing_pushed(&received))
+}
+
+/// Returns the reason why no delivery could be assigned to an event and an endpoint.
+fn nothing_pushed(received: &ReceivedDeliveries<'_>) -> CheckError {
+    match received.all.receiver {
         None => CheckError::unjudged(
             "the events during the capture of these deliveries are unknown",
             "receive deliveries during the check, with `--receiver ADDR:PORT`",
         ),
         Some(_) if received.readable().next().is_none() => no_readable_body(),
         Some(_) => CheckError::unjudged(
-            "no new event came to an endpoint whose mode and types are known",
+            "no new event was delivered to an endpoint whose mode and types are known",
             "let the addresses end in /live and /test, name their types with `--subscribed`, and cause an event",
         ),
-    })
+    }
 }
 
 /// Returns an address that the service accepted as an endpoint in the mode of `place`, by the `--register` command, and to
@@ -220,7 +231,11 @@ fn silent_registration<'a>(all: &'a Deliveries, place: &DeclaredEndpoint) -> Opt
 fn few_types(place: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckError {
     let types: Vec<_> = types.iter().copied().collect();
     CheckError::unjudged(
-        format!("only {} came to {}, of more types that happened", types.join(", "), place.path),
+        format!(
+            "only {} arrived at {}, although events of more types happened",
+            types.join(", "),
+            place.path
+        ),
         "subscribe it to all types, or name its types with `--subscribed`",
     )
 }
@@ -385,7 +400,7 @@ fn retries(recording: &Recording) -> CheckResult {
             Some(status) => format!("a {status}"),
         };
         let Some(first) = again.first() else {
-            seen.insert(format!("after {answer} it did not come again{}", within(received.all)));
+            seen.insert(format!("after {answer} it was not delivered again{}", within(received.all)));
             continue;
         };
         let kept = again.iter().all(|parsed| parsed.text(&["id"]) == failed.text(&["id"]));
@@ -393,7 +408,7 @@ fn retries(recording: &Recording) -> CheckResult {
         // If the clock of the service is controlled, times of arrival mean nothing.
         let gap = first.delivery.arrived.saturating_sub(failed.delivery.arrived).as_secs();
         let when = if received.all.settled { String::new() } else { format!(" {gap} s later") };
-        seen.insert(format!("after {answer} it came again{when} {id}"));
+        seen.insert(format!("after {answer} it was delivered again{when} {id}"));
     }
     if seen.is_empty() {
         return Err(CheckError::unjudged(

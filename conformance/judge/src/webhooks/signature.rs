@@ -144,7 +144,7 @@ fn constant(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
 
 fn unknown_construction(count: usize) -> CheckError {
     CheckError::unjudged(
-        format!("{count} signatures fit the secret in no way that the suite knows"),
+        format!("{count} signatures do not match the secret in any way that the suite recognises"),
         "is it the secret of this very endpoint? If it is, the service signs in a way of its own: pass \
          `--accept incomplete=webhooks`",
     )

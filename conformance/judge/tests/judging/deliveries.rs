@@ -127,7 +127,7 @@ fn transitions_are_observed_by_the_times_of_events() {
 fn missing_deliveries_are_reported_with_the_other_requests() {
     let mut none = recording_of(vec![]);
     check(&none, "webhooks.post", "not judged");
-    check_says(&none, "webhooks.post", "why: \"no delivery came within 60 s\"");
+    check_says(&none, "webhooks.post", "why: \"no delivery arrived within 60 s\"");
     let deliveries = none.deliveries.as_mut().expect("a receiver");
     (deliveries.strays, deliveries.trouble) = (2, Some("the command failed".into()));
     let why = "within 60 s; the command failed; 2 other requests were received that are not deliveries";
@@ -266,9 +266,9 @@ fn retries_of_refused_deliveries_are_observed() {
     let elsewhere = Delivery { endpoint: Some(1), ..attempt("1", 9, Some(200)) };
     for (all, says) in [
         (vec![attempt("1", 0, Some(200))], "every delivery was accepted"),
-        (vec![attempt("1", 0, Some(500))], "after a 500 it did not come again within 60 s"),
-        (vec![attempt("1", 0, Some(0))], "after no answer it did not come again"),
-        (vec![attempt("1", 0, Some(302)), elsewhere], "after a 302 it did not come again"),
+        (vec![attempt("1", 0, Some(500))], "after a 500 it was not delivered again within 60 s"),
+        (vec![attempt("1", 0, Some(0))], "after no answer it was not delivered again"),
+        (vec![attempt("1", 0, Some(302)), elsewhere], "after a 302 it was not delivered again"),
         (
             vec![attempt("1", 1, Some(500)), attempt("1", 8, Some(200))],
             "came again 7 s later under the same id\"",
@@ -282,7 +282,7 @@ fn retries_of_refused_deliveries_are_observed() {
     }
     let mut settled = recording_of(vec![attempt("1", 1, Some(500)), attempt("1", 8, Some(200))]);
     settled.deliveries.as_mut().expect("a receiver").settled = true;
-    check_says(&settled, "webhooks.retries", "it came again under the same id");
+    check_says(&settled, "webhooks.retries", "it was delivered again under the same id");
 }
 
 #[test]

@@ -543,7 +543,7 @@ fn set_status(exchange: &mut Exchange, status: u16) {
 
 #[test]
 fn a_refused_key_is_not_reported_as_never_refused() {
-    let says = "the test key was refused (exchange 121), and the live key was not asked meanwhile";
+    let says = "the test key was refused (exchange 121), and no request with the live key was sent meanwhile";
     check_says(&burst(120, true, Duration::ZERO), "limits.per_key", says);
     check_says(&burst(242, false, Duration::ZERO), "limits.per_key", "no request was refused");
 }

@@ -60,7 +60,7 @@ fn an_address_with_malformed_responses_only_is_a_violation() {
 
 #[test]
 fn a_request_that_was_not_sent_does_not_count() {
-    let unsent = lost(refusal(Caller::NoKey, 0), "not asked: the server had fallen silent");
+    let unsent = lost(refusal(Caller::NoKey, 0), "not asked: the server had stopped responding");
     check_between(vec![unsent; 3], "auth.no_header", "not judged");
 }
 

@@ -65,7 +65,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         (server.window, server.tick) = (Duration::from_secs(120), Duration::from_millis(5));
     })
     .may(&["limits.refused", "limits.retry_after", "limits.retry_after_held"]),
-    rule("windows of 55 s of the clock", &["limits.refused"], |server| {
+    rule("fixed windows of 55 s", &["limits.refused"], |server| {
         (server.limiter, server.window) = (Limiter::AlignedMinute, Duration::from_secs(55));
         server.tick = Duration::from_millis(5);
         server.clock.advance(Duration::from_secs(20));

@@ -18,7 +18,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     plain("a retry has an id of its own", |server| sends(server, |sender| sender.new_ids = true)),
     plain("every delivery comes twice", |server| sends(server, |sender| sender.times = 2)),
     plain("the newest delivery comes first", |server| sends(server, |sender| sender.reversed = true)),
-    plain("deliveries carry more headers", |server| {
+    plain("deliveries have additional headers", |server| {
         sends(server, |sender| {
             sender.change_request = |_, sent| {
                 sent.set("X-Forwarded-For", "192.0.2.1");
@@ -27,7 +27,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             };
         });
     }),
-    plain("deliveries have more members", |server| {
+    plain("deliveries have additional members", |server| {
         sends(server, |sender| {
             sender.change_body = Box::new(|_, body| {
                 body["object"] = json!("delivery");

@@ -66,7 +66,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             reply.set("vary", "*");
         });
     }),
-    plain("an unknown status is refused, an unknown type finds nothing", |server| {
+    plain("an unknown status is refused, an unknown type returns an empty list", |server| {
         server.rewrite(|request, reply| {
             const KNOWN: [&str; 6] = ["paid", "open", "canceled", "pending", "expired", "void"];
             if request.query.get("status").is_some_and(|value| !KNOWN.contains(&value.as_str()))
@@ -120,7 +120,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         }
     }),
-    plain("a log of whole seconds also holds what is refused, and always asks for a minute", |server| {
+    plain("a sliding log by seconds that counts refusals, and Retry-After is a minute", |server| {
         server.limiter = Limiter::SlidingSeconds;
         server.tick = Duration::from_millis(30);
         server.refusals_count = true;

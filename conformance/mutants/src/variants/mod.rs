@@ -78,10 +78,10 @@ const SINGLE: &[Variant] = &[
     }),
     // Retry-After, and the counting of requests.
     plain("Retry-After is a date", |server| server.retry_after = RetryAfter::Date),
-    plain("Retry-After always asks for a minute", |server| {
+    plain("Retry-After is always a minute", |server| {
         on(server, 429, |reply| reply.set("retry-after", "60"));
     }),
-    plain("Retry-After always asks for a minute, and the window ends within it", |server| {
+    plain("Retry-After is always a minute, and the window ends earlier", |server| {
         server.limiter = Limiter::AlignedMinute;
         server.clock.advance(Duration::from_secs(28));
         on(server, 429, |reply| reply.set("retry-after", "60"));
@@ -103,26 +103,26 @@ const SINGLE: &[Variant] = &[
             _ => request.authorization.clone().unwrap_or_default(),
         };
     }),
-    plain("a window begins with its first request", |server| server.limiter = Limiter::FromFirst),
-    plain("a window begins with its first request, and time passes", |server| {
+    plain("a window starts with its first request", |server| server.limiter = Limiter::FromFirst),
+    plain("a window starts with its first request and ends during the burst", |server| {
         server.limiter = Limiter::FromFirst;
         server.tick = Duration::from_millis(45);
     }),
-    plain("a window is a minute of the clock", |server| server.limiter = Limiter::AlignedMinute),
-    plain("a window is a minute of the clock, and ends during the burst", |server| {
+    plain("fixed windows aligned to the minute", |server| server.limiter = Limiter::AlignedMinute),
+    plain("fixed windows aligned to the minute, one ends during the burst", |server| {
         server.limiter = Limiter::AlignedMinute;
         server.tick = Duration::from_millis(20);
         server.clock.advance(Duration::from_secs(59));
     }),
-    plain("a bucket refills quickly", |server| {
+    plain("a token bucket with fast responses", |server| {
         server.limiter = Limiter::Bucket;
         server.tick = Duration::from_millis(20);
     }),
-    plain("a bucket refills while answers are slow", |server| {
+    plain("a token bucket with slow responses", |server| {
         server.limiter = Limiter::Bucket;
         server.tick = Duration::from_millis(100);
     }),
-    plain("another client used the key a moment ago", |server| {
+    plain("another client has just used the key", |server| {
         server.hits.insert(format!("Bearer {}", crate::fake::TEST_KEY), vec![0; 30]);
     }),
     // Pages and filters.
@@ -201,7 +201,7 @@ const SINGLE: &[Variant] = &[
             book.invoices[0]["status"] = json!("void");
         }
     }),
-    plain("list items have a code and few other fields", |server| {
+    plain("list items have a code and a few other fields", |server| {
         server.rewrite(|request, reply| {
             if reply.status == 200 && matches!(request.path.as_str(), "/v1/charges" | "/v1/invoices") {
                 for row in reply.body["data"].as_array_mut().into_iter().flatten() {
@@ -228,7 +228,7 @@ const SINGLE: &[Variant] = &[
             }
         });
     }),
-    plain("a single event stands in an envelope of an envelope", |server| {
+    plain("a single event is in a nested envelope", |server| {
         server.rewrite(|request, reply| {
             if request.is_event() && reply.status == 200 {
                 let event = reply.body["data"].take();
@@ -236,9 +236,7 @@ const SINGLE: &[Variant] = &[
             }
         });
     }),
-    plain("the limit also counts a share of the minute before", |server| {
-        server.limiter = Limiter::SlidingCounter
-    }),
+    plain("a sliding window counter", |server| server.limiter = Limiter::SlidingCounter),
     plain("ids are random", |server| {
         for (world, book) in [(1_u64, &mut server.live), (2, &mut server.test), (3, &mut server.second)] {
             for (at, event) in (0_u64..).zip(&mut book.events) {
@@ -265,20 +263,20 @@ const SINGLE: &[Variant] = &[
     plain(SAME_SECOND, |server| {
         times(server, |_| "2025-12-01T10:00:00.000000Z".to_owned());
     }),
-    plain("details say what changed", |server| {
+    plain("details contain the changes", |server| {
         for book in [&mut server.live, &mut server.test] {
             book.events
                 .iter_mut()
                 .for_each(|event| event["details"] = json!({ "txid": "ab12", "received": "0.5" }));
         }
     }),
-    plain("events have members of their own", |server| {
+    plain("events have additional members", |server| {
         for book in [&mut server.live, &mut server.test] {
             book.events.iter_mut().for_each(|event| event["livemode"] = json!(false));
         }
     }),
     // Additional data, and formats.
-    plain("answers carry more members and more headers", |server| {
+    plain("responses have additional members and headers", |server| {
         let mut count = 0;
         server.rewrite(move |_, reply| {
             count += 1;
@@ -297,9 +295,9 @@ const SINGLE: &[Variant] = &[
             reply.set("x-ratelimit-remaining", &left.to_string());
         });
     }),
-    plain("names stand in another order", |server| raw(server, backwards)),
+    plain("members are in a different order", |server| raw(server, backwards)),
     plain("slashes are escaped", |server| raw(server, |body| body.to_string().replace('/', "\\/"))),
-    plain("JSON is written over many lines", |server| {
+    plain("JSON is pretty-printed", |server| {
         raw(server, |body| serde_json::to_string_pretty(body).expect("JSON"));
     }),
     plain("bodies come in chunks", |server| server.wire.chunked = true),
@@ -319,8 +317,8 @@ const SINGLE: &[Variant] = &[
             }
         });
     }),
-    plain("answers are slow", |server| server.tick = Duration::from_millis(200)),
-    plain("one answer is a 502 of the proxy", |server| {
+    plain("responses are slow", |server| server.tick = Duration::from_millis(200)),
+    plain("one response is a 502 of the proxy", |server| {
         let mut count = 0;
         server.rewrite(move |_, reply| {
             count += 1;

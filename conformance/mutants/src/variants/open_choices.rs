@@ -147,7 +147,7 @@ pub(super) const VARIANTS: &[Variant] = &[
                 .for_each(|event| change(&mut event["invoice"]));
         }
     }),
-    plain("rows have ids that are numbers beside their codes", |server| {
+    plain("rows have numeric ids in addition to their codes", |server| {
         for book in [&mut server.live, &mut server.test, &mut server.second] {
             let count = book.charges.len();
             for (at, charge) in book.charges.iter_mut().enumerate() {
@@ -179,7 +179,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             });
         },
     },
-    plain("an unknown status is refused with those that are known", |server| {
+    plain("an unknown status is refused with a list of the valid ones", |server| {
         server.rewrite(|request, reply| {
             let known = |text: &String| {
                 matches!(text.as_str(), "paid" | "canceled" | "open" | "void" | "pending" | "expired")
@@ -211,7 +211,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             });
         });
     }),
-    plain("links name the path with a slash at its end", |server| {
+    plain("links have a trailing slash in their path", |server| {
         server.rewrite_requests(|request| request.path = request.path.trim_end_matches('/').to_owned());
         server.rewrite(|request, reply| {
             if request.is_list() {
@@ -219,7 +219,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("quota headers with the window's end in each answer but 401", |server| {
+    plain("quota headers with the window's end in all responses but 401", |server| {
         server.limiter = Limiter::FromFirst;
         server.reports_quota = true;
         server.tick = Duration::from_millis(7);
@@ -233,12 +233,12 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("a bucket, and Retry-After is always 1", |server| {
+    plain("GCRA, and Retry-After is always 1", |server| {
         server.limiter = Limiter::Gcra;
         server.tick = Duration::from_millis(3);
         on(server, 429, |reply| reply.set("retry-after", "1"));
     }),
-    plain("the first answer takes two seconds", |server| {
+    plain("the first response takes two seconds", |server| {
         let (clock, mut is_first) = (server.clock.clone(), true);
         server.rewrite(move |_, _| {
             if std::mem::replace(&mut is_first, false) {
@@ -246,7 +246,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("one answer is a 503 that asks for a moment", |server| {
+    plain("one response is a 503 with Retry-After", |server| {
         let mut count = 0;
         server.rewrite(move |_, reply| {
             count += 1;
@@ -256,7 +256,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("a request for an id that is no UUID is refused", |server| {
+    plain("a request with an id that is not a UUID is refused", |server| {
         let odd =
             |request: &Request| request.path.strip_prefix("/v1/events/").is_some_and(|id| id.len() != 36);
         rewrite(server, 404, odd, |_, reply| {

@@ -33,7 +33,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             vec![("server", "istio-envoy".into()), ("x-envoy-upstream-service-time", took)]
         });
     }),
-    plain("behind a CDN that tags each answer", |server| {
+    plain("behind a CDN that adds headers to each response", |server| {
         headers(server, |count| {
             vec![
                 ("cf-ray", format!("{:016x}-FRA", count.wrapping_mul(0x9e37_79b9_7f4a_7c15))),
@@ -43,7 +43,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             ]
         });
     }),
-    plain("behind a cache that passes everything on", |server| {
+    plain("behind a cache that forwards all requests", |server| {
         headers(server, |count| {
             vec![
                 ("via", "1.1 varnish".into()),
@@ -64,7 +64,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             ]
         });
     }),
-    plain("behind a gateway that counts by the clock's minute and says so", |server| {
+    plain("behind a gateway with fixed windows and quota headers", |server| {
         server.limiter = Limiter::AlignedMinute;
         remaining(server, |left, until| {
             vec![
@@ -86,19 +86,19 @@ pub(super) const VARIANTS: &[Variant] = &[
             ]
         });
     }),
-    plain("a log of times that is kept by the second", |server| {
+    plain("a sliding log with a resolution of one second", |server| {
         server.limiter = Limiter::SlidingSeconds;
         server.tick = Duration::from_millis(15);
     }),
-    plain("the cell rate algorithm", |server| {
+    plain("GCRA", |server| {
         server.limiter = Limiter::Gcra;
         server.tick = Duration::from_millis(10);
     }),
-    plain("the cell rate algorithm, refused with a date", |server| {
+    plain("GCRA, and Retry-After is a date", |server| {
         server.limiter = Limiter::Gcra;
         server.retry_after = RetryAfter::Date;
     }),
-    plain("a fixed window that states its end as a time", |server| {
+    plain("a window starts with its first request, and its end is in a header", |server| {
         server.limiter = Limiter::FromFirst;
         let clock = server.clock.clone();
         server.rewrite(move |_, reply| {

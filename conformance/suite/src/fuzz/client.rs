@@ -127,7 +127,7 @@ impl<'a> FuzzClient<'a> {
         let filled = template.filled(known);
         let mut ending = self.send(template, &filled).await;
         if judge::may_pass(&ending) && !template.writes() {
-            self.pause(PAUSE, "a second look at a weak answer").await;
+            self.pause(PAUSE, "repeated after an unusable response").await;
             ending = self.send(template, &filled).await;
         }
         let mut violations = judge::judge(template, &filled, &ending, known);
@@ -136,7 +136,7 @@ impl<'a> FuzzClient<'a> {
         {
             violations.push(Violation {
                 statement: "answers.no_server_error".to_owned(),
-                expected: "an answer at the second look".to_owned(),
+                expected: "a usable response to the repeated request".to_owned(),
                 actual: answer.status.to_string(),
             });
         }
@@ -188,7 +188,7 @@ impl<'a> FuzzClient<'a> {
             // A refusal without Retry-After is judged as the response.
             match wait.filter(|wait| *wait <= TIMEOUT) {
                 None => return ending,
-                Some(wait) => self.pause(wait.max(PAUSE), "the server asked to wait").await,
+                Some(wait) => self.pause(wait.max(PAUSE), "the server sent a Retry-After").await,
             }
         }
     }

@@ -108,7 +108,7 @@ fn every_statement(out: &mut String, view: &ReportView<'_>) {
         return;
     }
     put(out, "<details><summary>Every statement</summary>\n");
-    put(out, "| | statement | section | what it says |\n|---|---|---|---|");
+    put(out, "| | statement | section | text |\n|---|---|---|---|");
     for row in view.sections.iter().flat_map(|section| &section.rows) {
         let (word, spec, text) = (row.verdict.as_str(), &row.requirement.spec, &row.requirement.text);
         put(out, &format!("| {word} | {} | {} | {} |", escaped(&row.id), escaped(spec), escaped(text)));

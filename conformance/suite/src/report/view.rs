@@ -234,7 +234,7 @@ impl<'a> ReportView<'a> {
         let weakest = judged.min_by_key(|chapter| percent(chapter));
         let summary = weakest.map(|weakest| {
             let (chapter, share) = (&weakest.chapter, percent(weakest));
-            format!("this run would have noticed at least {share} % of the known faults of each chapter; {chapter} is the weakest")
+            format!("this run would have detected at least {share} % of the known faults of each chapter; {chapter} is the weakest")
         });
         let chapters = power.chapters.iter().map(|chapter| {
             if self.is_left_out(&chapter.chapter) {
@@ -246,7 +246,7 @@ impl<'a> ReportView<'a> {
                 let _ = write!(line, "; missed: {first}{more}");
             }
             let needs = most_needed(chapter);
-            if needs.is_empty() { line } else { format!("{line}; others show in {needs}") }
+            if needs.is_empty() { line } else { format!("{line}; to detect others, the run needs {needs}") }
         });
         summary.into_iter().chain(chapters).collect()
     }

@@ -44,8 +44,8 @@ fn check_seen(outcome: &Outcome, part: &str) {
 #[test]
 fn a_correct_sender_passes_everything() {
     let outcome = check(|_| {});
-    check_seen(&outcome, "after a 500 it came again under the same id");
-    check_seen(&outcome, "after a 302 it did not come again");
+    check_seen(&outcome, "after a 500 it was delivered again under the same id");
+    check_seen(&outcome, "after a 302 it was not delivered again");
     check_seen(
         &outcome,
         "HMAC-SHA256 of `<t>.<body>` under the secret's text, in lower-case hexadecimal digits",
@@ -55,7 +55,7 @@ fn a_correct_sender_passes_everything() {
 
 #[test]
 fn a_retry_may_have_a_new_id() {
-    check_seen(&check(|sender| sender.new_ids = true), "after a 500 it came again under a new id");
+    check_seen(&check(|sender| sender.new_ids = true), "after a 500 it was delivered again under a new id");
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn deliveries_may_be_duplicated_and_reordered() {
         sender.times = 2;
         sender.reversed = true;
     });
-    check_seen(&outcome, "came again although they had been taken");
+    check_seen(&outcome, "were delivered again although they had been accepted");
     check_seen(&outcome, "not always as created");
 }
 
@@ -84,7 +84,7 @@ fn other_signature_constructions_pass() {
             format!("t={t},v1={}", hex::encode(mac(secret, &message)))
         };
     });
-    check_seen(&outcome, "as usual, but what was signed is `<t>:<body>`");
+    check_seen(&outcome, "as usual, but the signed text is `<t>:<body>`");
 }
 
 #[test]
@@ -277,7 +277,7 @@ fn a_receiver_without_deliveries_reports_it() {
         let outcome =
             conformance::check(plan, &mut ::mutants::fake::Clock::default(), &mut conformance::Silent).await;
         assert_eq!(outcome.exit_code(), 3);
-        check_seen(&outcome, "no delivery came within");
+        check_seen(&outcome, "no delivery arrived within");
         check_seen(&outcome, "add its public address as an endpoint");
     });
 }

@@ -109,7 +109,7 @@ fn check_refused(file: &Value, expected: &str) {
 
 #[test]
 fn a_file_without_usable_entries_is_reported_with_the_reason() {
-    check_refused(&json!({ "log": { "entries": [] } }), "nothing under /v1 was asked for");
+    check_refused(&json!({ "log": { "entries": [] } }), "without requests for paths under /v1");
     check_refused(&json!({ "log": {} }), "no HAR file");
     let mut file = har(FakeServer::default());
     let entries = file["log"]["entries"].as_array_mut().expect("entries");

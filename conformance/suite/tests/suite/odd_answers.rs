@@ -214,7 +214,7 @@ fn a_server_that_crashes_during_the_run_makes_it_incomplete() {
         assert_eq!(outcome.ledger.total(), 8, "one silent volley and one more request are enough");
         outcome
     });
-    ended(&outcome, 3, "the server had fallen silent");
+    ended(&outcome, 3, "the server had stopped responding");
 }
 
 #[test]

@@ -34,7 +34,7 @@ impl Book {
         let present = self.endpoints.iter().filter(|endpoint| endpoint.status != EndpointStatus::Removed);
         if present.count() >= ENDPOINTS_MAX {
             let why = format!(
-                "There are {ENDPOINTS_MAX} webhook endpoints already, as many as there may be. Remove one first."
+                "There are {ENDPOINTS_MAX} webhook endpoints already, the maximum. Delete one first."
             );
             return Err(ApiError::field("url", why));
         }

@@ -83,7 +83,7 @@ impl Book {
             && context.now.since(sent_at) < MAIL_PAUSE
         {
             return Err(ApiError::TooMany {
-                message: "An invoice is e-mailed at most once in 10 minutes.".into(),
+                message: "An invoice can be e-mailed at most once in 10 minutes.".into(),
                 retry_after_secs: sent_at.plus(MAIL_PAUSE).since(context.now).secs_rounded_up().max(1),
             });
         }

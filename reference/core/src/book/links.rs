@@ -98,7 +98,7 @@ impl Book {
         let terms = &link.terms;
         let mut errors = FieldErrors::default();
         if terms.accepted_assets.as_ref().is_some_and(|assets| !assets.contains(&draft.asset)) {
-            errors.add("asset", format!("The payment link does not take {}.", draft.asset));
+            errors.add("asset", format!("The payment link does not accept {}.", draft.asset));
         }
         if draft.currency.is_some_and(|currency| currency != terms.currency) {
             errors.add("currency", format!("The payment link's price is in {}.", terms.currency));

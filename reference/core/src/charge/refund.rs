@@ -72,7 +72,7 @@ impl Charge {
             return Err(ApiError::field(
                 "amount",
                 format!(
-                    "The amount field must not be greater than {left}, what was received and not refunded yet."
+                    "The amount field must not be greater than {left}, the amount received and not yet refunded."
                 ),
             ));
         }

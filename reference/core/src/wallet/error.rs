@@ -121,7 +121,7 @@ impl fmt::Display for WalletError {
             }
             WalletError::Length { got, takes } => write!(f, "this has {got} bytes; it takes {takes}"),
             WalletError::UnknownVersion(bytes) => {
-                write!(f, "this begins with the bytes {}, no known kind of extended key", hex::encode(bytes))
+                write!(f, "this begins with the bytes {}, which are not those of an extended key", hex::encode(bytes))
             }
             WalletError::OtherCoin { got, form, mode } => {
                 write!(f, "this is a {got}; a {} wallet takes {}", name(*form), AcceptedKeys(*form, *mode))
@@ -132,25 +132,25 @@ impl fmt::Display for WalletError {
             WalletError::NeedsScript { got } => {
                 let [segwit, nested, oldest] = Script::ALL;
                 let which = format_args!("{segwit} (native segwit), {nested} or {oldest}");
-                write!(f, "wallets export an {got} for several kinds of address; say which one this is: {which}")
+                write!(f, "wallets export an {got} for several kinds of address; select one: {which}")
             }
             WalletError::OtherScript { got, script } => {
-                write!(f, "this is a {got}, which stands for {script}; leave the script out, or give another key")
+                write!(f, "this is a {got}, whose address type is {script}; leave the script out, or give another key")
             }
             WalletError::NoScript(form) => {
                 write!(f, "{} has one kind of address only; leave the script out", name(*form))
             }
-            WalletError::NoPoint => f.write_str("this is no key: its point is not on the curve"),
-            WalletError::Contradiction => f.write_str("this is no key: it has a parent and depth 0"),
+            WalletError::NoPoint => f.write_str("this is not a valid key: its point is not on the curve"),
+            WalletError::Contradiction => f.write_str("this is not a valid key: it has a parent and depth 0"),
             WalletError::BelowAccount => f.write_str(
-                "this key lies below an account; give the account's own key, such as m/84'/0'/0' or m/44'/60'/0'",
+                "this key is below the account level; give the account's own key, such as m/84'/0'/0' or m/44'/60'/0'",
             ),
-            WalletError::TooDeep => f.write_str("this key lies too deep to have addresses below it; give the account's own key"),
+            WalletError::TooDeep => f.write_str("this key is too deep in the hierarchy to derive addresses; give the account's own key"),
             WalletError::NeedsKey(form) => {
                 write!(f, "a {} wallet takes an extended public key, not a list of addresses", name(*form))
             }
             WalletError::NeedsList(form) => {
-                write!(f, "a {} wallet takes a list of addresses: its keys know no public derivation", name(*form))
+                write!(f, "a {} wallet takes a list of addresses: its keys have no public derivation", name(*form))
             }
             WalletError::NoSuchAddress(n) => {
                 write!(f, "there is no address {n}; an extended public key has those below 2147483648")

@@ -19,7 +19,7 @@ pub(crate) const RECORDS_MAX: usize = 64 * 1_024 * 1_024;
 pub const WORLD_FILE_MAX: u64 = RECORDS_MAX as u64 + 64 * 1_024;
 /// The beginning of the first line of a file.
 const MARK: &str = "chargeproof world";
-const NO_WORLD: &str = "it is no world; GET /sandbox/snapshots/{id} of a server gives one";
+const NO_WORLD: &str = "it is not a snapshot file; download one with GET /sandbox/snapshots/{id}";
 
 /// The first line of a file.
 #[derive(Serialize, Deserialize)]

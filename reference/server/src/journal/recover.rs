@@ -27,7 +27,7 @@ pub(super) fn recover(storage: &Arc<dyn Storage>, damage: &Damage, good: &Seal) 
     storage.write_acknowledged(0, &AcknowledgedCommit::NONE)?;
     Disk::open(storage, DatabaseAccess::Write)?.acknowledge_last()?;
     Ok(format!(
-        "the world in `{}` was damaged ({}) and stands where it stood after {}; the damaged file is kept as `{aside}`",
+        "the world in `{}` was damaged ({}) and was recovered to its state after {}; the damaged file is kept as `{aside}`",
         storage.name(),
         damage.why(),
         Point(good)

@@ -143,7 +143,7 @@ impl Replay {
         if recorded.is_some_and(|recorded| recorded != outcome) {
             let label = JournalLine::read(line).map(|line| line.call.label()).unwrap_or_default();
             return Err(self.refuse(&format!(
-                "({label}) comes to something else than when it was written: another version of this program wrote it"
+                "({label}) has a different outcome than when it was recorded: another version of this program recorded it"
             )));
         }
         Ok(!goes_on && self.sandbox.lineage().0 != era)
@@ -181,8 +181,8 @@ impl Replay {
         if let Some(kept) = tip.filter(|kept| *kept != here) {
             let time = |tip: &WorldPosition| Timestamp(tip.now).to_string();
             return Err(damaged(format!(
-                "its {} records lead to {} and {} things that happened, but {} and {} were kept: another version of \
-                 this program wrote them",
+                "its {} records lead to {} and {} events, but {} and {} were recorded: another version of \
+                 this program recorded them",
                 self.records,
                 time(&here),
                 here.happened,

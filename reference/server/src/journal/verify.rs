@@ -46,7 +46,7 @@ impl fmt::Display for Damage {
         match &self.good {
             Some(good) => write!(
                 f,
-                "{}; `--recover` opens it as it stood after {}, and keeps the damaged file beside it",
+                "{}; `--recover` opens it in its state after {}, and keeps the damaged file in the same directory",
                 self.why,
                 Point(good)
             ),
@@ -125,7 +125,8 @@ fn verify_seals(disk: &Disk, storage: &Arc<dyn Storage>) -> io::Result<()> {
     let first = match disk.seal_within(0)? {
         Some(kept) if Seal::first(&setup, disk.options()?.as_deref(), kept.end) == kept => kept,
         _ => {
-            let why = format!("`{FILE}` is damaged: what the world began with (seed, start, limit, names)");
+            let why =
+                format!("`{FILE}` is damaged: the initial settings of the world (seed, start, limit, names)");
             return Err(Damage::behind(None, why).into());
         }
     };

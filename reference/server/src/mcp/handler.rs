@@ -28,8 +28,8 @@ come in pages: ask for the next `page` with the `anchor` of the first. Give `ide
 something, so that a repeated call creates nothing twice.";
 const LIVE: &str = "The key is a live key: it sees live objects only, and its charges request real money.";
 const TEST: &str = "The key is a test key: it sees test objects only, and nothing has value.";
-const SANDBOX: &str = "More tools act on the simulated world: pay a charge with `pay`, let blocks come with `mine`, let \
-time pass with `advance`, and read what happened with `list_events`. All clients share the clock, and it never goes back.";
+const SANDBOX: &str = "More tools act on the simulated world: pay a charge with `pay`, mine blocks with `mine`, advance \
+the clock with `advance`, and list events with `list_events`. All clients share the clock, and it cannot be moved back.";
 /// The maximum number of days by which one call may move the clock.
 const ADVANCE_DAYS_MAX: u64 = 366;
 

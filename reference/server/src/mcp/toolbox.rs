@@ -177,7 +177,7 @@ impl Tool {
         let query = Some(query.finish()).filter(|query| !query.is_empty());
         let fields = self.in_body.as_deref().unwrap_or_default();
         if let Some(name) = arguments.keys().find(|name| !fields.contains(name)) {
-            return Err(format!("The {name} argument is not known here; {}", self.known()));
+            return Err(format!("The {name} argument is unknown; {}", self.known()));
         }
         let body = if self.in_body.is_some() { Value::Object(arguments).to_string() } else { String::new() };
         Ok(ToolRequest { method: self.method, path, query, idempotency_key, body })
@@ -270,9 +270,9 @@ mod tests {
     fn invalid_arguments_are_reported() {
         check("get_charge", json!({}), Err("The id field is required."));
         check("get_charge", json!({"id": null}), Err("The id field is required."));
-        let unknown = "The mode argument is not known here; this tool takes none.";
+        let unknown = "The mode argument is unknown; this tool takes none.";
         check("get_account", json!({"mode": "live"}), Err(unknown));
-        let unknown = "The code argument is not known here; this tool takes after, by, stop_early, to.";
+        let unknown = "The code argument is unknown; this tool takes after, by, stop_early, to.";
         check("advance", json!({"by": "1s", "code": 1}), Err(unknown));
     }
 

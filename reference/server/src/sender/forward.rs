@@ -87,12 +87,13 @@ impl Forward {
         let source = address_rule::judge_url(from)
             .map_err(|refusal| ForwardError::Source(format!("`{from}`: {refusal}")))?;
         if source.is_simulated() {
-            let message =
-                format!("`{from}` is a host of the simulated network, which nothing leaves; {FORM}");
+            let message = format!(
+                "`{from}` is a host of the simulated network, whose deliveries are not sent over the real network; {FORM}"
+            );
             return Err(ForwardError::Source(message));
         }
         if source.path() != "/" {
-            let message = format!("`{from}` has a path; a forward takes a host with all its paths");
+            let message = format!("`{from}` has a path; a forward applies to all paths of a host");
             return Err(ForwardError::Source(message));
         }
         Ok(Forward { host: source.host().clone(), port: source.port(), target: Target::parse(to)? })

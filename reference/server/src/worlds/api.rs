@@ -142,12 +142,12 @@ pub(super) fn refused(why: NotOpened) -> Response {
     let why = match why {
         NotOpened::Refused(response) => return response,
         NotOpened::TooMany(TooManyWorlds) => format!(
-            "{WORLDS_MAX} worlds are open, and no more are taken. DELETE {PATH}/{{world}} ends one, and one that is opened \
+            "{WORLDS_MAX} worlds are open, the maximum. DELETE {PATH}/{{world}} ends one, and one that is opened \
              with a ttl, such as \"10m\", ends by itself when it is unused."
         ),
         NotOpened::NoRoom(why) => format!(
-            "{why}, so no world is opened. DELETE {PATH}/{{world}} ends one, and GET {PATH} says what each holds; or start the \
-             server with more."
+            "{why}, so no world is opened. DELETE {PATH}/{{world}} ends one, and GET {PATH} shows the memory of each; or start \
+             the server with a higher limit."
         ),
         NotOpened::NotStored(error) => format!("The world cannot be stored ({error}), so it was not opened."),
         NotOpened::Broken(InternalError) => {

@@ -69,7 +69,7 @@ impl WorldOptions {
         let given = branch_point.as_ref().and_then(|branch_point| branch_point.backend.terms());
         for name in GIVEN {
             if branch_point.is_some() && f.has(name) {
-                f.wrong(name, "The {} field is that of the world under from; leave it out.");
+                f.wrong(name, "The {} field is determined by the world in from; leave it out.");
             }
         }
         let usual = given.as_ref().unwrap_or(usual);
@@ -125,7 +125,7 @@ fn read_clock(f: &mut Fields<'_>, usual: &Terms) -> ClockKind {
         (ClockKind::Fast { .. }, Some(factor)) => ClockKind::Fast { factor },
         (clock, None) => clock,
         (clock, Some(_)) => {
-            f.wrong("speed", "The {} field is for a clock that is fast: give \"clock\":\"fast\" with it.");
+            f.wrong("speed", "The {} field is for a fast clock: give \"clock\":\"fast\" with it.");
             clock
         }
     }
@@ -179,10 +179,7 @@ mod tests {
         check(r#"{"seed":-1}"#, "The seed field must be a whole number below 2^64.");
         check(r#"{"start":"now"}"#, "The start field must be of the form 2026-01-05T09:00:00Z.");
         check(r#"{"clock":"slow"}"#, "The selected clock is invalid; it takes wall, fast, frozen.");
-        check(
-            r#"{"speed":9}"#,
-            "The speed field is for a clock that is fast: give \"clock\":\"fast\" with it.",
-        );
+        check(r#"{"speed":9}"#, "The speed field is for a fast clock: give \"clock\":\"fast\" with it.");
         check(r#"{"from":"a"}"#, "The from field must be an object.");
         check(r#"{"from":{"world":"a"}}"#, "The selected from.world is not open.");
         check(r#"{"rate_limit":0}"#, "The rate_limit field must be a whole number of at least 1.");

@@ -189,7 +189,7 @@ async fn money_sent_back_is_shown_as_sent_back() {
     page.wait_for_text("main", "No late payments").await;
     page.open(&shop.url(&path)).await;
     page.wait_for_text("main", &format!("{due} BTC was sent back to you")).await;
-    page.wait_for_text(".transfers", "came too late, and was sent back").await;
+    page.wait_for_text(".transfers", "late, and refunded").await;
     assert!(!page.text("main").await.contains("decides whether to accept it"), "it is decided");
     assert_eq!(page.complaints(), Vec::<String>::new());
 }

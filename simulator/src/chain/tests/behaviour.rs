@@ -151,34 +151,32 @@ fn no_block_comes_during_a_stall() {
 
 #[test]
 fn only_waiting_transactions_can_be_spent_replaced_or_dropped() {
-    let buried = "`t1` lies 2 deep in the chain; it takes a transaction that waits in the mempool; \
+    let buried = "`t1` has 2 confirmations; a transaction in the mempool is required; \
                   reorganise 2 blocks first";
-    let dropped =
-        "`t1` is dropped; it takes a transaction that waits in the mempool; broadcast it again first";
-    let replaced = "`t1` is replaced; it takes a transaction that waits in the mempool; \
-                    name the one that took its place";
+    let dropped = "`t1` is dropped; a transaction in the mempool is required; broadcast it again first";
+    let replaced = "`t1` is replaced; a transaction in the mempool is required; \
+                    name its replacement";
     for act in ["double_spend t1", "replace t1 high", "drop t1"] {
         check_refused(&format!("pay normal | mine 2 | {act}"), buried);
         check_refused(&format!("pay normal | drop t1 | {act}"), dropped);
         check_refused(&format!("pay normal | replace t1 low | {act}"), replaced);
         check_refused(
             act,
-            "`t1` is no transaction of the live LTC chain; it takes one that was broadcast there; pay first",
+            "`t1` is no transaction of the live LTC chain; use one that was broadcast there; pay first",
         );
     }
 }
 
 #[test]
 fn only_gone_transactions_can_be_broadcast_again() {
-    let here =
-        "`t1` waits in the mempool or is in a block; it takes a transaction that is gone; drop it first";
+    let here = "`t1` is in the mempool or in a block; a dropped transaction is required; drop it first";
     check_refused("pay normal | rebroadcast t1", here);
     check_refused("pay normal | mine 1 | rebroadcast t1", here);
 }
 
 #[test]
 fn a_transaction_has_one_conflict_at_a_time() {
-    let contested = "`t1` spends the same money as `t2`; it takes a transaction without a rival; \
+    let contested = "`t1` spends the same inputs as `t2`; a transaction without a conflict is required; \
                      drop `t2` first, after a reorganisation if it was mined";
     for acts in [
         "pay normal | double_spend t1 | double_spend t1",
@@ -195,21 +193,21 @@ fn a_reorganisation_is_at_most_as_deep_as_the_chain() {
     check("mine 3 | at_once 2 | reorg 5 | reorg 6", "|||");
     check_refused(
         "mine 3 | reorg 4",
-        "`4` blocks cannot be replaced; it takes 1 to 3; mine more to go deeper",
+        "`4` blocks cannot be replaced; the depth must be 1 to 3; mine more blocks for a greater depth",
     );
     check_refused(
         "mine 3 | reorg 0",
-        "`0` blocks cannot be replaced; it takes 1 to 3; mine more to go deeper",
+        "`0` blocks cannot be replaced; the depth must be 1 to 3; mine more blocks for a greater depth",
     );
     check_refused(
         "reorg 1",
-        "`1` blocks cannot be replaced; no block has come since the chain began; mine one first",
+        "`1` blocks cannot be replaced; no block has been mined since the chain began; mine one first",
     );
 }
 
 #[test]
 fn only_transactions_of_the_replaced_blocks_are_kept() {
-    let lost = "`t1` cannot be kept; it takes a transaction of the last 1 blocks; leave it out or go deeper";
+    let lost = "`t1` cannot be kept; a transaction of the last 1 blocks is required; leave it out or increase the depth";
     check_refused("pay normal | mine 2 | reorg 1 t1", lost);
     check_refused("mine 1 | pay normal | reorg 1 t1", lost);
 }
@@ -218,7 +216,7 @@ fn only_transactions_of_the_replaced_blocks_are_kept() {
 fn the_share_of_blocks_without_room_is_limited() {
     check_refused(
         "congest 50 41",
-        "`91` percent of the blocks cannot be empty or full; it takes 0 to 90; lower one of the two",
+        "`91` percent of the blocks cannot be empty or full; the sum must be 0 to 90; lower one of the two",
     );
 }
 

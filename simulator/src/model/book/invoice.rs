@@ -246,7 +246,7 @@ impl Book {
     }
 
     pub(super) fn call_off(&mut self, at: Timestamp, charge: usize, why: &'static str) {
-        self.cancel(at, charge, Details::Reason(why)).expect("only an untouched charge is called off");
+        self.cancel(at, charge, Details::Reason(why)).expect("only an untouched charge is canceled");
     }
 
     /// Returns the waiting charge of an invoice.

@@ -167,7 +167,7 @@ pub(super) fn wallets(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
 pub(super) fn set_wallet(call: &mut SandboxCall<'_>, mut body: Body<'_, WalletRequest>) -> Outcome {
     let place = call.own_book(body.account.clone(), body.mode, &mut body.fields);
     if body.script.is_some() && body.key.is_none() {
-        let sentence = "The {} field says which addresses a key stands for; give it with a key.";
+        let sentence = "The {} field sets the address type of a key; give it together with key.";
         body.fields.wrong("script", sentence);
     }
     if body.key.is_some() != body.addresses.as_ref().is_none_or(Vec::is_empty) {

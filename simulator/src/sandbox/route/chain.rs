@@ -50,10 +50,11 @@ pub(super) fn pay(call: &mut SandboxCall<'_>, mut body: Body<'_, PayRequest>) ->
         body.fields.wrong("share", "Give either {} or amount.");
     }
     if code.is_some() && body.fields.is_present("mode") {
-        body.fields.wrong("mode", "The {} field goes with address; a charge is paid in its own mode.");
+        body.fields
+            .wrong("mode", "The {} field is only allowed with address; a charge is paid in its own mode.");
     }
     if body.address.is_some() && body.share.is_some() {
-        body.fields.wrong("share", "The {} field goes with charge; to an address give amount.");
+        body.fields.wrong("share", "The {} field is only allowed with charge; with address, give amount.");
     }
     body.at_most("outputs", body.outputs, OUTPUTS_MAX);
     let PayRequest { address, asset, amount, share, fee, outputs, unseen, .. } = body.finish()?;
@@ -142,7 +143,7 @@ fn chain_of<'s>(call: &'s mut SandboxCall<'_>, txid: &TxId) -> Result<(&'s mut C
     let chain = chains.values_mut().find(|chain| reached(chain));
     chain
         .map(|chain| (chain, *now))
-        .ok_or_else(|| ApiError::field("txid", "The txid field is invalid: no chain knows this transaction."))
+        .ok_or_else(|| ApiError::field("txid", "The txid field is invalid: no chain has this transaction."))
 }
 
 pub(super) fn mine(call: &mut SandboxCall<'_>, mut body: Body<'_, Mine>) -> Outcome {

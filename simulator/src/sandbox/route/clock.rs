@@ -120,7 +120,7 @@ pub(super) fn advance(call: &mut SandboxCall<'_>, mut body: Body<'_, AdvanceRequ
         }
     };
     if until < now {
-        let message = format!("The clock shows {now} already and never goes back.");
+        let message = format!("The time of the clock is already {now}, and it cannot be moved back.");
         return Err(ApiError::field("to", message));
     }
     let field = if says_by { "by" } else { "to" };

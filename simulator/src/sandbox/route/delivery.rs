@@ -171,7 +171,7 @@ pub(super) fn set_merchant(call: &mut SandboxCall<'_>, body: Body<'_, MerchantRe
     let is_host =
         name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'_' | b'.'));
     if !is_host {
-        let message = "The name field must be what stands before .sim in an endpoint's address: a-z, 0-9, -, _ and dots.";
+        let message = "The name field must be the part before .sim of an endpoint's host name: a-z, 0-9, -, _ and dots.";
         return Err(ApiError::field("name", message));
     }
     let state = state.as_deref().and_then(ReceiverBehavior::parse);

@@ -236,7 +236,7 @@ fn the_address_type_of_an_xpub_is_explicit() {
     for (body, part) in [
         (body("DOGE", r#","script":"p2pkh""#), "one kind of address only"),
         (body("BTC", r#","script":"p2tr""#), "it takes p2wpkh, p2sh-p2wpkh, p2pkh"),
-        (r#"{"asset":"SOL","addresses":["a"],"script":"p2pkh"}"#.to_owned(), "give it with a key"),
+        (r#"{"asset":"SOL","addresses":["a"],"script":"p2pkh"}"#.to_owned(), "give it together with key"),
     ] {
         check("PUT", "/sandbox/wallets", &body, 422, part);
     }

@@ -221,19 +221,21 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         &[Conservation, Tolerance, Edges, Once, Filters],
         || list("/v1/charges", |_, data| refunded_parts_count(data)),
     ),
-    PlantedFault::new("late money that was refunded is accepted", &[LateMoney], || {
+    PlantedFault::new("a refunded late payment is accepted", &[LateMoney], || {
         Box::<RefundedIsAccepted>::default()
     }),
     PlantedFault::new(
-        "what vanished keeps a charge of a full link open",
+        "a vanished transfer keeps a charge of a full link open",
         &[Edges, Once, Filters, LockEnd, LateMoney, Paging],
         || list("/v1/charges", |_, data| vanished_stays_open(data)),
     ),
     PlantedFault::new("confirmations stop when there are enough", &[Confirmations], || {
         list("/v1/charges", |_, data| confirmations_stop(data))
     }),
-    PlantedFault::new("what vanished blocks canceling", &[Edges], || Box::<VanishedBlocksCancel>::default()),
-    PlantedFault::new("late money is not sent back", &[Conservation, Edges], late_money_stays),
+    PlantedFault::new("a vanished transfer prevents canceling", &[Edges], || {
+        Box::<VanishedBlocksCancel>::default()
+    }),
+    PlantedFault::new("late payments are not refunded", &[Conservation, Edges], late_money_stays),
     PlantedFault::new(
         "a full link leaves its other charges open",
         &[Edges, Once, SameObject, Filters, LockEnd, LateMoney],
@@ -249,11 +251,11 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         },
     ),
     PlantedFault::new("a refund above what was received", &[Conservation], || refused(422, "/refunds", 201)),
-    PlantedFault::new("a charge that money was seen for is canceled", &[Edges], || {
+    PlantedFault::new("a charge with a detected payment is canceled", &[Edges], || {
         refused(409, "/cancel", 200)
     }),
-    PlantedFault::new("an invoice that is over is withdrawn", &[Edges, Once], || refused(409, "/void", 200)),
-    PlantedFault::new("late money is accepted where there is none", &[LateMoney], || {
+    PlantedFault::new("a completed invoice is voided", &[Edges, Once], || refused(409, "/void", 200)),
+    PlantedFault::new("a late payment is accepted although there is none", &[LateMoney], || {
         refused(409, "/accept", 200)
     }),
     PlantedFault::new("a later page lacks its first record", &[Paging, Once, SameObject, Filters], || {
@@ -270,7 +272,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         list("/v1/events", |_, data| data.retain(|event| event["type"] != "charge.late_payment"))
     }),
     // The anchor of the links is the id of the delivered event.
-    PlantedFault::new("the list names events otherwise than deliveries do", &[SameObject, Paging], || {
+    PlantedFault::new("the list has other event ids than the deliveries", &[SameObject, Paging], || {
         list("/v1/events", |_, data| {
             for event in data {
                 event["id"] = json!(event["id"].as_str().unwrap_or_default().replacen("-8", "-9", 1));
@@ -283,7 +285,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             request.query = request.query.take().map(|query| query.replace("status=canceled&", ""));
         })
     }),
-    PlantedFault::new("a filter by type is ignored beside one by charge", &[Filters], || {
+    PlantedFault::new("a filter by type is ignored together with a filter by charge", &[Filters], || {
         requests(|request| {
             request.query = request.query.take().map(|query| match query.contains("charge=") {
                 true => query.replace("&type=charge.paid", ""),
@@ -294,19 +296,23 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("an isolation leak through one filter", &[ModesApart, Filters], || {
         Box::<LeakyFilter>::default()
     }),
-    PlantedFault::new("what the other mode holds is refused in other words", &[ModesApart], || {
-        let mut codes = std::collections::BTreeSet::new();
-        answers(move |_, request, response| {
-            if request.method == "POST" && request.path == "/v1/charges" && response.status == 201 {
-                let body: Value = serde_json::from_slice(&response.body).expect("a charge is JSON");
-                codes.insert(body["data"]["id"].as_str().unwrap_or_default().to_owned());
-            }
-            let code = request.path.strip_prefix("/v1/charges/").unwrap_or_default();
-            if response.status == 404 && codes.contains(code) {
-                response.body = br#"{"message":"This key is of the other mode."}"#.as_slice().into();
-            }
-        })
-    }),
+    PlantedFault::new(
+        "objects of the other mode are refused with a different message",
+        &[ModesApart],
+        || {
+            let mut codes = std::collections::BTreeSet::new();
+            answers(move |_, request, response| {
+                if request.method == "POST" && request.path == "/v1/charges" && response.status == 201 {
+                    let body: Value = serde_json::from_slice(&response.body).expect("a charge is JSON");
+                    codes.insert(body["data"]["id"].as_str().unwrap_or_default().to_owned());
+                }
+                let code = request.path.strip_prefix("/v1/charges/").unwrap_or_default();
+                if response.status == 404 && codes.contains(code) {
+                    response.body = br#"{"message":"This key is of the other mode."}"#.as_slice().into();
+                }
+            })
+        },
+    ),
     // A client that reads too fast gets 200 for objects of another book as well.
     PlantedFault::new("there is no limit", &[Limit, ModesApart, Edges], || {
         answers(|_, request, response| {
@@ -327,7 +333,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             }
         })
     }),
-    PlantedFault::new("Retry-After is a second, always", &[Limit], || {
+    PlantedFault::new("Retry-After is always a second", &[Limit], || {
         answers(|_, _, response| {
             for (name, value) in &mut response.headers {
                 if *name == "retry-after" && value.len() > 1 {
@@ -339,7 +345,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("nothing is ever overpaid", &[Tolerance], || {
         list("/v1/charges", |_, data| data.iter_mut().for_each(|charge| charge["overpaid"] = json!(false)))
     }),
-    PlantedFault::new("what is due is rounded down", &[Tolerance], || {
+    PlantedFault::new("the amount due is rounded down", &[Tolerance], || {
         list("/v1/charges", |_, data| {
             for charge in data {
                 let text = charge["asset_amount"].as_str().unwrap_or_default().to_owned();
@@ -403,22 +409,22 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             }
         })
     }),
-    PlantedFault::new("a request that is repeated is done twice", &[Once, Edges], || {
+    PlantedFault::new("a repeated request is executed twice", &[Once, Edges], || {
         requests(|request| request.idempotency_key = None)
     }),
     PlantedFault::new("an idempotency key counts for any request", &[Once, Edges], || {
         refused(409, "/v1/charges", 201)
     }),
-    PlantedFault::new("a payment link takes any number of payments", &[Edges, Once, SameObject], || {
+    PlantedFault::new("a payment link accepts any number of payments", &[Edges, Once, SameObject], || {
         change_field("/v1/payment-links", "max_payments", |most| *most = Value::Null)
     }),
-    PlantedFault::new("a payment link asks another price", &[SameObject, Tolerance, Edges], || {
+    PlantedFault::new("a payment link has a different price", &[SameObject, Tolerance, Edges], || {
         change_field("/v1/payment-links", "amount", |amount| *amount = json!("7.77"))
     }),
-    PlantedFault::new("a charge of another account is refused as if it were there", &[ModesApart], || {
+    PlantedFault::new("a charge of another account is refused like an existing one", &[ModesApart], || {
         refused(404, "/refunds", 409)
     }),
-    PlantedFault::new("a description is kept without what is not ASCII", &[SameObject, Edges], || {
+    PlantedFault::new("a description loses its non-ASCII characters", &[SameObject, Edges], || {
         change_field("/v1/charges", "description", |text| {
             let ascii = text.as_str().unwrap_or_default().chars().filter(char::is_ascii);
             *text = ascii.collect::<String>().into();

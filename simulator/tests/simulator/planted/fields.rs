@@ -74,21 +74,21 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             }
         })
     }),
-    PlantedFault::new("a page begins to count at zero", LISTS, || {
+    PlantedFault::new("`from` of a page is one too low", LISTS, || {
         read("/v1/", |_, body| {
             if let Some(from) = body["meta"]["from"].as_u64() {
                 body["meta"]["from"] = json!(from - 1);
             }
         })
     }),
-    PlantedFault::new("an empty page counts from zero", LISTS, || {
+    PlantedFault::new("`to` of an empty page is zero", LISTS, || {
         read("/v1/", |_, body| {
             if body["meta"].get("to").is_some_and(Value::is_null) {
                 body["meta"]["to"] = json!(0);
             }
         })
     }),
-    PlantedFault::new("the total of a filtered list is one more", LISTS, || {
+    PlantedFault::new("the total of a filtered list is one too high", LISTS, || {
         read("/v1/", |query, body| {
             if let Some(total) = body["meta"]["total"].as_u64().filter(|_| query.contains("type=")) {
                 body["meta"]["total"] = json!(total + 1);
@@ -102,26 +102,26 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             }
         })
     }),
-    PlantedFault::new("a charge shows no phone, and no field for it", FIELDS, || {
+    PlantedFault::new("a charge lacks the field for the phone number", FIELDS, || {
         read("/v1/charges", |_, body| {
             each(body, |charge| {
                 charge["customer"].as_object_mut().and_then(|customer| customer.remove("phone"));
             });
         })
     }),
-    PlantedFault::new("the customer's address stands in one field only", FIELDS, || {
+    PlantedFault::new("the customer's address is in one field only", FIELDS, || {
         read("/v1/charges", |_, body| each(body, |charge| charge["customer_email"] = Value::Null))
     }),
-    PlantedFault::new("a charge names another page to pay on", FIELDS, || {
+    PlantedFault::new("a charge has a different checkout address", FIELDS, || {
         read("/v1/charges", |_, body| each(body, |charge| charge["checkout_url"] = json!("/c/")))
     }),
     PlantedFault::new("an invoice loses its memo", FIELDS, || {
         read("/v1/invoices", |_, body| each(body, |invoice| invoice["memo"] = Value::Null))
     }),
-    PlantedFault::new("an invoice shows the customer's name nowhere but in customer", FIELDS, || {
+    PlantedFault::new("an invoice has the customer's name in `customer` only", FIELDS, || {
         read("/v1/invoices", |_, body| each(body, |invoice| invoice["customer_name"] = Value::Null))
     }),
-    PlantedFault::new("a payment link forgets what it asks", FIELDS, || {
+    PlantedFault::new("a payment link loses its custom fields", FIELDS, || {
         read("/v1/payment-links", |_, body| each(body, |link| link["custom_fields"] = json!([])))
     }),
     PlantedFault::new("a payment link was updated when it was viewed", FIELDS, || {
@@ -138,21 +138,21 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             data.as_object_mut().and_then(|data| data.remove("transaction"));
         })
     }),
-    PlantedFault::new("a webhook shows no metadata", FIELDS, || {
+    PlantedFault::new("a webhook has no metadata", FIELDS, || {
         sent(|data| {
             if data["charge"].is_object() {
                 data["charge"]["metadata"] = json!({});
             }
         })
     }),
-    PlantedFault::new("a webhook has the id of the API too", FIELDS, || {
+    PlantedFault::new("a webhook also has the id of the API", FIELDS, || {
         sent(|data| {
             if data["charge"].is_object() {
                 data["charge"]["id"] = data["charge"]["code"].clone();
             }
         })
     }),
-    PlantedFault::new("a webhook of an invoice shows the address of no page", FIELDS, || {
+    PlantedFault::new("a webhook of an invoice has no page addresses", FIELDS, || {
         sent(|data| {
             if data["invoice"].is_object() {
                 data["invoice"]["hosted_url"] = Value::Null;
@@ -166,7 +166,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             }
         })
     }),
-    PlantedFault::new("an answer to a write shows no timeline", FIELDS, || {
+    PlantedFault::new("the response to a write has no timeline", FIELDS, || {
         answers(|_, request, response| {
             if request.method == "POST" && request.path == "/v1/charges" && response.status == 201 {
                 let mut body: Value = serde_json::from_slice(&response.body).expect("a charge is JSON");

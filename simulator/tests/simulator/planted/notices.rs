@@ -219,12 +219,16 @@ impl Tamper for PaidIsForGood {
 
 pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new(
-        "a fee bump loses its time",
+        "a fee-bumped replacement is reported late",
         &[Confirmations, Conservation, LateMoney, LockEnd, PaidMoney, Edges, Order],
         || Box::<BumpComesLater>::default(),
     ),
-    PlantedFault::new("a hold takes what comes late", CHAIN, || Box::<HoldTakesMore>::default()),
-    PlantedFault::new("a paid charge keeps what vanished", CHAIN, || Box::<PaidIsForGood>::default()),
+    PlantedFault::new("a transfer after the deadline counts during the hold", CHAIN, || {
+        Box::<HoldTakesMore>::default()
+    }),
+    PlantedFault::new("a paid charge still counts a vanished transfer", CHAIN, || {
+        Box::<PaidIsForGood>::default()
+    }),
     PlantedFault::new("one confirmation too few", CHAIN, || demo("one-confirmation-more")),
     PlantedFault::new("one confirmation too many", CHAIN, || {
         each(|notice| {
@@ -245,7 +249,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             Depth::Gone(_) => true,
         })
     }),
-    PlantedFault::new("what vanishes is not noticed", CHAIN, || demo("vanished-unheard")),
+    PlantedFault::new("a vanished transfer is not reported", CHAIN, || demo("vanished-unheard")),
     PlantedFault::new("a double-spent transfer is confirmed", CHAIN, || {
         each(|notice| {
             if notice.depth == Depth::Gone(Disappearance::DoubleSpent) {
@@ -274,13 +278,13 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             notices.extend(again);
         })
     }),
-    PlantedFault::new("one unit is lost of every transfer", CHAIN, || {
+    PlantedFault::new("every transfer is one unit too small", CHAIN, || {
         each(|notice| {
             notice.amount = notice.amount.less(Coin::unit(notice.asset));
             true
         })
     }),
-    PlantedFault::new("transfers are only seen once a block holds them", CHAIN, || {
+    PlantedFault::new("transfers are not reported before their first block", CHAIN, || {
         let mut known = BTreeSet::new();
         each(move |notice| {
             notice.depth != Depth::Confirmations(0) && known.insert(place(notice))
@@ -295,13 +299,13 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             true
         })
     }),
-    PlantedFault::new("late money is lost", CHAIN, || Box::<LateMoneyLost>::default()),
+    PlantedFault::new("late payments are not reported", CHAIN, || Box::<LateMoneyLost>::default()),
     PlantedFault::new(
-        "`≥` for `>` in the last moment of the lock",
+        "`≥` instead of `>` at the end of the lock",
         &[LockEnd, LateMoney, Order, Confirmations, Edges, Deliveries],
         || Box::<LastMomentIsLate>::default(),
     ),
-    PlantedFault::new("another coin counts as its own", CHAIN, || Box::<AnyCoinCounts>::default()),
+    PlantedFault::new("a payment in another coin counts", CHAIN, || Box::<AnyCoinCounts>::default()),
     PlantedFault::new("a transfer that comes back is not reported again", CHAIN, || {
         let mut gone = BTreeSet::new();
         each(move |notice| match notice.depth {

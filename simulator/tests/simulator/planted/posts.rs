@@ -135,7 +135,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("a resend that failed is tried again", SENT, || Box::<ResendIsRepeated>::default()),
     PlantedFault::new("a retry has a new delivery id", SENT, || demo("retry-renamed")),
     PlantedFault::new("a restart repeats an event", SENT, || Box::<RestartRepeats>::default()),
-    PlantedFault::new("a restart forgets a delivery", SENT, || demo("restart-forgets")),
+    PlantedFault::new("a restart loses a delivery", SENT, || demo("restart-forgets")),
     PlantedFault::new("every ninth delivery is lost", SENT, || demo("ninth-delivery-lost")),
     PlantedFault::new("every event goes to one endpoint twice", SENT, || {
         posts(|_, _, post| {
@@ -146,7 +146,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             PostFate::WithExtra(Box::new(again))
         })
     }),
-    PlantedFault::new("the first endpoint gets what the second wants", SENT, || {
+    PlantedFault::new("the first endpoint receives the events of the second", SENT, || {
         posts(|_, _, post| {
             if post.endpoint.index() > 0 {
                 post.endpoint = EndpointNo(0);
@@ -196,7 +196,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     PlantedFault::new("nothing is tried a third time", SENT, || demo("two-attempts")),
-    PlantedFault::new("201 and its kin are failures", SENT, || {
+    PlantedFault::new("the first attempt fails although the response is 200", SENT, || {
         outcomes(|post, outcome| {
             if post.attempt == 1 && *outcome == AttemptResult::Answered(200) {
                 *outcome = AttemptResult::Answered(500);

@@ -18,8 +18,8 @@ pub(super) fn print(ready: &ServerReady, format: Format) {
     let ServerReady { url, seed, clock, sandbox_token, .. } = ready;
     say!("{GOOD}serving{GOOD:#}   {url}");
     say!("dashboard {url}/dashboard");
-    say!("sandbox   {url}/sandbox   {DIM}(from other machines both need the token {sandbox_token}){DIM:#}");
-    say!("seed      {seed}   {DIM}(--seed {seed} gives the same keys and ids again){DIM:#}");
+    say!("sandbox   {url}/sandbox   {DIM}(other machines need the token {sandbox_token} for both){DIM:#}");
+    say!("seed      {seed}   {DIM}(reproduce these keys and ids with --seed {seed}){DIM:#}");
     say!("clock     {clock}");
     if let Some(path) = &ready.certificate {
         say!(

@@ -85,7 +85,7 @@ fn print(lines: &Receiver<String>, left_out: &AtomicU64) {
         note!("{line}");
         match left_out.swap(0, Ordering::Relaxed) {
             0 => {}
-            n => note!("… {n} lines of the log left out: they came faster than they could be printed"),
+            n => note!("… {n} log lines omitted: entries arrived faster than they could be printed"),
         }
     }
 }

@@ -163,7 +163,7 @@ async fn report_openings(mut openings: watch::Receiver<Openings>) {
         }
     }
     if all > 0 && openings.borrow().waiting == 0 {
-        note!("all stored worlds that can be opened are open");
+        note!("all stored worlds are open, except for those that cannot be opened");
     }
 }
 

@@ -39,7 +39,9 @@ pub(super) fn open(url: &str, token: &str, script: &Script) -> Result<(), Failur
                 played.lasted
             );
         }
-        Err(error) => note!("{error}\nthe scenario stopped there; the world has the state at that step"),
+        Err(error) => {
+            note!("{error}\nthe scenario stopped at that step; the world has the state of that step")
+        }
     }
     Ok(())
 }

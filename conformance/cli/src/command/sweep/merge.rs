@@ -75,7 +75,7 @@ pub(super) fn merge(files: Vec<(String, ShardResults)>) -> Result<MergedSweep, S
             match own.get(seed) {
                 Some(other) if *other != digest => {
                     conflicts.push(format!(
-                        "seed {seed} came out otherwise on the machine of shard {}",
+                        "seed {seed} had a different result on the machine of shard {}",
                         part.shard
                     ));
                 }
@@ -176,7 +176,7 @@ mod tests {
         let other = part(2, |sum, _| sum.events += 1);
         check(vec![plain(1), plain(2), plain(3), other], 5, &[], &["shard 2 has two results that differ"]);
         let odd = part(1, |_, overlap| drop(overlap.insert(10, "other".to_owned())));
-        let says = "seed 10 came out otherwise on the machine of shard 1";
+        let says = "seed 10 had a different result on the machine of shard 1";
         check(vec![odd, plain(2), plain(3)], 5, &[], &[says]);
     }
 

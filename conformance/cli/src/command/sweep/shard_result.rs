@@ -201,7 +201,7 @@ fn invariant(number: u32) -> Result<Invariant, String> {
 
 impl ReachedCell {
     fn read(&self) -> Result<Cell, String> {
-        let unknown = |word: &str| format!("this program knows no `{word}`");
+        let unknown = |word: &str| format!("`{word}` is unknown to this version of the program");
         let kind = EventType::ALL.map(EventType::as_str).into_iter().find(|kind| *kind == self.event);
         let situation = Situation::ALL.into_iter().find(|situation| situation.as_str() == self.situation);
         let fault = match &self.fault {

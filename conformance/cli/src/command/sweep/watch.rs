@@ -42,7 +42,7 @@ pub(super) fn watch(directory: &Path, lasting: Option<Duration>) -> Result<Merge
             }
         } else if is_over {
             let what =
-                format!("no result came into `{}`; `sweep --out` writes them there", directory.display());
+                format!("`{}` contains no result; `sweep --out` writes results there", directory.display());
             return Err(Failure { code: 3, message: what });
         }
         thread::park_timeout(EVERY);

@@ -150,7 +150,7 @@ fn another_amount_is_refused_by_its_record() {
         assert!(taken.other == 0 && taken.panicked == 0 && taken.refused > 0, "{taken:?}");
         let named = |why: &String| {
             why.contains(
-                "`world.redb` is damaged: record 4; `--recover` opens it as it stood after record 3, written",
+                "`world.redb` is damaged: record 4; `--recover` opens it in its state after record 3, written",
             )
         };
         assert!(reasons.iter().all(named), "{reasons:?}");
@@ -174,7 +174,10 @@ fn a_damaged_world_is_recovered_up_to_its_last_sound_commit_if_asked() {
     storage.state().recovers = true;
     let opened = try_open(&storage).expect("its beginning is sound");
     let notices = opened.journal.writer().expect("it is on a disk").notices().to_vec();
-    assert!(notices.len() == 1 && notices[0].contains("stands where it stood after record 3"), "{notices:?}");
+    assert!(
+        notices.len() == 1 && notices[0].contains("was recovered to its state after record 3"),
+        "{notices:?}"
+    );
     assert_eq!(charges(opened), 3);
     assert_eq!(storage.state().aside, [damaged]);
     // It is sound now, and goes on.
@@ -233,7 +236,7 @@ fn a_program_that_answers_differently_is_noticed_at_the_first_such_record() {
         disk.append(&Batch { first, lines, end, ..Batch::default() }).expect("a sound disk");
     }
     let why = refusal(&world.storage);
-    assert!(why.contains("record 4 (POST /v1/charges, ") && why.contains("comes to something else"), "{why}");
+    assert!(why.contains("record 4 (POST /v1/charges, ") && why.contains("has a different outcome"), "{why}");
     world.storage.state().recovers = true;
     assert_eq!(charges(try_open(&world.storage).expect("the records before it are sound")), 3);
 }

@@ -160,15 +160,15 @@ impl TransferWords for TransferRecord {
     fn says(&self) -> String {
         let n = self.confirmations.min(self.required_confirmations);
         match (self.gone, self.standing) {
-            (Some(TransferGone::DoubleSpent), _) => "gone: double-spent".to_owned(),
-            (Some(TransferGone::Replaced), _) => "gone: its sender replaced it".to_owned(),
-            (Some(TransferGone::Dropped), _) => "gone: the network dropped it".to_owned(),
-            (None, TransferStanding::Late) if self.sent_back => "came too late, and was sent back".to_owned(),
-            (None, TransferStanding::Late) => "came too late".to_owned(),
-            (None, TransferStanding::Accepted) => "came late, and was accepted".to_owned(),
+            (Some(TransferGone::DoubleSpent), _) => "removed: double-spent".to_owned(),
+            (Some(TransferGone::Replaced), _) => "removed: replaced by its sender".to_owned(),
+            (Some(TransferGone::Dropped), _) => "removed: dropped by the network".to_owned(),
+            (None, TransferStanding::Late) if self.sent_back => "late, and refunded".to_owned(),
+            (None, TransferStanding::Late) => "late".to_owned(),
+            (None, TransferStanding::Accepted) => "late, and accepted".to_owned(),
             (None, _) if self.confirmed => "confirmed".to_owned(),
             (None, _) if self.confirmations == 0 && self.confirmed_at.is_some() => {
-                "no longer confirmed: a reorganisation took it out of its block".to_owned()
+                "no longer confirmed: a reorganisation removed its block".to_owned()
             }
             (None, _) if self.confirmations == 0 => "seen, not in a block yet".to_owned(),
             (None, _) => format!("{n} of {} confirmations", self.required_confirmations),

@@ -83,7 +83,7 @@ pub(super) struct ActionGroup {
 const OPENED: &str = "CHARGE";
 /// The number of coins with a button if none is chosen.
 const COINS_SHOWN: usize = 3;
-const SENT: &str = "Sent. The page follows as soon as the payment is seen.";
+const SENT: &str = "Sent. The page updates when the payment is detected.";
 const MOVED: &str = "The clock was advanced.";
 
 /// The object of the panel's page.
@@ -182,7 +182,12 @@ fn ways_to_pay(payment: &Payment) -> Vec<PanelAction> {
         Stage::Confirming if payment.covered => Vec::new(),
         Stage::Confirming => {
             let rest = PayRequest { amount: Some(Amount(payment.missing.clone())), ..PayRequest::default() };
-            vec![act("exact", "Pay the rest", "What is neither received nor pending.", vec![pay(rest)])]
+            vec![act(
+                "exact",
+                "Pay the rest",
+                "The amount that is neither received nor pending.",
+                vec![pay(rest)],
+            )]
         }
         Stage::Waiting | Stage::Underpaid => {
             let parts = PayRequest { outputs: Some(2), ..PayRequest::default() };
@@ -235,7 +240,7 @@ fn troubles(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
     };
     if payment.stage == Stage::Confirming && payment.covered {
         let (path, body) = pay(PayRequest::default(), payment.charge.code.as_str());
-        let hint = "An impatient customer sends the same amount again.".to_owned();
+        let hint = "The customer sends the same amount a second time.".to_owned();
         act("twice", "Pay a second time", hint, &path, body);
     }
     if let Some(fresh) = payment.transfers.iter().rev().find(|transfer| transfer.is_unconfirmed()) {

@@ -68,7 +68,7 @@ async fn a_transaction_to_another_account_is_an_unknown_one() {
             world.own.call(tool, json!({ "txid": foreign })).await,
             world.own.call(tool, json!({ "txid": unknown })).await,
         ];
-        assert!(Client::refused(&refused).contains("no chain knows this transaction"), "{tool}: {refused}");
+        assert!(Client::refused(&refused).contains("no chain has this transaction"), "{tool}: {refused}");
         assert_eq!(refused, expected, "{tool}");
     }
     let address = json!({ "address": world.other_charge["deposit_address"], "asset": "BTC", "amount": "1" });
@@ -82,7 +82,7 @@ async fn a_transaction_to_another_account_is_an_unknown_one() {
     Client::good(world.own.call("drop_transaction", json!({ "txid": conflict["txid"] })).await);
     let foreign_conflict = Client::good(world.other.call("double_spend", json!({ "txid": foreign })).await);
     let refused = world.own.call("drop_transaction", json!({ "txid": foreign_conflict["txid"] })).await;
-    assert!(Client::refused(&refused).contains("no chain knows this transaction"), "{refused}");
+    assert!(Client::refused(&refused).contains("no chain has this transaction"), "{refused}");
 }
 
 #[tokio::test]

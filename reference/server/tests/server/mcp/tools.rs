@@ -212,7 +212,7 @@ async fn unknown_arguments_are_refused() {
     let refused = live.call("create_charge", new).await;
     let message = Client::refused(&refused);
     assert!(
-        message.starts_with("The curency argument is not known here; this tool takes ")
+        message.starts_with("The curency argument is unknown; this tool takes ")
             && message.contains("currency"),
         "{message}"
     );

@@ -92,7 +92,7 @@ async fn a_late_payment_that_was_refunded_is_not_accepted_from_an_old_page() {
     let accepted = post(&mut sale.client, &format!("{path}/accept"), &format!("{HOST}{FORM}"), &form).await;
     assert!(accepted.status == 409 || accepted.status == 303, "{}", accepted.status);
     sale.check(&format!("{PLACE}/charges/{{code}}"), &["sent back", "expired"], &["id=\"accept-1\""]).await;
-    sale.check("/c/{code}", &["came too late, and was sent back"], &["was accepted"]).await;
+    sale.check("/c/{code}", &["late, and refunded"], &["was accepted"]).await;
 }
 
 #[tokio::test]
