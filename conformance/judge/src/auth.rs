@@ -81,7 +81,7 @@ fn letter_case(recording: &Recording) -> CheckResult {
 fn revoked_key(recording: &Recording) -> CheckResult {
     if recording.last(|exchange| exchange.caller == Caller::Revoked).is_none() {
         return Err(CheckError::unjudged(
-            "there was no revoked key to ask with",
+            "no revoked key was given",
             "revoke a key in the dashboard and set CHARGEPROOF_REVOKED_KEY to it, or pass --without revoked",
         ));
     }
@@ -193,7 +193,7 @@ fn every_path(recording: &Recording) -> CheckResult {
         recording.last(|exchange| matches!(&exchange.purpose, Purpose::Page(PageRequest { link: None, .. })));
     match (event, page) {
         (None, Some(_)) => Err(CheckError::unjudged(
-            format!("{judged} of {paths} paths could be asked; there is no event to ask for"),
+            format!("{judged} of {paths} paths could be tested; there is no event to request"),
             "open a charge with the test key's account, then check again",
         )),
         _ => Err(unanswered(event.or(page), "a path that also answers 200 to a key")),

@@ -30,9 +30,12 @@ fn address(recording: &Recording) -> CheckResult {
     }
     if !public.iter().any(|registration| registration.accepted) {
         return Err(CheckError::unjudged(
-            "an address that anybody can reach was not taken either",
+            "a public address was refused too",
             "check the output of the command, and whether it can add an endpoint",
         ));
     }
-    Ok(CheckOutcome::HoldsWith(format!("{} addresses were refused, a public one was taken", private.len())))
+    Ok(CheckOutcome::HoldsWith(format!(
+        "{} addresses were refused, and a public one was accepted",
+        private.len()
+    )))
 }

@@ -187,7 +187,7 @@ fn sound(recording: &Recording) -> Result<(), CheckError> {
     for check in grounds {
         if let Err(CheckError::Broken(_)) = (check.judge)(recording) {
             return Err(CheckError::unjudged(
-                "pages do not fit together even while nothing is created",
+                "pages are inconsistent even while nothing is created",
                 format!("see {}", check.id),
             ));
         }
@@ -206,7 +206,7 @@ fn walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
     if let Some(fault) = inserts.faults.first() {
         return Err(CheckError::unjudged(
             format!("nothing was created while the suite paged: {fault}"),
-            "set `check.create` in chargeproof.toml to a call that works, or mend the hook",
+            "set `check.create` in chargeproof.toml to a call that works, or fix the hook",
         ));
     }
     let latest = recording.last(|exchange| matches!(exchange.purpose, Purpose::DuringInserts { .. }));

@@ -154,7 +154,7 @@ pub(super) fn weighed(
     }
     Err(CheckError::unjudged(
         format!("a cache answered in the service's place ({shown}, {})", exchange.target),
-        "check past the cache, or keep it from answering under /v1",
+        "check the service without the cache, or exclude /v1 from caching",
     ))
 }
 

@@ -188,7 +188,7 @@ fn lead(recording: &Recording) -> CheckResult {
             return Err(CheckError::broken(view.number(), expected, format!("page {there}")));
         }
         if let Some(twice) = repeated(rel, from, view) {
-            let expected = format!("behind links.next what follows on page {here}");
+            let expected = format!("the records after those of page {here} at links.next");
             return Err(CheckError::broken(view.number(), expected, format!("{twice} again")));
         }
         if let Some(named) = named(&views, view, wanted)

@@ -378,7 +378,7 @@ fn out_of_range(recording: &Recording) -> CheckResult {
         .last(|exchange| matches!(&exchange.purpose, Purpose::Page(PageRequest { per_page: Some(101), .. })));
     if latest.is_none() && recording.no_burst.is_some() {
         return Err(CheckError::unjudged(
-            "what can fail has used up the requests of a quick run",
+            "the statements that can fail have used up the requests of a quick run",
             "check again without --quick",
         ));
     }

@@ -178,7 +178,7 @@ impl fmt::Display for WorldEventKind {
             }
             WorldEventKind::Mail { to, kind, .. } => write!(f, "e-mail to {to}: {kind}"),
             WorldEventKind::EndpointOff { host, .. } => {
-                write!(f, "the endpoint at {host} failed too often and is off")
+                write!(f, "the endpoint at {host} failed too often and was disabled")
             }
             WorldEventKind::Restart => f.write_str("the service stopped and started again"),
         }

@@ -64,7 +64,7 @@ pub fn judge_limits(record: &Record) -> Findings {
         match windows.admit(*at, call) {
             Some(free) => {
                 findings.check(Invariant::Limit, Some(*at), || {
-                    let shape = "a request beyond the limit is taken";
+                    let shape = "a request beyond the limit is accepted";
                     (call.status != 429).then(|| (shape.to_owned(), about.clone()))
                 });
                 findings.check(Invariant::Limit, Some(*at), || {

@@ -206,7 +206,7 @@ impl<R: Reader> Judge<'_, R> {
 
     /// Checks that objects of another account or mode get the same status and body as objects that never existed.
     fn isolation(&mut self, other: &Ids) {
-        const SHAPE: &str = "a filter shows what another book holds";
+        const SHAPE: &str = "a filter returns objects of another account or mode";
         let absent = self.reader.get(self.id, "/v1/charges/aaaaaaaaaaaa");
         let charges = other.charges.iter().rev().take(3).map(|code| ("charges", "charge", code));
         let invoices = other.invoices.iter().rev().take(2).map(|code| ("invoices", "invoice", code));

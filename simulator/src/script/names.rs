@@ -316,7 +316,7 @@ fn until_names<'a>(until: &'a Until, here: SourceSpan, names: &mut Names<'a, '_>
     let event = until.event.as_ref().map(|event| event.span);
     let at = until.at.as_ref().map(|at| at.span);
     let moments = [at, span_of(until.expiry.as_ref()), span_of(until.attempt.as_ref()), event];
-    names.one_of("`until` waits for one moment", "say `at`, `expiry`, `attempt` or `event`", moments, here);
+    names.one_of("`until` waits for one moment", "give `at`, `expiry`, `attempt` or `event`", moments, here);
     names.may_need(&[Kind::Charge], until.expiry.as_ref());
     names.may_need(&[Kind::Delivery, Kind::Endpoint], until.attempt.as_ref());
     names.may_need(&[Kind::Charge, Kind::Invoice], until.of.as_ref());
@@ -347,7 +347,7 @@ fn pay_names<'a>(pay: &'a Pay, here: SourceSpan, names: &mut Names<'a, '_>) {
         pay.short.as_ref().map(|short| short.span),
     ];
     if sizes.iter().flatten().count() > 1 || pay.address_of.is_some() {
-        let way_on = "say one of `share`, `amount`, `over` and `short`; with `address_of` say `amount`";
+        let way_on = "give one of `share`, `amount`, `over` and `short`; with `address_of`, give `amount`";
         names.one_of("`pay` pays one amount", way_on, sizes, here);
     }
     names.may_need(&[Kind::Charge], pay.charge.as_ref());

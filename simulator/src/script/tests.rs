@@ -251,14 +251,14 @@ fn a_step_with_two_alternatives_is_refused() {
      --> scenarios/charge/underpaid.yaml:4:44
       |
     4 |   - pay: { charge: c1, share: 0.5, amount: 1 }
-      |                                            ^ say one of `share`, `amount`, `over` and `short`; with `address_of` say `amount`
+      |                                            ^ give one of `share`, `amount`, `over` and `short`; with `address_of`, give `amount`
     ");
     assert_snapshot!(complaint(&format!("{OPEN}  - until: {{ at: 2026-01-05T09:00:00Z, expiry: c1 }}")), @"
     error: `until` waits for one moment
      --> scenarios/charge/underpaid.yaml:4:48
       |
     4 |   - until: { at: 2026-01-05T09:00:00Z, expiry: c1 }
-      |                                                ^^ say `at`, `expiry`, `attempt` or `event`
+      |                                                ^^ give `at`, `expiry`, `attempt` or `event`
     ");
 }
 

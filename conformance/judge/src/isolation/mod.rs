@@ -106,7 +106,7 @@ fn answered<'a>(recording: &'a Recording, wanted: &[Side]) -> Result<Vec<&'a Exc
 
 fn needs_both_modes(what: &str) -> CheckError {
     CheckError::unjudged(
-        format!("both modes are needed for this, and not both show {what} to ask for"),
+        format!("both modes must have {what} to request, and at least one mode has none"),
         "open a charge, an invoice and a payment link in live and in test mode, then check again",
     )
 }
@@ -307,7 +307,8 @@ fn objects(recording: &Recording) -> CheckResult {
             return Err(unanswered(account, "the account"));
         }
         return Err(CheckError::Inapplicable(
-            "the paths of single objects are left open, and `check.paths` names none to ask for".into(),
+            "the specification does not define the paths of single objects, and `check.paths` sets none"
+                .into(),
         ));
     }
     let mut judged = Vec::new();
@@ -338,7 +339,7 @@ fn objects_of(recording: &Recording, kind: ObjectKind, mode: Mode) -> Result<boo
     if own.status() != Some(200) {
         return Err(CheckError::unjudged(
             format!("an own {} is answered {}", kind.as_str(), own.summary()),
-            "see whether `check.paths` names the right path",
+            "check that `check.paths` has the right path",
         ));
     }
     for exchange in &foreign {

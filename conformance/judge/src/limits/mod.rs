@@ -102,7 +102,7 @@ fn too_slow(series: Series) -> CheckError {
     if series.cached > CACHED_MAX {
         return CheckError::unjudged(
             format!("a cache answered {} requests of the burst", series.cached),
-            "check past the cache, or keep it from answering under /v1",
+            "check the service without the cache, or exclude /v1 from caching",
         );
     }
     CheckError::unjudged(

@@ -47,9 +47,9 @@ fn a_key_without_letters_has_no_other_case() {
 #[test]
 fn a_missing_key_is_reported_with_the_remedy() {
     let served = vec![account(LIVE, "live"), account(TEST, "test"), refusal(Caller::NoKey, 401)];
-    check_says(&recording(served), "auth.revoked_key", "there was no revoked key to ask with");
+    check_says(&recording(served), "auth.revoked_key", "no revoked key was given");
     let listed = vec![page(events_request(None, 100), &json!([]), [1, 1, 100, 0])];
-    check_says(&recording(listed.clone()), "auth.every_path", "there is no event to ask for");
+    check_says(&recording(listed.clone()), "auth.every_path", "there is no event to request");
     let own = Purpose::Event { id: "a".into(), side: Side::Own, round: 1 };
     let lost = exchange(TEST, own, "/v1/events/a", 503, &json!({}));
     check_says(

@@ -22,7 +22,7 @@ fn the_reason_for_missing_requests_is_reported() {
     let foreign = event(TEST, Side::Foreign, 404, none);
     let busy = recording(vec![own(503), foreign]);
     check_says(&busy, "isolation.not_found", "an own event on the same path: 503");
-    check_says(&recording(vec![own(200)]), "isolation.not_found", "both modes are needed");
+    check_says(&recording(vec![own(200)]), "isolation.not_found", "both modes must have");
 }
 
 /// Returns an own event and two rounds of 404 responses, each with a body and a Content-Length.

@@ -222,7 +222,7 @@ impl ModelReplay<'_> {
         };
         self.findings.check(Invariant::Conservation, Some(at), || {
             let shape = match is_elsewhere {
-                true => "a wallet is taken that another account or mode has or had",
+                true => "a wallet is accepted that another account or mode has or had",
                 false => "a wallet is refused that no other account or mode has or had",
             };
             (is_elsewhere == is_taken && (is_taken || is_faultless))
