@@ -71,7 +71,7 @@ impl fmt::Display for ChainError {
         match self {
             ChainError::Unknown { txid, mode, asset } => write!(
                 f,
-                "`{txid}` is no transaction of the {mode} {asset} chain; it takes one that was broadcast there; \
+                "`{txid}` is no transaction of the {mode} {asset} chain; use one that was broadcast there; \
                  pay first"
             ),
             ChainError::InBlock { txid, confirmations } => write!(

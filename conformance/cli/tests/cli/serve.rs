@@ -247,7 +247,7 @@ fn an_invalid_token_is_refused_and_not_repeated() {
         ["serve", "--port", "0", "--forward-to", "http://localhost:1", "--forward-to", "http://localhost:1"];
     let output = run(directory.path(), &twice);
     assert_eq!(output.status.code(), Some(2));
-    assert!(printed(&output).contains("is forwarded to already"), "{}", printed(&output));
+    assert!(printed(&output).contains("is already the target of a forward"), "{}", printed(&output));
 }
 
 #[test]

@@ -271,11 +271,11 @@ fn retries_of_refused_deliveries_are_observed() {
         (vec![attempt("1", 0, Some(302)), elsewhere], "after a 302 it was not delivered again"),
         (
             vec![attempt("1", 1, Some(500)), attempt("1", 8, Some(200))],
-            "came again 7 s later under the same id\"",
+            "delivered again 7 s later under the same id\"",
         ),
         (
             vec![attempt("1", 1, Some(500)), attempt("2", 8, Some(500))],
-            "came again 7 s later under a new id\"",
+            "delivered again 7 s later under a new id\"",
         ),
     ] {
         check_says(&recording_of(all), "webhooks.retries", says);

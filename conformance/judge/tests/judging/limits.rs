@@ -533,7 +533,7 @@ fn the_limit_covers_head() {
     ] {
         check(&with(purpose, status), "limits.every_path", expected);
     }
-    check_says(&with(round(), 404), "limits.every_path", "answered 404 above the limit");
+    check_says(&with(round(), 404), "limits.every_path", "above the limit, unknown objects get 404");
 }
 
 fn set_status(exchange: &mut Exchange, status: u16) {

@@ -25,7 +25,11 @@ fn a_cached_response_is_no_violation() {
             broken_behind(name, value),
             |plan| plan.quick = true,
             3,
-            &["a cache answered in the service's place", "check past the cache", "A cache in front"],
+            &[
+                "a cache answered in the service's place",
+                "check the service without the cache",
+                "A cache in front",
+            ],
         );
         assert_eq!(named(&outcome, &["fail"]), Vec::<String>::new());
     }

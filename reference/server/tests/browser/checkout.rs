@@ -41,9 +41,9 @@ async fn every_trouble_of_the_panel_shows_on_the_page() {
     // The pressed button, and the resulting heading.
     for (button, heading, transfers) in [
         ("exact", "Payment seen, confirming", "seen, not in a block yet"),
-        ("replaced", "Waiting for your payment", "its sender replaced it"),
+        ("replaced", "Waiting for your payment", "replaced by its sender"),
         ("short", "Payment seen, confirming", "seen, not in a block yet"),
-        ("dropped", "Waiting for your payment", "the network dropped it"),
+        ("dropped", "Waiting for your payment", "dropped by the network"),
         ("over", "Payment seen, confirming", "seen, not in a block yet"),
         ("double-spent", "Payment seen, confirming", ""),
         ("mine", "Waiting for your payment", "double-spent"),

@@ -556,8 +556,8 @@ async fn a_modified_world_file_is_rejected() {
     let foreign_key = r#"{"respond_as":{"at":1,"who":{"book":[9,true],"key":4000000000,"quota":null,"era":0},"request":{"method":"POST","path":"/v1/charges","base":""}}}"#;
     let pending = r#"{"go_on":{"at":1,"pending":{"until":18446744073709551615,"stop_early":false,"after":null,"before":0,"within":[77,true],"era":0,"last_awaited":null}}}"#;
     let cases: [(&str, Vec<u8>, &str); 9] = [
-        ("empty", Vec::new(), "it is no world"),
-        ("another file", b"{\"file\":\"photo\"}\n".to_vec(), "it is no world"),
+        ("empty", Vec::new(), "it is not a snapshot file"),
+        ("another file", b"{\"file\":\"photo\"}\n".to_vec(), "it is not a snapshot file"),
         ("cut off", file[..file.len() - 5].to_vec(), "truncated or changed"),
         ("changed", [&file[..], b"{}\n"].concat(), "truncated or changed"),
         (

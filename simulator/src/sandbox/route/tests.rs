@@ -58,7 +58,7 @@ fn check(method: &str, path: &str, body: &str, status: u16, part: &str) {
 fn an_invalid_call_gets_the_allowed_values() {
     check("POST", "/sandbox/advance", r#"{"by":"1y"}"#, 422, "30s, 250us or 1h30m");
     check("POST", "/sandbox/advance", r#"{"to":"today"}"#, 422, "2026-01-05T09:00:00Z");
-    check("POST", "/sandbox/advance", r#"{"to":"2025-01-01T00:00:00Z"}"#, 422, "never goes back");
+    check("POST", "/sandbox/advance", r#"{"to":"2025-01-01T00:00:00Z"}"#, 422, "cannot be moved back");
     check("POST", "/sandbox/advance", "{}", 422, "Give either by");
     check("POST", "/sandbox/advance", r#"{"by":"1s","fast":true}"#, 422, "fast field is not known here");
     check("POST", "/sandbox/advance", "[1]", 400, "not a JSON object");
@@ -66,7 +66,7 @@ fn an_invalid_call_gets_the_allowed_values() {
     check("POST", "/sandbox/advance", "[]", 422, "Give either by");
     check("POST", "/sandbox/stall", r#"{"asset":"BTC","for":"long"}"#, 422, "30s or 2h");
     check("POST", "/sandbox/pay", r#"{"charge":"aaaaaaaaaaaa"}"#, 422, "charge is invalid");
-    check("POST", "/sandbox/drop", r#"{"txid":"00"}"#, 422, "no chain knows");
+    check("POST", "/sandbox/drop", r#"{"txid":"00"}"#, 422, "no chain has");
     check("POST", "/sandbox/reorg", r#"{"asset":"BTC"}"#, 422, "depth field is required");
     check(
         "PUT",
