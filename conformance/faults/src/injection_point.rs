@@ -80,8 +80,8 @@ pub(crate) struct PageCoordinates {
 }
 
 impl Position {
-    pub(crate) fn holds(self, leaf: PageCoordinates) -> bool {
-        let PageCoordinates { number, size, last } = leaf;
+    pub(crate) fn holds(self, page: PageCoordinates) -> bool {
+        let PageCoordinates { number, size, last } = page;
         match self {
             Position::Any => true,
             Position::Number(wanted) => number == wanted,

@@ -55,7 +55,7 @@ impl Fault {
     }
 
     /// Returns the text in reports.
-    pub(crate) fn words(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             Fault::Refused => "connection refused",
             Fault::Closed => "connection closed",

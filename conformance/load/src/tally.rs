@@ -59,7 +59,7 @@ impl Tally {
     /// Counts a request without a response after this time.
     pub(crate) fn fault(&mut self, now: Instant, fault: Fault, waited: Duration) {
         self.last = Some(now);
-        *self.faults.entry(fault.words()).or_default() += 1;
+        *self.faults.entry(fault.as_str()).or_default() += 1;
         self.latency(waited);
     }
 

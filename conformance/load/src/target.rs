@@ -107,7 +107,7 @@ impl Target {
 
     /// Sends one request, before the run.
     pub(crate) async fn send(&self, request: &[u8]) -> Result<(Answer, Vec<u8>), Stop> {
-        let gone = |fault: Fault| Stop::Unreachable(format!("`{}`: {}", self.url, fault.words()));
+        let gone = |fault: Fault| Stop::Unreachable(format!("`{}`: {}", self.url, fault.as_str()));
         let mut body = Vec::new();
         let mut connection = self.connect().await.map_err(gone)?;
         let answer = connection.receive(Instant::now(), request, |part| {

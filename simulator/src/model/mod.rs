@@ -25,7 +25,7 @@ use reference_core::{
 pub use self::{
     account::Account,
     book::{
-        Book, Delivery, DeliveryState, Details, EndpointModel, EndpointSwitch, Event, EventObject,
+        Book, Delivery, DeliveryState, Details, EndpointModel, EndpointStatus, Event, EventObject,
         InvoiceDraft, InvoiceModel, InvoiceStatus, LinkModel, NextAddress, Order, Pricing, Question,
         RepeatKind, Snapshot, Subject, TRIES, WalletModel, Wallets,
         json::{ObjectContext, Presentation},

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::{ModelReplay, request_fields::RequestFields};
 use crate::{
     invariant::{ApiState, Findings, Invariant, compare_delivery, hmac::HmacKey},
-    model::{Book, DeliveryState, EndpointSwitch, Envelope, ObjectContext},
+    model::{Book, DeliveryState, EndpointStatus, Envelope, ObjectContext},
     record::{BookId, RecordedCall, RecordedPost, Signature},
     workload::Fault,
 };
@@ -97,7 +97,7 @@ impl<'a> ModelReplay<'a> {
             }
             ("DELETE", ["endpoints", id]) => {
                 if let Some((id, no)) = endpoint(id) {
-                    self.model.at(id).1.switch_endpoint(no, EndpointSwitch::Removed);
+                    self.model.at(id).1.switch_endpoint(no, EndpointStatus::Removed);
                 }
             }
             _ => {}
@@ -154,7 +154,8 @@ impl<'a> ModelReplay<'a> {
                 endpoint.host = host.unwrap_or_else(|| std::mem::take(&mut endpoint.host));
                 endpoint.types = fields.events.clone().or_else(|| endpoint.types.take());
                 if let Some(status) = &fields.status {
-                    let switch = if status == "enabled" { EndpointSwitch::On } else { EndpointSwitch::Off };
+                    let switch =
+                        if status == "enabled" { EndpointStatus::Enabled } else { EndpointStatus::Disabled };
                     book.switch_endpoint(no, switch);
                 }
                 return;
@@ -280,7 +281,7 @@ impl<'a> ModelReplay<'a> {
             "goes to an endpoint of another account"
         } else if !endpoint.subscribes(post.kind) {
             "goes to an endpoint that is not registered for it"
-        } else if endpoint.switch != EndpointSwitch::On {
+        } else if endpoint.status != EndpointStatus::Enabled {
             "goes to an endpoint that is not enabled"
         } else {
             "is delivered without a cause"

@@ -25,9 +25,9 @@ const FAILED_IN_A_ROW: u32 = 15;
 /// The state of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the words say it")]
-pub enum EndpointSwitch {
-    On,
-    Off,
+pub enum EndpointStatus {
+    Enabled,
+    Disabled,
     Removed,
 }
 
@@ -39,7 +39,7 @@ pub struct EndpointModel {
     /// The event types to deliver; `None`: all.
     pub types: Option<BTreeSet<String>>,
     /// The state.
-    pub switch: EndpointSwitch,
+    pub status: EndpointStatus,
     /// The number of deliveries that failed since the last success.
     pub failed_in_a_row: u32,
     /// Its secret, as a number among the secrets of the book.
@@ -53,7 +53,7 @@ impl EndpointModel {
     }
 
     fn wants(&self, kind: &str) -> bool {
-        self.switch == EndpointSwitch::On && self.subscribes(kind)
+        self.status == EndpointStatus::Enabled && self.subscribes(kind)
     }
 }
 
@@ -86,13 +86,13 @@ pub struct Delivery {
     /// The number of scheduled attempts, without resends.
     pub tries: usize,
     /// During a resend: the state to restore if it fails.
-    kept: Option<DeliveryState>,
+    before_resend: Option<DeliveryState>,
 }
 
 impl Delivery {
     /// Cancels the delivery; one that had ended before a resend returns to that state.
-    fn call_off(&mut self) {
-        self.state = match self.kept.take() {
+    fn cancel(&mut self) {
+        self.state = match self.before_resend.take() {
             Some(over @ (DeliveryState::Delivered | DeliveryState::Failed)) => over,
             _ => DeliveryState::Canceled,
         };
@@ -102,8 +102,8 @@ impl Delivery {
 impl Book {
     /// Adds an endpoint for these event types. Returns its number.
     pub fn add_endpoint(&mut self, host: String, types: Option<BTreeSet<String>>) -> usize {
-        let (secret, switch) = (self.next_secret(), EndpointSwitch::On);
-        self.endpoints.push(EndpointModel { host, types, switch, failed_in_a_row: 0, secret });
+        let (secret, status) = (self.next_secret(), EndpointStatus::Enabled);
+        self.endpoints.push(EndpointModel { host, types, status, failed_in_a_row: 0, secret });
         self.endpoints.len() - 1
     }
 
@@ -118,16 +118,16 @@ impl Book {
     }
 
     /// Enables, disables or removes an endpoint. Waiting deliveries of one that is not enabled are canceled.
-    pub fn switch_endpoint(&mut self, endpoint: usize, switch: EndpointSwitch) {
-        let it = &mut self.endpoints[endpoint];
-        it.switch = switch;
-        if switch == EndpointSwitch::On {
-            it.failed_in_a_row = 0;
+    pub fn switch_endpoint(&mut self, endpoint: usize, status: EndpointStatus) {
+        let changed = &mut self.endpoints[endpoint];
+        changed.status = status;
+        if status == EndpointStatus::Enabled {
+            changed.failed_in_a_row = 0;
             return;
         }
         for delivery in self.deliveries.iter_mut().filter(|delivery| delivery.endpoint == endpoint) {
             if matches!(delivery.state, DeliveryState::Waiting(_)) {
-                delivery.call_off();
+                delivery.cancel();
             }
         }
     }
@@ -138,10 +138,10 @@ impl Book {
     ///
     /// 404 if the endpoint was removed, 409 if it is disabled.
     pub fn send_test(&mut self, now: Timestamp, endpoint: usize) -> Result<usize, u16> {
-        match self.endpoints[endpoint].switch {
-            EndpointSwitch::Removed => Err(404),
-            EndpointSwitch::Off => Err(409),
-            EndpointSwitch::On => {
+        match self.endpoints[endpoint].status {
+            EndpointStatus::Removed => Err(404),
+            EndpointStatus::Disabled => Err(409),
+            EndpointStatus::Enabled => {
                 self.deliver(now, None, endpoint);
                 Ok(self.deliveries.len() - 1)
             }
@@ -155,12 +155,12 @@ impl Book {
     /// 409 if it is in flight, or if its endpoint is not enabled.
     pub fn resend(&mut self, now: Timestamp, no: usize) -> Result<(), u16> {
         let delivery = &mut self.deliveries[no];
-        if self.endpoints[delivery.endpoint].switch != EndpointSwitch::On
+        if self.endpoints[delivery.endpoint].status != EndpointStatus::Enabled
             || delivery.state == DeliveryState::InFlight
         {
             return Err(409);
         }
-        delivery.kept.get_or_insert(delivery.state);
+        delivery.before_resend.get_or_insert(delivery.state);
         delivery.state = DeliveryState::Waiting(now);
         Ok(())
     }
@@ -190,7 +190,7 @@ impl Book {
             ended: None,
             attempts: 0,
             tries: 0,
-            kept: None,
+            before_resend: None,
         });
     }
 
@@ -198,7 +198,7 @@ impl Book {
     pub fn post(&mut self, no: usize) {
         let delivery = &mut self.deliveries[no];
         delivery.state = DeliveryState::InFlight;
-        delivery.tries += usize::from(delivery.kept.is_none());
+        delivery.tries += usize::from(delivery.before_resend.is_none());
     }
 
     /// Ends an attempt; any status from 200 to 299 is a success.
@@ -208,12 +208,12 @@ impl Book {
         delivery.ended = Some(now);
         let endpoint = delivery.endpoint;
         if is_success {
-            (delivery.state, delivery.kept) = (DeliveryState::Delivered, None);
+            (delivery.state, delivery.before_resend) = (DeliveryState::Delivered, None);
             self.endpoints[endpoint].failed_in_a_row = 0;
-        } else if self.endpoints[endpoint].switch != EndpointSwitch::On {
-            delivery.call_off();
-        } else if let Some(kept) = delivery.kept.take() {
-            delivery.state = match kept {
+        } else if self.endpoints[endpoint].status != EndpointStatus::Enabled {
+            delivery.cancel();
+        } else if let Some(state) = delivery.before_resend.take() {
+            delivery.state = match state {
                 // A retry that became due meanwhile follows immediately.
                 DeliveryState::Waiting(due) => DeliveryState::Waiting(due.max(now)),
                 over => over,
@@ -225,7 +225,7 @@ impl Book {
             delivery.state = DeliveryState::Failed;
             self.endpoints[endpoint].failed_in_a_row += 1;
             if self.endpoints[endpoint].failed_in_a_row >= FAILED_IN_A_ROW {
-                self.switch_endpoint(endpoint, EndpointSwitch::Off);
+                self.switch_endpoint(endpoint, EndpointStatus::Disabled);
             }
         }
     }
@@ -235,11 +235,11 @@ impl Book {
         for delivery in
             self.deliveries.iter_mut().filter(|delivery| delivery.state == DeliveryState::InFlight)
         {
-            delivery.tries -= usize::from(delivery.kept.is_none());
-            if self.endpoints[delivery.endpoint].switch == EndpointSwitch::On {
+            delivery.tries -= usize::from(delivery.before_resend.is_none());
+            if self.endpoints[delivery.endpoint].status == EndpointStatus::Enabled {
                 delivery.state = DeliveryState::Waiting(now);
             } else {
-                delivery.call_off();
+                delivery.cancel();
             }
         }
     }

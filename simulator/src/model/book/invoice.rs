@@ -189,7 +189,7 @@ impl Book {
         let invoice = &mut self.invoices[no];
         (invoice.status, invoice.voided_at) = (InvoiceStatus::Void, Some(now));
         if let Some(charge) = open {
-            self.call_off(now, charge, "invoice_voided");
+            self.cancel_charge(now, charge, "invoice_voided");
         }
         self.record(now, "invoice.voided", Subject::Invoice(no), Details::None);
         Ok(())
@@ -220,7 +220,7 @@ impl Book {
     pub fn switch(&mut self, now: Timestamp, account: &Account, terms: Terms) -> usize {
         let invoice = terms.invoice.expect("a coin is chosen for an invoice");
         if let Some(earlier) = self.untouched(invoice).expect("choosing was allowed") {
-            self.call_off(now, earlier, "asset_switched");
+            self.cancel_charge(now, earlier, "asset_switched");
         }
         let InvoiceModel { reader, texts, .. } = &self.invoices[invoice];
         let customer =
@@ -240,12 +240,12 @@ impl Book {
         // An accepted late payment was confirmed earlier.
         (invoice.status, invoice.paid_at) = (InvoiceStatus::Paid, self.charges[charge].paid_at);
         if let Ok(Some(other)) = self.untouched(no) {
-            self.call_off(at, other, "invoice_paid");
+            self.cancel_charge(at, other, "invoice_paid");
         }
         self.record(at, "invoice.paid", Subject::Invoice(no), Details::None);
     }
 
-    pub(super) fn call_off(&mut self, at: Timestamp, charge: usize, why: &'static str) {
+    pub(super) fn cancel_charge(&mut self, at: Timestamp, charge: usize, why: &'static str) {
         self.cancel(at, charge, Details::Reason(why)).expect("only an untouched charge is canceled");
     }
 

@@ -225,7 +225,7 @@ impl Book {
         }
         for other in 0..self.charges.len() {
             if self.charges[other].terms.link == Some(link) && self.charges[other].is_untouched() {
-                self.call_off(at, other, "max_payments_reached");
+                self.cancel_charge(at, other, "max_payments_reached");
             }
         }
     }

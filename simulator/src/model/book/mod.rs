@@ -17,7 +17,7 @@ use reference_core::{
 };
 
 pub use self::{
-    delivery::{Delivery, DeliveryState, EndpointModel, EndpointSwitch, TRIES},
+    delivery::{Delivery, DeliveryState, EndpointModel, EndpointStatus, TRIES},
     invoice::{InvoiceDraft, InvoiceModel, InvoiceStatus},
     link::{LinkModel, Order, Pricing, Question},
     wallet::{NextAddress, WalletModel, Wallets},
