@@ -26,7 +26,7 @@ impl Default for Dialect {
 }
 
 impl Dialect {
-    /// Returns the start of a mode's keys (`auth.prefix`): `svc_live_`.
+    /// Returns the start of a mode's keys (`auth.other_prefix`): `svc_live_`.
     pub fn key_start(&self, mode: Mode) -> String {
         format!("{}_{mode}_", self.key_prefix)
     }

@@ -7,7 +7,7 @@ use std::{borrow::Cow, fmt};
 pub enum ApiError {
     /// The body is not JSON, or a header cannot be read.
     Malformed(Cow<'static, str>),
-    /// The key is missing, revoked or unknown (`auth.refused`).
+    /// The key is missing, revoked or unknown (`auth.no_header`, `auth.revoked_key`, `auth.unknown_key`).
     UnknownKey,
     /// No such object in this book, or no such path (`isolation.not_found`).
     NotFound,
@@ -24,7 +24,7 @@ pub enum ApiError {
     NotJson,
     /// Fields or query values are invalid.
     Invalid(FieldErrors),
-    /// Too many requests with one key, or too many e-mails (`limits.rate`).
+    /// Too many requests with one key, or too many e-mails (`limits.refused`).
     TooMany {
         /// The message, a sentence.
         message: Cow<'static, str>,

@@ -14,7 +14,7 @@ use crate::{
 
 macro_rules! event_types {
     ($($variant:ident $name:literal;)*) => {
-        /// The type of an event of a charge or an invoice (`events.types`).
+        /// The type of an event of a charge or an invoice (`events.type`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[allow(missing_docs, reason = "the names are the specification's")]
         pub enum EventType { $($variant),* }

@@ -1,4 +1,4 @@
-//! API keys: shown once, stored as digests (`auth.key`).
+//! API keys: shown once, stored as digests (`auth.shown_once`).
 
 use std::collections::BTreeMap;
 

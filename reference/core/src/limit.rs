@@ -1,4 +1,4 @@
-//! The rate limit of a key (`limits.rate`).
+//! The rate limit of a key (`limits.served`, `limits.refused`).
 
 use std::collections::VecDeque;
 

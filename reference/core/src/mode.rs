@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The mode of a key, and of everything made with it (`auth.prefix`, `isolation.not_found`).
+/// The mode of a key, and of everything made with it (`isolation.created`, `isolation.not_found`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Mode {
     /// Real coins, main networks.

@@ -43,7 +43,7 @@ use crate::{
 
 /// The default number of records on a page (`paging.default_size`).
 pub const PER_PAGE_DEFAULT: u32 = 25;
-/// The largest number of records on a page (`paging.size_bounds`).
+/// The largest number of records on a page (`paging.per_page`).
 pub const PER_PAGE_MAX: u32 = 100;
 
 /// The members of a list, as numbers that rise with creation, without a copy of it.

@@ -97,7 +97,7 @@ impl Service {
         &self.config
     }
 
-    /// Authenticates a request and counts it towards the rate limit: `auth.refused`, `limits.rate`.
+    /// Authenticates a request and counts it towards the rate limit: `auth.every_path`, `limits.refused`.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
 //! The choices in `reference/CHOICES.md`: every one has an id and is shown by a scenario that fails if it is broken, and
-//! every id that is cited anywhere exists.
+//! every id of a choice or a statement that is cited anywhere exists.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -129,8 +129,17 @@ fn every_invariant_rests_on_statements_that_exist() {
 }
 
 #[test]
-fn every_choice_that_a_source_cites_exists() {
-    let known: BTreeSet<String> = choices().into_iter().map(|choice| choice.id).collect();
+fn every_statement_and_choice_that_a_source_cites_exists() {
+    let mut known = catalogue();
+    let chapters: BTreeSet<String> =
+        known.iter().filter_map(|id| Some(id.split_once('.')?.0.to_owned())).collect();
+    known.extend(choices().into_iter().map(|choice| choice.id));
+    // `auth.no_header` is a statement, `account.rs` a file.
+    let is_citation = |quoted: &&str| {
+        let chapter = quoted.split_once('.').map_or("", |(chapter, _)| chapter);
+        let is_id = quoted.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'.'));
+        is_id && !quoted.ends_with(".rs") && (chapter == "open" || chapters.contains(chapter))
+    };
     let mut cited: BTreeMap<String, PathBuf> = BTreeMap::new();
     let mut open: Vec<PathBuf> =
         ["reference", "simulator", "conformance"].iter().map(|name| workspace().join(name)).collect();
@@ -142,14 +151,18 @@ fn every_choice_that_a_source_cites_exists() {
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = read(&path);
                 let comments = text.lines().filter(|line| line.trim_start().starts_with("//"));
-                for id in comments.flat_map(quoted).filter(|quoted| quoted.starts_with("open.")) {
+                for id in comments.flat_map(quoted).filter(is_citation) {
                     cited.insert(id.to_owned(), path.clone());
                 }
             }
         }
     }
-    assert!(cited.len() >= 15, "the comments were not recognised: {cited:?}");
+    assert!(cited.len() >= 30, "the comments were not recognised: {cited:?}");
     for (id, path) in cited {
-        assert!(known.contains(&id), "{} cites `{id}`, which CHOICES.md does not have", path.display());
+        assert!(
+            known.contains(&id),
+            "{} cites `{id}`, which neither the catalogue nor CHOICES.md has",
+            path.display()
+        );
     }
 }
