@@ -8,7 +8,7 @@ use reference_wire::{Request, Response};
 use serde_json::Value;
 use simulator::sandbox::{Sandbox, Setup};
 
-/// A world without a request limit, and a key to it.
+/// A world without a rate limit, with an API key for it.
 pub struct World {
     sandbox: Sandbox,
     authorization: String,
@@ -63,7 +63,7 @@ impl World {
     }
 }
 
-/// Returns a request as the server would pass it. `path`: with its query.
+/// Builds a request as the HTTP server passes it to the sandbox. `path` includes the query.
 fn request<'a>(method: &'a str, path: &'a str, authorization: &'a str, body: &'a str) -> Request<'a> {
     let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
     Request {

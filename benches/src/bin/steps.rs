@@ -1,6 +1,7 @@
-//! Sends requests repeatedly to a world without a socket, for tools that count instructions.
+//! Sends one request repeatedly to an in-process world, for instruction counters such as Callgrind.
 //!
-//! `steps COUNT [METHOD] PATH [BODY]`: `{event}` and `{charge}` in the path stand for the newest ones.
+//! `steps COUNT [METHOD] PATH [BODY]`: `{event}` and `{charge}` in the path are replaced with the ids of the newest
+//! event and charge.
 //! `valgrind --tool=callgrind --toggle-collect='benches::World::send'` counts only the requests.
 
 use std::{env, process::ExitCode};

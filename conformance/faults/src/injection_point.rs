@@ -1,4 +1,4 @@
-//! The place of a fault: the changed object, and its position in a list.
+//! The injection point of a fault: the changed object, and the pages of a list.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub enum Place {
     Charge(EventView),
     /// The invoice of an event.
     Invoice(EventView),
-    /// Requests that must get 401, by caller, and by path if it is given.
+    /// Requests from this caller that must be rejected with 401; to this path only, if one is given.
     Unauthorized(Caller, Option<&'static str>),
     /// Events that do not exist.
     Absent,
@@ -40,7 +40,7 @@ pub enum Place {
     ForeignFilter(&'static str),
     /// A list filtered by an object of the key's own mode, with the name of the filter.
     Filtered(&'static str),
-    /// Requests above the limit, to one path if it is given.
+    /// Requests above the rate limit; to this path only, if one is given.
     TooMany(Option<&'static str>),
     /// A delivery.
     Delivery,
@@ -67,7 +67,7 @@ pub enum Position {
     Size(u64),
     /// The pages of an odd size from 3 to 99.
     OddSize,
-    /// The later pages of the default size.
+    /// The pages after the first, requested without `per_page`.
     DefaultLater,
 }
 

@@ -10,7 +10,7 @@ use mutants::fake::{self, FakeServer};
 
 use crate::{edit, recording::verdicts};
 
-/// The recording of a correct server, with a part of its burst.
+/// The recording of a correct server, with every 24th request of its burst.
 static CORRECT: LazyLock<Outcome> = LazyLock::new(|| {
     let mut outcome = fake::run(FakeServer::default());
     let is_shot = |purpose: &Purpose| matches!(purpose, Purpose::Burst(Burst::Shot { .. }));
@@ -21,7 +21,7 @@ static CORRECT: LazyLock<Outcome> = LazyLock::new(|| {
     outcome
 });
 
-/// A few exchanges of each kind: faster to judge, with fewer statements judged.
+/// A few exchanges of each kind: faster to judge, but fewer statements can be judged.
 static SAMPLE: LazyLock<Outcome> = LazyLock::new(|| {
     let mut outcome = CORRECT.clone();
     let mut kept: BTreeMap<String, usize> = BTreeMap::new();
@@ -39,8 +39,8 @@ const PER_KIND_MAX: usize = 3;
 const FORMATS: [Format; 6] =
     [Format::Text, Format::Json, Format::Junit, Format::Markdown, Format::Html, Format::Github];
 
-/// Applies the bytes as edits to a few exchanges of a correct recording, or to all of them after a line `all`. Judges
-/// the result twice and reports it in one of the formats.
+/// Applies the input as edits to [`SAMPLE`], or to [`CORRECT`] if its first line is `all`. Judges the result twice
+/// and renders it in one of the report formats.
 pub(crate) fn feed(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let mut outcome = if text.starts_with("all\n") { CORRECT.clone() } else { SAMPLE.clone() };

@@ -1,8 +1,7 @@
 //! Responses of a cache between the suite and the service.
 //!
-//! Such a response is stale or was created for another client. Staleness is not a violation by the service. The
-//! response to another key is a violation even if a cache sent it. Cached responses do not count against the rate
-//! limit.
+//! Such a response is stale or was created for another client. A stale response is not a violation by the service.
+//! Data of another key is a violation even if a cache sent it. Cached responses do not count against the rate limit.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +27,7 @@ pub(crate) fn cached(recording: &Recording) -> Vec<(&Exchange, String)> {
 }
 
 /// Returns the `Date` of a response that repeats an earlier one exactly, although the server has sent a later `Date`
-/// since. Errors are excluded: another machine may date them, and caches do not store them.
+/// since. Error responses are excluded: another machine may set their `Date`, and caches do not store them.
 fn stale<'a>(recording: &Recording, exchange: &Exchange, answer: &'a Answer) -> Option<&'a str> {
     const SKEW_SECS: i64 = 2;
     let text = answer.header("date").filter(|_| answer.status == 200)?;
@@ -71,8 +70,8 @@ fn group(exchange: &Exchange) -> Group {
     }
 }
 
-/// Returns the recording without requests of bursts with a cached response, which the limiter did not count. `None` if
-/// there are none.
+/// Returns the recording without the burst requests that a cache answered, because the limiter did not count them.
+/// `None` if a cache answered no burst request.
 pub(crate) fn without_cached_shots(
     recording: &Recording,
     cached: &[(&Exchange, String)],
@@ -97,7 +96,7 @@ pub(crate) fn milder(uncounted: CheckResult, counted: impl FnOnce() -> CheckResu
     })
 }
 
-/// The statements about data that a key must never see. A cache is no excuse for violating them.
+/// The statements about data that a key must never see. A cache does not excuse their violation.
 const NEVER_SEEN: &[&str] = &[
     "account.mode",
     "auth.after_refusal",

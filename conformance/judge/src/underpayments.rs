@@ -1,7 +1,8 @@
-//! Underpaid charges: an event is a charge.underpaid if the confirmed amount falls short of the tolerance, and only then.
+//! Underpaid charges: a `charge.underpaid` event occurs exactly if the confirmed amount is short by more than the
+//! tolerance.
 //!
-//! The tolerance is not readable. But a full amount does not fall short of any, nothing at all is sufficient in none, and a
-//! service that treats one shortfall as underpaid does not treat larger ones as paid.
+//! The API does not return the tolerance. Three rules hold for every tolerance: a full payment is not underpaid, a
+//! payment of zero does not pay a charge, and if one shortfall is underpaid, a larger one is not paid.
 
 use std::cmp::Ordering;
 
@@ -23,14 +24,15 @@ const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
 pub(super) const CHECKS: &[Check] = &[Check::of("types.charge_underpaid", NEEDS, underpaid)];
 
-/// The parts of a whole amount in which shortfalls are computed.
+/// The unit of shortfalls: thousandths of the amount due.
 const PARTS: u128 = 1_000;
-/// The number of parts by which shortfalls must differ, so that they are on different sides of any tolerance.
+/// The minimum difference in parts between two shortfalls that are compared.
 const SHORTFALL_STEP: u128 = 50;
-/// The fewest charges that are paid in spite of a larger shortfall. The owner may have accepted a single one.
+/// The minimum number of paid charges with a larger shortfall for a violation. The owner may have accepted one
+/// manually.
 const PAID_SHORT_MIN: usize = 3;
 
-/// The fewest charges that are paid although nothing of their transfer was received. The owner may have settled a single one.
+/// The minimum number of paid charges with nothing received for a violation. The owner may have settled one manually.
 const PAID_NOTHING_MIN: usize = 2;
 
 /// The missing amount of a charge at one of its events.
@@ -42,7 +44,7 @@ struct Shortfall<'a> {
     currency: &'a str,
     /// The missing parts of the amount.
     parts: u128,
-    /// The value in the currency, in an arbitrary unit.
+    /// The missing value in the fiat currency, in one arbitrary unit for all charges.
     value: u128,
 }
 
@@ -93,7 +95,8 @@ fn amounts(charge: &Value) -> Option<[&str; 2]> {
     Some([received?, due?])
 }
 
-/// Returns `true` if the whole amount was received. Redaction keeps the equality of numbers with equally many decimals.
+/// Returns `true` if the whole amount was received. Redaction preserves the equality of numbers with the same number
+/// of decimals.
 fn is_equal(charge: &Value) -> bool {
     let [received, due] = ["received_amount", "asset_amount"].map(|name| &charge[name]);
     let decimals = |amount: &Value| {
@@ -102,7 +105,7 @@ fn is_equal(charge: &Value) -> bool {
     decimals(received) == decimals(due) && !contradict_as_written("", received, due)
 }
 
-/// Checks that no charges are paid with a larger shortfall, in part and in value, than others were underpaid with.
+/// Checks that no charge is paid whose shortfall exceeds, in parts and in value, that of an underpaid charge.
 fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
     let shortfalls = |kind: &'static str| {
         let events = charges.iter().flat_map(move |history| {
@@ -147,7 +150,7 @@ fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
         };
         found.iter().any(on_side)
     };
-    // If the tolerance changed once, all of them are on one side.
+    // If the tolerance changed once, all of them are before or all are after the underpaid charges.
     let is_mixed = is_found_on(Ordering::Less) && is_found_on(Ordering::Greater);
     let Some(last) = found.last().filter(|_| found.len() >= PAID_SHORT_MIN && is_mixed) else {
         return Ok(());
@@ -182,7 +185,7 @@ impl<'a> Shortfall<'a> {
     }
 }
 
-/// Returns a decimal number in units of its 18th decimal.
+/// Parses a decimal number as an integer multiple of 10⁻¹⁸. `None` if it has more decimals or is too large.
 fn scaled(text: &str) -> Option<u128> {
     const DECIMALS: usize = 18;
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));

@@ -189,7 +189,7 @@ async fn work(shared: &Arc<Shared>, place: usize, connections: usize) -> Tally {
 struct ConnectionLoop {
     shared: Arc<Shared>,
     tally: Arc<Mutex<Tally>>,
-    /// The number of the next request without a schedule; unique to this connection.
+    /// The number of the next request, used if there is no schedule. Unique across connections.
     turn: u64,
     connection: Option<Connection>,
     buffer: Vec<u8>,
@@ -279,7 +279,7 @@ impl ConnectionLoop {
             Some(connection) => connection,
             None => self.shared.target.connect().await?,
         };
-        // At a rate a request may be sent long after it was due; its timeout begins when it is sent.
+        // With a fixed rate, a request may be sent long after its due time; its timeout starts when it is sent.
         let now = if self.shared.schedule.is_some() { Instant::now() } else { due };
         let answer = connection.send(now, self.shared.mix.request(nth, &mut self.buffer)).await?;
         if answer.keeps {

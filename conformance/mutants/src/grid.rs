@@ -13,7 +13,7 @@ use crate::fake::book::Book;
 use crate::fake::sender::Sender;
 use crate::fake::{FakeServer, LIVE_KEY, Request, SECOND_KEY, TEST_KEY, run};
 
-/// Returns a correct server with more records than a long page, which sends deliveries too.
+/// Returns a correct server that has more records than the longest page and sends deliveries.
 pub fn long_server() -> FakeServer {
     FakeServer {
         live: Book::long(1, 64),
@@ -23,7 +23,7 @@ pub fn long_server() -> FakeServer {
     }
 }
 
-/// Injects a fault in responses into a correct server.
+/// Makes a correct server inject this fault into its responses.
 pub fn inject(fault: Fault, server: &mut FakeServer) {
     server.rewrite(move |request, reply| {
         let key = request.authorization.as_deref().and_then(|text| text.strip_prefix("Bearer "));

@@ -260,7 +260,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 /// The statements that may fail if a key is refused for the rest of the run.
 const HUNGRY: &[&str] = &["limits.retry_after_held"];
 
-/// Sets windows of this many seconds of the clock, and the time of the clock at the start of the check.
+/// Sets fixed windows of this many seconds, aligned to the clock, and the clock's time at the start of the check.
 fn aligned(server: &mut FakeServer, seconds: u64, begins: u64) {
     lasting(server, Limiter::AlignedMinute, seconds);
     server.clock.advance(Duration::from_secs(begins - 12));

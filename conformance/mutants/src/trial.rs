@@ -46,7 +46,7 @@ impl From<&'static Mutant> for Subject {
 impl From<&'static Variant> for Subject {
     fn from(variant: &'static Variant) -> Subject {
         let Variant { name, warns, choose } = variant;
-        // Failures are in the rows; an incomplete run is an error.
+        // The exit code 3 (incomplete) is not accepted; failures are read from the rows.
         Subject {
             name: (*name).to_owned(),
             breaks: &[],
@@ -96,7 +96,7 @@ fn weighed(outcome: Outcome, exits: &[u8]) -> Result<Vec<Row>, String> {
 }
 
 impl Subject {
-    /// Returns the part of a run that is needed to detect the subject.
+    /// Returns the input that a run needs to detect the fault.
     pub fn needs(&self) -> &'static str {
         let needs = |id: &&str| match *id {
             "auth.revoked_key" => Some("a revoked key"),
@@ -105,7 +105,7 @@ impl Subject {
             id if needs_deliveries(id) => Some("deliveries"),
             _ => None,
         };
-        // A single statement without needs suffices.
+        // One statement that needs no further input is enough.
         let found: Option<Vec<_>> = self.breaks.iter().map(needs).collect();
         found.and_then(|found| found.first().copied()).unwrap_or("keys of both modes")
     }

@@ -27,8 +27,8 @@ pub enum Source {
     Receiver {
         /// The received requests.
         receiver: Arc<BackgroundReceiver>,
-        /// The time to listen from the first requests on, unless the trigger reports that all deliveries have
-        /// arrived. It includes the rest of the run.
+        /// The time to listen, counted from the first requests of the run, unless the trigger reports earlier that
+        /// all deliveries have arrived.
         receive_for: Duration,
         /// The trigger of deliveries. Without one the operator must cause them.
         trigger: Option<Arc<dyn DeliveryTrigger>>,
@@ -47,12 +47,11 @@ pub type TriggerFuture<'a> = Pin<Box<dyn Future<Output = Result<TriggeredDeliver
 
 /// A trigger of deliveries.
 pub trait DeliveryTrigger: fmt::Debug + Send + Sync {
-    /// Causes deliveries. Endpoints that are created meanwhile are declared to the receiver. The error is the reason of
-    /// a failure.
+    /// Causes deliveries, and declares new endpoints to the receiver. The error is the reason why this failed.
     fn trigger<'a>(&'a self, receiver: &'a BackgroundReceiver) -> TriggerFuture<'a>;
 }
 
-/// The caused deliveries.
+/// The result of a trigger.
 #[derive(Clone, Debug, Default)]
 pub struct TriggeredDeliveries {
     /// `true` if every delivery has been sent.

@@ -13,8 +13,8 @@ const WINDOW: Span = Span::secs(60);
 /// The accepted requests of one key in the last minute.
 ///
 /// A sliding window: a request is refused if the limit was reached in the 60 seconds before it. Refused requests do not
-/// count, so a client that waits is served (`open.limits.window`). At the end of the clock's range every window is empty,
-/// because no client can wait there.
+/// count, so a client that waits is served (`open.limits.window`). At [`Timestamp::LAST`] every request is
+/// accepted, because the clock cannot advance past it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RateWindow {
     accepted: VecDeque<Timestamp>,

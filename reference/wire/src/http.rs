@@ -5,24 +5,24 @@ use reference_core::{error::ApiError, service::Quota};
 
 use crate::json;
 
-/// A request, as a host passes it on.
+/// A request, as the HTTP server passes it to the service.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// `GET`, `POST`, …
     pub method: &'a str,
-    /// The path as received, still percent-encoded, without any prefix of the host's: `/v1/charges`.
+    /// The path as received, still percent-encoded, without a path prefix of the server: `/v1/charges`.
     pub path: &'a str,
     /// The query after `?`, still encoded.
     pub query: Option<&'a str>,
-    /// The `Authorization` header; nothing if there is none or more than one.
+    /// The `Authorization` header; `None` if it is missing or was sent more than once.
     pub authorization: Option<&'a [u8]>,
     /// The `Content-Type` header.
     pub content_type: Option<&'a [u8]>,
-    /// The `Idempotency-Key` header; empty, which is refused, if it was sent more than once.
+    /// The `Idempotency-Key` header; empty if it was sent more than once, so that the request is refused.
     pub idempotency_key: Option<&'a [u8]>,
     /// The address the client called, without a slash at the end: `http://127.0.0.1:8080`. Links start with it.
     pub base: &'a str,
-    /// The body, already bounded by the host.
+    /// The body, whose size the server has already limited.
     pub body: &'a [u8],
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn idempotency_scope(request: &Request<'_>) -> Result<Option<String>,
     let Some(key) = request.idempotency_key else { return Ok(None) };
     let key = std::str::from_utf8(key)
         .map_err(|_| ApiError::Malformed("The Idempotency-Key header is not UTF-8.".into()))?;
-    // A key of blanks is refused: HTTP libraries send it for a missing key, and some trim it.
+    // A blank key is refused: some HTTP libraries send a blank header, trimmed or not, for a missing key.
     if key.trim().is_empty() || key.chars().count() > IDEMPOTENCY_KEY_MAX {
         let message = format!(
             "The Idempotency-Key header must be sent once, with 1 to {IDEMPOTENCY_KEY_MAX} characters."

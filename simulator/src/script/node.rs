@@ -64,7 +64,7 @@ impl<'de> Deserialize<'de> for NodeKind {
             }
 
             fn visit_f64<E>(self, value: f64) -> Result<NodeKind, E> {
-                // Numbers that JSON cannot represent become texts.
+                // Numbers that JSON cannot represent become strings.
                 Ok(Number::from_f64(value)
                     .map_or_else(|| NodeKind::Text(value.to_string()), NodeKind::Number))
             }

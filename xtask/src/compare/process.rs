@@ -36,7 +36,7 @@ impl Cores {
         }
     }
 
-    /// Returns a command on the servers' cores.
+    /// Returns a command that runs a program on the servers' cores.
     pub(crate) fn server(self, program: impl AsRef<Path>) -> Command {
         on(self.list("0"), program.as_ref())
     }
@@ -57,7 +57,7 @@ fn on(cores: &str, program: &Path) -> Command {
 pub(crate) struct RunningProgram {
     process: testkit::RunningProgram,
     pub(crate) address: SocketAddr,
-    /// A key of mode test; empty if the server has none.
+    /// A test-mode API key; empty if the server has none.
     pub(crate) key: String,
 }
 
@@ -80,14 +80,14 @@ impl RunningProgram {
         Ok(RunningProgram { process, address, key })
     }
 
-    /// Starts a bare server, which prints its address when it is ready, for clients that send `key`.
+    /// Starts a server that prints only its address when it is ready. Clients send `key`.
     pub(crate) fn bare(mut command: Command, key: &str) -> Result<RunningProgram, String> {
         command.stderr(Stdio::null());
         let process = testkit::RunningProgram::start(command)?;
         Ok(RunningProgram { address: parse(&process.first_line)?, process, key: key.to_owned() })
     }
 
-    /// Starts another program's server, which listens on `address` once it is ready, with its child processes.
+    /// Starts a third-party server with its child processes, and waits until it responds at `address`.
     pub(crate) fn foreign(
         mut command: Command,
         address: SocketAddr,
@@ -159,8 +159,8 @@ fn family(pid: u32) -> Vec<u32> {
 /// Linux counts processor time for programs in hundredths of a second, whatever the kernel's own tick is.
 const TICK_NS: u64 = 10_000_000;
 
-/// Returns the processor time of a process in user and system mode, including that of threads that have ended, as a
-/// pool's idle threads do.
+/// Returns the processor time of a process in user and system mode, including that of ended
+/// threads, such as idle threads that a pool has stopped.
 fn process_ns(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name of the program, the second field, may contain spaces and parentheses.

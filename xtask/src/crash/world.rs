@@ -82,7 +82,7 @@ impl ServedProgram {
         self.served.value("live_key")
     }
 
-    /// Kills the program by SIGKILL: only data that the operating system already has is written.
+    /// Kills the program with SIGKILL. Data that it has not yet passed to the operating system is lost.
     pub(crate) fn kill(self) {
         drop(self.served);
     }

@@ -27,7 +27,7 @@ fn event(charge: &Value) -> Value {
     })
 }
 
-/// Returns a list of one event, and no deliveries.
+/// Returns a recording of a list with one event, without webhook deliveries.
 fn listed(event: &Value) -> Recording {
     let mut found = recording(vec![page(events_request(None, 100), &json!([event]), [1, 1, 100, 1])]);
     found.without = [Part::Webhooks].into();
@@ -114,7 +114,7 @@ fn an_invoice_in_an_event_has_its_eight_fields() {
     check(&of(&invoice), "invoices.fields", "fail");
 }
 
-/// Returns the event in a list, and as a single object with another body.
+/// Returns a recording that lists the event, and that gets the single event with this body.
 fn alone(body: &Value) -> Recording {
     let purpose = Purpose::Event { id: ID.into(), side: Side::Own, round: 1 };
     let single = exchange(TEST, purpose, &format!("/v1/events/{ID}"), 200, body);
@@ -179,7 +179,7 @@ fn a_single_event_equals_the_listed_one() {
         event[name] = other;
         check(&alone(&json!({ "data": event })), "events.single", "fail");
     }
-    // The same time, and a charge that changed since.
+    // The same time with fewer decimals, and a charge that has changed since.
     let mut moved = event(&charge());
     moved["created_at"] = json!("2026-01-05T09:00:00Z");
     moved["charge"]["status"] = json!("refunded");
@@ -248,7 +248,8 @@ fn a_page_of_a_burst_is_judged_too() {
     check(&of_burst(&json!([{ "id": "c" }]), 5), "paging.length", "fail");
 }
 
-/// Returns two bursts, the requests served in each, and the quota at the first and the last request of the second.
+/// Returns a recording of two bursts. `first`, `second`: the number of served requests. `left`: the remaining quota
+/// at the first and the last request of the second burst.
 fn twice(first: u32, second: u32, left: Option<(u32, u32)>) -> Recording {
     let mut all = vec![account(LIVE, "live")];
     all.extend(burst(first, true, Duration::ZERO).exchanges);
@@ -282,7 +283,7 @@ fn another_client_with_the_key_is_not_a_violation() {
     check_says(&twice(60, 60, Some((59, 0))), id, "another client seems to use the test key");
 }
 
-/// Events of one object: id, type and minute.
+/// Checks the events of one object, each given by id, type and minute.
 #[track_caller]
 fn check_life(life: &[(&str, &str, u32)], expected: &str) {
     let event = |(id, kind, minute): &(&str, &str, u32)| {
@@ -311,7 +312,7 @@ fn an_object_is_created_once_and_first() {
     check_life(&[("b", "invoice.voided", 9), ("a", "invoice.paid", 1)], "not judged");
 }
 
-/// Returns two listed charges with one event each, which shows `charge()`.
+/// Checks a list of two charges, edited by `change`, and one event for each, which contains the unedited charge.
 #[track_caller]
 fn check_items(change: impl FnOnce(&mut Value, &mut Value), expected: &str) {
     let other = |code: &str| {

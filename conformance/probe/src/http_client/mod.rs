@@ -106,8 +106,8 @@ impl HttpClient {
     }
 }
 
-/// Returns the reason for a response without a readable head. Invalid fields are malformed HTTP; anything else may be no
-/// HTTP at all.
+/// Returns the reason why no response head could be read. Invalid header fields are malformed HTTP; other errors may
+/// mean that the server does not speak HTTP.
 fn no_head(err: &(dyn Error + 'static)) -> String {
     let why = innermost(err);
     let is_field = ["header", "content-length", "transfer-encoding"].iter().any(|field| why.contains(field));

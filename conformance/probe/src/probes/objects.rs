@@ -1,5 +1,5 @@
-//! Single charges, invoices and payment links, if the operator gave their paths: an own object, and absent and foreign
-//! ones as with events, with the key of each mode.
+//! Requests single charges, invoices and payment links, if the operator configured their paths. The key of each mode
+//! requests an object of its own mode, one of the other mode, and a nonexistent one, as for events.
 
 use conformance_model::mode::Mode;
 use conformance_model::reading::learn;
@@ -13,7 +13,7 @@ use crate::session::{Session, encoded};
 const ROUNDS: u8 = 2;
 const PER_KIND: u32 = Mode::BOTH.len() as u32 * (1 + 3 * ROUNDS as u32);
 
-/// Returns the number of requests beyond all others, with either key.
+/// Returns the number of requests of this probe, with both keys together.
 pub(crate) fn requests(plan: &Plan) -> u32 {
     plan.paths.all().iter().filter(|(_, path)| path.is_some()).count() as u32 * PER_KIND
 }
@@ -46,11 +46,12 @@ struct Objects<'a> {
 }
 
 impl Objects<'_> {
-    /// Sends two rounds in different order, which distinguish a real difference from an effect of a load balancer.
+    /// Sends two rounds in different order, to distinguish a real difference from an effect of a load balancer.
     async fn call(&self, session: &mut Session<'_>, own: &str, foreign: &str) {
         for round in 1..=ROUNDS {
             if round == ROUNDS {
-                // Between two rounds, so that an effect on every second response hits another request.
+                // Sent between the rounds, so that an effect on every second response affects different requests in
+                // each round.
                 self.one(session, own, Side::Own, 1).await;
             }
             for (which, side) in (u64::from(round) * 4..).zip(order_of(round)) {

@@ -80,7 +80,7 @@ impl KnownIds {
         self.seen.contains(&(mode, id.to_owned()))
     }
 
-    /// Returns the constant part of an event as received before, if it was.
+    /// Returns the constant part of an event as last received; `None` if it was not received.
     pub(super) fn shown_before(&self, mode: Mode, id: &str) -> Option<&str> {
         self.events.get(&(mode, id.to_owned())).map(String::as_str)
     }

@@ -29,7 +29,7 @@ fn ended(outcome: &Outcome, exit: u8, says: &str) {
     assert_eq!(json["exit_code"], exit);
 }
 
-/// Starts a server with the same response to every request.
+/// Checks a server that sends the same response to every request.
 #[track_caller]
 fn check_template(template: ResponseTemplate, exit: u8, says: &str) {
     let outcome = block_on(async {
@@ -40,7 +40,7 @@ fn check_template(template: ResponseTemplate, exit: u8, says: &str) {
     ended(&outcome, exit, says);
 }
 
-/// Starts a server that writes the same bytes to every connection and closes it.
+/// Checks a server that writes the same bytes to every connection and closes it.
 #[track_caller]
 fn check_bytes(bytes: &'static [u8], exit: u8, says: &str) {
     let address = testkit::serve(move |_, connection| connection.send(bytes).map(ControlFlow::Break));
@@ -250,7 +250,7 @@ fn a_retry_after_of_an_hour_is_not_waited_for() {
     let clock = server.clock.clone();
     let outcome = run(server);
     assert!(clock.micros() < 70_000_000, "the run waited too long");
-    // No limit of 120 in a minute needs more than 60 s.
+    // With a limit of 120 per minute, no wait longer than 60 s is needed.
     assert_eq!(named(&outcome, &["fail"]), ["limits.retry_after"]);
     ended(&outcome, 1, "Retry-After: 3600");
 }

@@ -1,4 +1,4 @@
-//! Targets over https: trusted certificates, and the messages about others.
+//! HTTPS targets: trusted certificates, and the error messages for untrusted ones.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rustls::crypto::ring;
 use rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::TlsAcceptor;
 
-/// Returns a private CA, and a server with a certificate for `localhost`.
+/// Returns the PEM of a private CA, and a TLS acceptor with a certificate for `localhost`.
 fn authority() -> (String, TlsAcceptor) {
     let ca_key = KeyPair::generate().expect("a key");
     let mut ca = CertificateParams::new(Vec::new()).expect("no names");

@@ -14,7 +14,7 @@ const SERIALIZED_LEN: usize = 78;
 /// The first hardened child number: hardened children can be derived only with the private key.
 const HARDENED: u32 = 1 << 31;
 
-/// The library's precomputed context. Never randomised, because the tweaks of public keys are no secrets.
+/// The library's precomputed context. Never randomised, because the tweaks of public keys are not secret.
 static GENERATOR: LazyLock<Secp256k1<SignOnly>> = LazyLock::new(Secp256k1::signing_only);
 
 /// A node in the tree of keys: a point, a chain code, and its position.
@@ -29,7 +29,7 @@ pub(super) struct Node {
     pub point: PublicKey,
 }
 
-/// Compressed: 33 bytes.
+/// Serializes a point in compressed form (33 bytes).
 mod point {
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -46,7 +46,7 @@ mod point {
 }
 
 impl Node {
-    /// Reads the serialized form.
+    /// Parses a serialized extended public key.
     pub(super) fn read(text: &str) -> Result<Node, WalletError> {
         let bytes = base58::decode(text)?;
         let Ok(bytes) = <[u8; SERIALIZED_LEN]>::try_from(bytes.as_slice()) else {
@@ -70,8 +70,8 @@ impl Node {
         PublicKey::from_byte_array_compressed(compressed.try_into().ok()?).ok()
     }
 
-    /// Returns `true` if only the parent's private key can have derived this key, as for accounts, or if it is a
-    /// master key.
+    /// Returns `true` if only the parent's private key can have derived this key, as for BIP-44 accounts, or if it is
+    /// a master key.
     pub(super) fn is_hardened_or_master(&self) -> bool {
         self.number >= HARDENED || self.depth == 0
     }

@@ -154,7 +154,7 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
         (coin(DUE).less(received)..=coin(DUE).less(most)).contains(&remaining),
         "{remaining} remains"
     );
-    // Late payments never pay without acceptance.
+    // A late payment pays a charge only after it was accepted.
     let enough = rightful >= coin("0.002475");
     prop_assert!(!becomes_paid || enough, "paid with {rightful}");
     let there = case.chain.iter().filter(|(_, (_, depth))| matches!(depth, Depth::Confirmations(_)));
@@ -174,7 +174,7 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
     prop_assert!(!open || service.now < case.ends || held, "nothing holds it open");
     prop_assert!(status != "expired" || service.now >= case.ends, "expired before its time");
 
-    // The events: causal, in order, and one payment.
+    // The events are in causal order, with at most one `charge.paid`.
     let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().expect("a string")).collect();
     prop_assert!(events.len() >= case.events, "events are never taken back");
     case.events = events.len();

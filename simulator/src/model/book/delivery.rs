@@ -1,4 +1,4 @@
-//! Endpoints and deliveries by the contract: due times, and effects of attempts.
+//! The reference model of endpoints and deliveries: due times, and the effects of attempts.
 
 use std::collections::BTreeSet;
 
@@ -17,14 +17,14 @@ const DELAYS: [Span; 8] = [
     Span::hours(8),
     Span::hours(10),
 ];
-/// The number of attempts of a delivery.
+/// The maximum number of scheduled attempts of a delivery; resends are not counted.
 pub const TRIES: usize = 14;
 /// The number of consecutive failed deliveries after which an endpoint is disabled.
 const FAILED_IN_A_ROW: u32 = 15;
 
 /// The state of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the words say it")]
+#[allow(missing_docs, reason = "the names are self-explanatory")]
 pub enum EndpointStatus {
     Enabled,
     Disabled,
@@ -42,12 +42,12 @@ pub struct EndpointModel {
     pub status: EndpointStatus,
     /// The number of deliveries that failed since the last success.
     pub failed_in_a_row: u32,
-    /// Its secret, as a number among the secrets of the book.
+    /// The index of its secret among the secrets of the book.
     pub secret: usize,
 }
 
 impl EndpointModel {
-    /// Returns `true` if events of this type are delivered while it is on.
+    /// Returns `true` if events of this type are delivered while it is enabled.
     pub fn subscribes(&self, kind: &str) -> bool {
         self.types.as_ref().is_none_or(|types| types.contains(kind))
     }
@@ -59,7 +59,7 @@ impl EndpointModel {
 
 /// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the words of the contract")]
+#[allow(missing_docs, reason = "the states of the API contract")]
 pub enum DeliveryState {
     Waiting(Timestamp),
     InFlight,

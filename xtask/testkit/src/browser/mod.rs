@@ -67,7 +67,7 @@ const BEGIN: &str = r#"
     for _ in 1 2 3 4 5 6 7 8 9; do rm -rf "$profile" 2>/dev/null && break; done
 "#;
 
-/// The browser of this process, in a separate context for one test.
+/// A handle to the shared browser process, with separate browser contexts for one test.
 #[derive(Debug)]
 pub struct Browser {
     shared: &'static Shared,

@@ -17,7 +17,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 pub struct Look {
     /// The name in messages and of files.
     pub name: &'static str,
-    /// The width in CSS pixels; below 600 it is that of a phone.
+    /// The width in CSS pixels. A phone is emulated below 600.
     pub width: u32,
     /// The height in CSS pixels.
     pub height: u32,
@@ -79,7 +79,7 @@ impl Page {
         self.command("Emulation.setEmulatedMedia", json!({ "media": "print" })).await;
     }
 
-    /// Disables scripts from the next page on.
+    /// Disables scripts for pages opened afterwards.
     pub async fn without_scripts(&self) {
         self.command("Emulation.setScriptExecutionDisabled", json!({ "value": true })).await;
     }

@@ -1,4 +1,4 @@
-//! `serve --scenario`: a server with the world after a scenario, to inspect it in the dashboard.
+//! `serve --scenario`: plays a scenario and serves the resulting world, for inspection in the dashboard.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::{
     terminal::note,
 };
 
-/// Reads a scenario, up to a step counted from 1.
+/// Reads a scenario and drops the steps after `until`, which counts from 1.
 pub(super) fn read(path: &Path, until: Option<usize>, seed: Option<u64>) -> Result<Script, Failure> {
     let text = files::text_of(path, SCENARIO_MAX)?;
     let mut script = Script::parse(&path.display().to_string(), &text)
@@ -28,7 +28,7 @@ pub(super) fn read(path: &Path, until: Option<usize>, seed: Option<u64>) -> Resu
     Ok(script)
 }
 
-/// Plays a scenario in a server with a frozen clock. If it fails early, the world stays in that state.
+/// Plays a scenario on a server with a frozen clock. If a step fails, the world keeps the state reached so far.
 pub(super) fn open(url: &str, token: &str, script: &Script) -> Result<(), Failure> {
     let stage = RemoteStage::new(url).map_err(Failure::usage)?;
     match play(script, None, &mut TokenStage { stage, token }) {
@@ -46,7 +46,7 @@ pub(super) fn open(url: &str, token: &str, script: &Script) -> Result<(), Failur
     Ok(())
 }
 
-/// A stage that sends the sandbox token with each call.
+/// A target that adds the sandbox token to `/sandbox` calls without a bearer token.
 struct TokenStage<'a> {
     stage: RemoteStage,
     token: &'a str,

@@ -47,7 +47,7 @@ struct CounterExample {
     path: PathBuf,
 }
 
-/// Exhausts the named scopes one after the other.
+/// Explores the selected scopes exhaustively, one after the other.
 pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
     let (stop, begun) = (signals::stop_flag()?, Instant::now());
     let bar = terminal::spinner();

@@ -65,7 +65,7 @@ async fn load<P: HostedPage>(client: &WorldClient, path: &str) -> Result<Option<
     }
 }
 
-/// Returns `true` if the caller is a script that shows the result of a form itself.
+/// Returns `true` if the page's script sent the form; it renders the result itself.
 fn wants_json(call: &Call<'_>) -> bool {
     call.head.headers.get(ACCEPT).is_some_and(|accept| accept == "application/json")
 }
