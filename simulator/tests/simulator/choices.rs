@@ -9,6 +9,8 @@ use std::{
 
 use simulator::{invariant::Invariant, script::Script};
 
+use crate::scenarios::files_below;
+
 /// The keys of a scenario that can fail. A transcript is no proof: `BLESS=1` rewrites it.
 const EXPECTATIONS: [&str; 3] = ["expect:", "refused:", "walk:"];
 
@@ -101,16 +103,12 @@ fn every_choice_is_shown_by_a_scenario_that_can_fail() {
 /// Returns the ids of the catalogue of the specification: `events.id`.
 fn catalogue() -> BTreeSet<String> {
     let directory = workspace().join("conformance/model/requirements");
-    let files = fs::read_dir(directory).expect("the catalogue can be listed");
-    let texts = files.map(|entry| entry.expect("it can be read").path()).filter(|path| path.is_file());
-    texts
-        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
-        .flat_map(|path| {
-            let text = read(&path);
-            let heading = |line: &str| Some(line.strip_prefix('[')?.strip_suffix(']')?.to_owned());
-            text.lines().filter_map(heading).collect::<Vec<_>>()
-        })
-        .collect()
+    let texts = files_below(&directory, "toml").into_iter().map(|path| read(&path));
+    let headings = |text: String| {
+        let heading = |line: &str| Some(line.strip_prefix('[')?.strip_suffix(']')?.to_owned());
+        text.lines().filter_map(heading).collect::<Vec<_>>()
+    };
+    texts.flat_map(headings).collect()
 }
 
 #[test]
@@ -141,20 +139,12 @@ fn every_statement_and_choice_that_a_source_cites_exists() {
         is_id && !quoted.ends_with(".rs") && (chapter == "open" || chapters.contains(chapter))
     };
     let mut cited: BTreeMap<String, PathBuf> = BTreeMap::new();
-    let mut open: Vec<PathBuf> =
-        ["reference", "simulator", "conformance"].iter().map(|name| workspace().join(name)).collect();
-    while let Some(directory) = open.pop() {
-        for entry in fs::read_dir(directory).expect("it can be listed") {
-            let path = entry.expect("it can be read").path();
-            if path.is_dir() {
-                open.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = read(&path);
-                let comments = text.lines().filter(|line| line.trim_start().starts_with("//"));
-                for id in comments.flat_map(quoted).filter(is_citation) {
-                    cited.insert(id.to_owned(), path.clone());
-                }
-            }
+    let packages = ["reference", "simulator", "conformance"].map(|name| workspace().join(name));
+    for path in packages.iter().flat_map(|package| files_below(package, "rs")) {
+        let text = read(&path);
+        let comments = text.lines().filter(|line| line.trim_start().starts_with("//"));
+        for id in comments.flat_map(quoted).filter(is_citation) {
+            cited.insert(id.to_owned(), path.clone());
         }
     }
     assert!(cited.len() >= 30, "the comments were not recognised: {cited:?}");

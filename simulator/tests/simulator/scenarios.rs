@@ -25,23 +25,33 @@ fn blessing() -> bool {
     std::env::var_os("BLESS").is_some()
 }
 
-/// Returns every scenario with its text, sorted by path.
-pub(crate) fn scenarios() -> Vec<(PathBuf, String)> {
+/// Returns every file below a directory with this extension, sorted by path.
+pub(crate) fn files_below(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut open = vec![directory()];
+    let mut open = vec![directory.to_owned()];
     while let Some(directory) = open.pop() {
-        for entry in fs::read_dir(directory).expect("scenarios/ can be listed") {
-            let path = entry.expect("its entries can be read").path();
+        let entries =
+            fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
+        for entry in entries {
+            let path = entry.expect("an entry can be read").path();
             if path.is_dir() {
                 open.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "yaml") {
-                let text = fs::read_to_string(&path).expect("a scenario can be read");
-                found.push((path, text));
+            } else if path.extension().is_some_and(|found| found == extension) {
+                found.push(path);
             }
         }
     }
     found.sort();
     found
+}
+
+/// Returns every scenario with its text, sorted by path.
+pub(crate) fn scenarios() -> Vec<(PathBuf, String)> {
+    let with_text = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("a scenario can be read");
+        (path, text)
+    };
+    files_below(&directory(), "yaml").into_iter().map(with_text).collect()
 }
 
 /// Returns the path from the root of the workspace, for messages.

@@ -13,6 +13,8 @@ use simulator::{
     workload::{self, Fault},
 };
 
+use crate::scenarios::scenarios;
+
 /// The number of worlds with a fingerprint in the golden file.
 const GOLDEN: u64 = 100;
 
@@ -131,28 +133,12 @@ fn a_failure_is_shrunk_to_a_short_scenario() {
     check_shrinking(|| Box::new(Hopeful), 4);
 }
 
-/// Returns every file under a directory with this extension.
-fn files(directory: &Path, found: &mut Vec<std::path::PathBuf>) {
-    for entry in fs::read_dir(directory).expect("it can be listed") {
-        let path = entry.expect("its entries can be read").path();
-        if path.is_dir() {
-            files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "yaml") {
-            found.push(path);
-        }
-    }
-}
-
 /// The scenarios and their transcripts were reviewed by hand, so they test the model.
 #[test]
 fn every_scenario_satisfies_every_invariant() {
-    let mut found = Vec::new();
-    files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios"), &mut found);
-    found.sort();
     let runner = Runner::default();
     let mut broken = Vec::new();
-    for path in &found {
-        let text = fs::read_to_string(path).expect("a scenario can be read");
+    for (path, text) in scenarios() {
         let script = Script::parse(&path.to_string_lossy(), &text).unwrap_or_else(|error| panic!("{error}"));
         let verdict = runner.try_script(&script);
         broken.extend(
