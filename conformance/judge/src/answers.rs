@@ -65,7 +65,7 @@ fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckEr
     if found.is_empty() { Err(unanswered(None, "anything that succeeded")) } else { Ok(found) }
 }
 
-/// Returns the refusals of values in a request with a valid key, which come from the service and not from a gateway.
+/// Returns the responses with status 400 or 422 to a valid key that have a body.
 fn refusals(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)> {
     let own = |exchange: &&Exchange| matches!(exchange.caller, Caller::Own(_)) && exchange.method() != "HEAD";
     recording.exchanges.iter().filter(own).filter_map(|exchange| {

@@ -251,10 +251,9 @@ pub(super) fn paid_too_early(recording: &Recording) -> Result<(), CheckError> {
     const WITHOUT_PAYMENT: [&str; 4] =
         ["charge.created", "charge.payment_detected", "charge.expired", "charge.canceled"];
     let views = pages(recording);
-    paid_at_creation(&recent_histories(&views))?;
-    for history in
-        recent_histories(&views).iter().filter(|history| history.is_of("charge") && history.is_complete())
-    {
+    let histories = recent_histories(&views);
+    paid_at_creation(&histories)?;
+    for history in histories.iter().filter(|history| history.is_of("charge") && history.is_complete()) {
         let unpaid = |event: &&ListedEvent<'_>| {
             event.row["charge"]["paid_at"].is_string()
                 && history.has_only(&WITHOUT_PAYMENT, event)

@@ -1,7 +1,7 @@
 //! Deposit addresses of charges in both modes.
 //!
 //! The specification does not name the field, so every member of a charge counts whose name contains `address` and whose
-//! value has the form of an address on a chain. An e-mail or IP address has not.
+//! value has the form of an address on a chain, unlike an e-mail or IP address.
 
 use std::collections::BTreeMap;
 
@@ -13,35 +13,28 @@ use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::needs_both_modes;
-use crate::evidence::pages;
+use crate::evidence::{PageView, pages};
 
 /// The length of the shortest address that any chain uses.
 const LENGTH_MIN: usize = 20;
 
 /// A charge that shows an address.
-struct Shown {
+struct AddressUse<'a> {
     mode: Mode,
     number: u32,
-    code: String,
+    code: &'a str,
 }
 
 /// Judges that no deposit address is shown in both modes.
 pub(super) fn deposit_addresses(recording: &Recording) -> CheckResult {
     let views = pages(recording);
-    let mut addresses: BTreeMap<&str, Shown> = BTreeMap::new();
-    let mut modes = Vec::new();
+    let mut addresses: BTreeMap<&str, AddressUse<'_>> = BTreeMap::new();
     for view in &views {
-        let charges = view.rows().iter().filter_map(|row| match view.request.list {
-            List::Charges => Some(row),
-            List::Events => row.get("charge"),
-            List::Invoices => None,
-        });
-        for charge in charges.filter(|charge| charge.is_object()) {
-            modes.push(view.mode);
+        for charge in charges(view) {
             let code = text_at(charge, &["code"]).unwrap_or("without a code");
             for address in addresses_of(charge) {
-                let shown = Shown { mode: view.mode, number: view.number(), code: code.to_owned() };
-                let other = addresses.entry(address).or_insert(shown);
+                let own = AddressUse { mode: view.mode, number: view.number(), code };
+                let other = addresses.entry(address).or_insert(own);
                 // A charge that is listed in both modes is judged by isolation.lists.
                 if other.mode != view.mode && other.code != code {
                     return Err(CheckError::broken(
@@ -62,14 +55,25 @@ pub(super) fn deposit_addresses(recording: &Recording) -> CheckResult {
             }
         }
     }
-    if !Mode::BOTH.into_iter().all(|mode| modes.contains(&mode)) {
+    let has_charge = |mode| views.iter().any(|view| view.mode == mode && charges(view).next().is_some());
+    if !Mode::BOTH.into_iter().all(has_charge) {
         return Err(needs_both_modes("a charge"));
     }
-    let is_shown = |mode| addresses.values().any(|shown| shown.mode == mode);
+    let is_shown = |mode| addresses.values().any(|own| own.mode == mode);
     if Mode::BOTH.into_iter().all(is_shown) {
         return Ok(CheckOutcome::Holds);
     }
-    Err(CheckError::Inapplicable("charges of both modes show no member named as an address".into()))
+    Err(CheckError::Inapplicable("no member named as an address is shown by charges of both modes".into()))
+}
+
+/// Returns the charges of a page: its rows, or those of its events.
+fn charges<'a>(view: &'a PageView<'_>) -> impl Iterator<Item = &'a Value> {
+    let charges = view.rows().iter().filter_map(|row| match view.request.list {
+        List::Charges => Some(row),
+        List::Events => row.get("charge"),
+        List::Invoices => None,
+    });
+    charges.filter(|charge| charge.is_object())
 }
 
 fn addresses_of(charge: &Value) -> impl Iterator<Item = &str> {
