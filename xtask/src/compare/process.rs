@@ -156,11 +156,11 @@ fn family(pid: u32) -> Vec<u32> {
     std::iter::once(pid).chain(children.flat_map(family)).collect()
 }
 
-/// Linux counts processor time for programs in hundredths of a second, whatever the kernel's own tick is.
+/// The unit of processor times in `/proc`: a hundredth of a second, whatever the kernel's own tick is.
 const TICK_NS: u64 = 10_000_000;
 
-/// Returns the processor time of a process in user and system mode, including that of ended
-/// threads, such as idle threads that a pool has stopped.
+/// Returns the processor time of a process in user and system mode, including that of ended threads,
+/// such as idle threads that a pool has stopped.
 fn process_ns(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // The name of the program, the second field, may contain spaces and parentheses.

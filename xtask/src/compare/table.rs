@@ -40,7 +40,8 @@ pub(crate) fn ratios(cores: Cores, rows: &[Row]) -> String {
         }
     };
     text.push_str(
-        "| response | bytes | rate relative to bare hyper | goal | CPU relative to bare | CPU per response | CPU of bare | responses/s |\n",
+        "| response | bytes | rate relative to bare hyper | goal | CPU relative to bare | CPU per response | CPU of bare | \
+         responses/s |\n",
     );
     text.push_str("|---|---|---|---|---|---|---|---|\n");
     for row in rows {
@@ -65,7 +66,10 @@ pub(crate) fn ratios(cores: Cores, rows: &[Row]) -> String {
 }
 
 pub(crate) fn peers(peers: &[Peer]) -> String {
-    let mut text = "\n**Other mock servers**, shared cores: responses per second for the same bytes, relative to bare hyper.\n\n".to_owned();
+    let mut text =
+        "\n**Other mock servers**, shared cores: responses per second for the same bytes, relative to bare \
+                    hyper.\n\n"
+            .to_owned();
     text.push_str("| mock server | page | event | account | memory at the end |\n|---|---|---|---|---|\n");
     for peer in peers {
         match &peer.figures {
