@@ -22,6 +22,7 @@ use simulator::{
     script::Script,
     sweep::Runner,
 };
+use testkit::files_below;
 
 fn main() {
     let numbers: Vec<u64> = std::env::args()
@@ -56,9 +57,7 @@ fn guarded<T>(search: impl FnOnce() -> Option<T>, panicked: impl FnOnce(&str) ->
 /// Returns the number of scenarios that fail or differ from their transcripts, and the first of them.
 fn transcripts() -> Option<String> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios");
-    let mut files = Vec::new();
-    collect(&directory, &mut files);
-    files.sort();
+    let files = files_below(&directory, "yaml");
     let differs = |path: &PathBuf| {
         let text = fs::read_to_string(path).expect("a scenario can be read");
         let name = path.strip_prefix(&directory).expect("it lies there").display().to_string();
@@ -74,17 +73,6 @@ fn transcripts() -> Option<String> {
     };
     let failed: Vec<String> = files.iter().filter_map(differs).collect();
     failed.first().map(|first| format!("{} of {}: {first}", failed.len(), files.len()))
-}
-
-fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
-    for entry in fs::read_dir(directory).expect("scenarios/ can be listed") {
-        let path = entry.expect("its entries can be read").path();
-        if path.is_dir() {
-            collect(&path, files);
-        } else if path.extension().is_some_and(|extension| extension == "yaml") {
-            files.push(path);
-        }
-    }
 }
 
 /// Returns the number of worlds until the first violation, and the violation.

@@ -5,7 +5,6 @@
 )]
 
 mod books;
-mod choices;
 mod drawn;
 mod exhaustive;
 mod pages;

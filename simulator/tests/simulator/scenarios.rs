@@ -13,6 +13,7 @@ use simulator::{
     play::{LocalStage, Played, golden, play},
     script::{Script, schema},
 };
+use testkit::files_below;
 
 /// Few, because every scenario is played with each.
 const OTHER_SEEDS: [u64; 3] = [2, 30, u64::MAX];
@@ -23,26 +24,6 @@ fn directory() -> PathBuf {
 
 fn blessing() -> bool {
     std::env::var_os("BLESS").is_some()
-}
-
-/// Returns every file below a directory with this extension, sorted by path.
-pub(crate) fn files_below(directory: &Path, extension: &str) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut open = vec![directory.to_owned()];
-    while let Some(directory) = open.pop() {
-        let entries =
-            fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
-        for entry in entries {
-            let path = entry.expect("an entry can be read").path();
-            if path.is_dir() {
-                open.push(path);
-            } else if path.extension().is_some_and(|found| found == extension) {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    found
 }
 
 /// Returns every scenario with its text, sorted by path.

@@ -1,7 +1,8 @@
 //! Random worlds: all invariants hold, runs are deterministic, and failures are shrunk.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeSet, fs, path::Path};
 
+use reference_core::event::EventType;
 use simulator::{
     demo::DemoFault,
     invariant::{Invariant, Violation},
@@ -64,6 +65,21 @@ fn every_fault_reaches_its_column_of_the_matrix() {
     let missing: Vec<&str> =
         Matrix::columns().filter(|fault| !is_reached(*fault)).map(Fault::as_str).collect();
     assert!(missing.is_empty(), "in no world: {}", missing.join(", "));
+}
+
+/// An event type without a row in the coverage table would be judged by no invariant.
+#[test]
+fn worlds_record_every_event_type() {
+    let mut missing: BTreeSet<&str> = EventType::ALL.into_iter().map(EventType::as_str).collect();
+    for seed in 0..60 {
+        for cell in Runner::default().try_seed(seed).cells {
+            missing.remove(cell.kind);
+        }
+        if missing.is_empty() {
+            return;
+        }
+    }
+    panic!("recorded in no world: {missing:?}");
 }
 
 #[test]

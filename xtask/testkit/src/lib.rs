@@ -1,5 +1,5 @@
-//! Test support for all packages: HTTP messages, connections that send any bytes, receivers in threads, processes, and a
-//! headless browser.
+//! Test support for all packages: HTTP messages, connections that send any bytes, receivers in threads, processes, lists
+//! of files, and a headless browser.
 //!
 //! For development only. Depends on no package that it helps to test; must not contain a rule of the service.
 
@@ -8,6 +8,7 @@ mod async_connection;
 #[cfg(feature = "browser")]
 pub mod browser;
 mod connection;
+mod files;
 mod message;
 mod process;
 mod receiver;
@@ -15,6 +16,7 @@ mod receiver;
 #[cfg(feature = "tokio")]
 pub use async_connection::AsyncConnection;
 pub use connection::{Connection, call};
+pub use files::files_below;
 pub use message::{Message, Request, response};
 pub use process::{RunningProgram, TIMEOUT, free_address, free_ports, program, signal, until, wait_until};
 pub use receiver::{Receiver, serve, target};

@@ -1,6 +1,7 @@
 //! End-to-end tests with real processes, sockets and files. One binary, so that it is linked once.
 
 mod cases;
+mod choices;
 mod deliveries;
 mod dialect;
 mod extended;

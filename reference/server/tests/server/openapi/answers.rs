@@ -1,15 +1,12 @@
 //! Every response in every scenario is documented.
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use simulator::{
     play::{Answer, Call, LocalStage, Stage, StageError, play},
     script::Script,
 };
+use testkit::files_below;
 
 use super::document::Document;
 
@@ -42,28 +39,12 @@ impl Stage for Watched<'_> {
     }
 }
 
-fn scenarios() -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut open = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")];
-    while let Some(directory) = open.pop() {
-        for entry in fs::read_dir(directory).expect("scenarios/ can be listed") {
-            let path = entry.expect("its entries can be read").path();
-            if path.is_dir() {
-                open.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "yaml") {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    found
-}
-
 #[test]
 fn scenario_responses_match_the_document() {
     let mut document = Document::read();
     let (mut wrong, mut received) = (BTreeSet::new(), 0);
-    for path in scenarios() {
+    let scenarios = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    for path in files_below(&scenarios, "yaml") {
         let text = fs::read_to_string(&path).expect("a scenario can be read");
         let script = Script::parse(&path.to_string_lossy(), &text).unwrap_or_else(|error| panic!("{error}"));
         let mut stage = Watched {

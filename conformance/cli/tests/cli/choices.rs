@@ -8,8 +8,7 @@ use std::{
 };
 
 use simulator::{invariant::Invariant, script::Script};
-
-use crate::scenarios::files_below;
+use testkit::files_below;
 
 /// The keys of a scenario that can fail. A transcript is no proof: `BLESS=1` rewrites it.
 const EXPECTATIONS: [&str; 3] = ["expect:", "refused:", "walk:"];
@@ -22,7 +21,7 @@ struct Choice {
 }
 
 fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn read(path: &Path) -> String {
@@ -100,21 +99,14 @@ fn every_choice_is_shown_by_a_scenario_that_can_fail() {
     assert_eq!(ids.len(), choices.len(), "an id is given twice");
 }
 
-/// Returns the ids of the catalogue of the specification: `events.id`.
-fn catalogue() -> BTreeSet<String> {
-    let directory = workspace().join("conformance/model/requirements");
-    let texts = files_below(&directory, "toml").into_iter().map(|path| read(&path));
-    let headings = |text: String| {
-        let heading = |line: &str| Some(line.strip_prefix('[')?.strip_suffix(']')?.to_owned());
-        text.lines().filter_map(heading).collect::<Vec<_>>()
-    };
-    texts.flat_map(headings).collect()
+/// Returns the ids of the specification's statements, such as `events.id`, and of the choices.
+fn statements_and_choices() -> BTreeSet<String> {
+    conformance::catalogue().into_keys().chain(choices().into_iter().map(|choice| choice.id)).collect()
 }
 
 #[test]
 fn every_invariant_rests_on_statements_that_exist() {
-    let mut known = catalogue();
-    known.extend(choices().into_iter().map(|choice| choice.id));
+    let known = statements_and_choices();
     for invariant in Invariant::ALL {
         for id in invariant.rests_on().split(", ") {
             assert!(
@@ -128,15 +120,13 @@ fn every_invariant_rests_on_statements_that_exist() {
 
 #[test]
 fn every_statement_and_choice_that_a_source_cites_exists() {
-    let mut known = catalogue();
-    let chapters: BTreeSet<String> =
-        known.iter().filter_map(|id| Some(id.split_once('.')?.0.to_owned())).collect();
-    known.extend(choices().into_iter().map(|choice| choice.id));
+    let known = statements_and_choices();
+    let chapters: BTreeSet<&str> = known.iter().filter_map(|id| Some(id.split_once('.')?.0)).collect();
     // `auth.no_header` is a statement, `account.rs` a file.
     let is_citation = |quoted: &&str| {
         let chapter = quoted.split_once('.').map_or("", |(chapter, _)| chapter);
         let is_id = quoted.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'.'));
-        is_id && !quoted.ends_with(".rs") && (chapter == "open" || chapters.contains(chapter))
+        is_id && !quoted.ends_with(".rs") && chapters.contains(chapter)
     };
     let mut cited: BTreeMap<String, PathBuf> = BTreeMap::new();
     let packages = ["reference", "simulator", "conformance"].map(|name| workspace().join(name));
