@@ -60,12 +60,12 @@ impl Activity {
     }
 
     /// Returns the number of starts and ends of requests.
-    pub(crate) fn turns(&self) -> u32 {
+    pub(crate) fn turn_count(&self) -> u32 {
         self.turns.load(Relaxed)
     }
 
     /// Records a byte in either direction.
-    pub(crate) fn on_move(&self, at: Instant) {
+    pub(crate) fn on_traffic(&self, at: Instant) {
         self.moved_at.store(millis(at), Relaxed);
     }
 
@@ -87,13 +87,13 @@ impl Activity {
             let is_long = millis(now).saturating_sub(awaited_since) > USUAL_WAIT_MS;
             return Some(Idleness { rank: if is_long { 0 } else { 2 }, since: awaited_since });
         }
-        let is_idle = self.turns().is_multiple_of(2);
+        let is_idle = self.turn_count().is_multiple_of(2);
         is_idle.then(|| Idleness { rank: 1, since: self.moved_at.load(Relaxed) })
     }
 
     /// Closes the connection in favour of another one, unless a request arrives meanwhile.
     pub(crate) fn evict(&self) {
-        self.turns_at_eviction.store(self.turns(), Relaxed);
+        self.turns_at_eviction.store(self.turn_count(), Relaxed);
         self.close.notify_one();
     }
 
@@ -104,11 +104,11 @@ impl Activity {
     }
 
     /// Waits until the connection must close.
-    pub(crate) async fn closing(&self) {
+    pub(crate) async fn wait_for_close(&self) {
         loop {
             self.close.notified().await;
             let is_quiet = || {
-                self.turns() == self.turns_at_eviction.load(Relaxed)
+                self.turn_count() == self.turns_at_eviction.load(Relaxed)
                     && self.idleness(Instant::now()).is_some()
             };
             if self.is_cut.load(Relaxed) || is_quiet() {
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_body_that_has_come_is_no_longer_awaited() {
+    async fn a_received_body_is_no_longer_awaited() {
         let activity = Activity::new();
         activity.on_turn();
         let awaited = activity.await_body();

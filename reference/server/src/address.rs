@@ -116,7 +116,7 @@ impl Addresses {
     }
 
     /// Changes the scheme to https.
-    pub(crate) fn over_tls(mut self) -> Addresses {
+    pub(crate) fn with_tls(mut self) -> Addresses {
         self.listening = self.listening.replacen("http://", "https://", 1);
         if self.public.is_none() {
             self.url = format!("{}{}", self.listening, self.world);
@@ -130,7 +130,7 @@ impl Addresses {
     }
 
     /// Returns the addresses of a world that was opened on request.
-    pub(crate) fn of_world(&self, id: &str) -> Addresses {
+    pub(crate) fn for_world(&self, id: &str) -> Addresses {
         let path = format!("/w/{id}");
         Addresses { url: format!("{}{path}", self.url), world: path, ..self.clone() }
     }
@@ -141,7 +141,7 @@ impl Addresses {
     }
 
     /// Returns the URL of the socket that the server listens on, without proxies.
-    pub(crate) fn listening(&self) -> &str {
+    pub(crate) fn listening_url(&self) -> &str {
         &self.listening
     }
 
@@ -151,7 +151,7 @@ impl Addresses {
     }
 
     /// Returns the start of links in the response to a request for `authority`.
-    pub(crate) fn base(&self, authority: Option<&str>) -> Cow<'_, str> {
+    pub(crate) fn base_url(&self, authority: Option<&str>) -> Cow<'_, str> {
         match authority {
             _ if self.public.is_some() => self.url().into(),
             Some(called) if self.listening[self.scheme().len()..] == *called => self.url().into(),
@@ -163,7 +163,7 @@ impl Addresses {
     }
 
     /// Returns a path without the public prefix, if it has one. The world's prefix stays.
-    pub(crate) fn inside<'p>(&self, path: &'p str) -> &'p str {
+    pub(crate) fn without_prefix<'p>(&self, path: &'p str) -> &'p str {
         let prefix = self.public.as_ref().map_or("", PublicUrl::prefix);
         match path.strip_prefix(prefix) {
             Some("") => "/",
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_no_plain_authority() {
+    fn other_texts_are_not_authorities() {
         for text in [
             "", ":80", "a:", "a:+1", "a:65536", "a:1:2", "a b", "user@a", "a/b", "a\"", "<a>", "é", "[::1",
             "[::1]x", "[a]", "[]", "::1", "a%41",
@@ -238,7 +238,7 @@ mod tests {
 
     #[track_caller]
     fn check_base(bound: &str, public: Option<&str>, called: Option<&str>, base: &str) {
-        assert_eq!(addresses(bound, public).base(called), base);
+        assert_eq!(addresses(bound, public).base_url(called), base);
     }
 
     #[test]
@@ -260,15 +260,15 @@ mod tests {
     }
 
     #[test]
-    fn over_tls_links_say_so_and_pages_of_both_schemes_are_own() {
-        let addresses = addresses("127.0.0.1:8080", None).over_tls();
+    fn with_tls_links_use_https_and_both_schemes_are_own_origins() {
+        let addresses = addresses("127.0.0.1:8080", None).with_tls();
         assert_eq!(addresses.url(), "https://127.0.0.1:8080");
         for (called, base) in [
             (Some("127.0.0.1:8080"), "https://127.0.0.1:8080"),
             (Some("localhost:8080"), "https://localhost:8080"),
             (None, "https://127.0.0.1:8080"),
         ] {
-            assert_eq!(addresses.base(called), base);
+            assert_eq!(addresses.base_url(called), base);
         }
         for (origin, is_own) in [
             ("https://localhost:8080", true),
@@ -282,11 +282,11 @@ mod tests {
 
     #[track_caller]
     fn check_inside(public: &str, path: &str, inside: &str) {
-        assert_eq!(addresses("127.0.0.1:8080", Some(public)).inside(path), inside);
+        assert_eq!(addresses("127.0.0.1:8080", Some(public)).without_prefix(path), inside);
     }
 
     #[test]
-    fn a_public_prefix_is_taken_off_at_a_slash_only() {
+    fn the_public_prefix_is_stripped_only_before_a_slash() {
         check_inside("https://pay.example/shop", "/shop/v1/charges", "/v1/charges");
         check_inside("https://pay.example/shop/", "/shop/v1/charges", "/v1/charges");
         check_inside("https://pay.example/shop", "/v1/charges", "/v1/charges");

@@ -96,14 +96,18 @@ pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
 }
 
 /// Returns a response of the server with another content type.
-pub(crate) fn own(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Answer {
+pub(crate) fn with_media_type(
+    status: StatusCode,
+    content_type: HeaderValue,
+    body: impl Into<Bytes>,
+) -> Answer {
     let mut answer = json(status, body);
     answer.headers_mut().insert(CONTENT_TYPE, content_type);
     answer
 }
 
 /// Converts a response of the world.
-pub(crate) fn of_world(response: Response) -> Result<Answer, InternalError> {
+pub(crate) fn from_world(response: Response) -> Result<Answer, InternalError> {
     let status = StatusCode::from_u16(response.status).map_err(|_| InternalError)?;
     let mut answer = json(status, response.body);
     let headers = answer.headers_mut();
@@ -156,19 +160,19 @@ mod tests {
 
     #[track_caller]
     fn check(headers: &[(&'static str, &str)], name: &str, values: &[&str]) {
-        let answer = of_world(response(200, headers)).expect("headers in tests are good");
+        let answer = from_world(response(200, headers)).expect("headers in tests are good");
         let found: Vec<_> = answer.headers().get_all(name).iter().collect();
         assert_eq!(found, values);
     }
 
     #[test]
-    fn an_answer_is_json_unless_the_world_says_otherwise() {
+    fn a_response_is_json_unless_the_world_sets_another_type() {
         check(&[], "content-type", &["application/json"]);
         check(&[("content-type", "text/html")], "content-type", &["text/html"]);
     }
 
     #[test]
-    fn an_answer_is_not_kept_unless_the_world_says_otherwise() {
+    fn a_response_is_not_cached_unless_the_world_allows_it() {
         check(&[], "cache-control", &["no-store"]);
         check(&[("cache-control", "max-age=60")], "cache-control", &["max-age=60"]);
     }
@@ -179,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_cannot_be_sent_is_our_own_bug() {
+    fn an_invalid_response_is_an_internal_error() {
         for wrong in [
             response(99, &[]),
             response(200, &[("no name", "x")]),
@@ -187,7 +191,7 @@ mod tests {
             response(200, &[("", "x")]),
             response(200, &[("x-name", "two\r\nlines")]),
         ] {
-            assert!(matches!(of_world(wrong), Err(InternalError)));
+            assert!(matches!(from_world(wrong), Err(InternalError)));
         }
     }
 }

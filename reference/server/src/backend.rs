@@ -13,7 +13,7 @@ use crate::{
     clock::{Clock, ClockKind},
     config::Bounds,
     gate::Token,
-    host::{Durability, Exit, Host},
+    host::{Durability, Host, SenderHandle},
     in_flight::InFlight,
     journal::RunningWorld,
     log::{LogSink, RequestLog},
@@ -73,7 +73,7 @@ pub(crate) struct Identity<'a> {
 impl Backend {
     /// Returns the parameters of the world; `None` for one that cannot be recreated.
     pub(crate) fn terms(&self) -> Option<Terms> {
-        self.host.begun().map(|(setup, clock)| Terms {
+        self.host.setup_and_clock().map(|(setup, clock)| Terms {
             seed: setup.seed,
             start: Some(setup.start),
             clock,
@@ -86,7 +86,7 @@ impl Backend {
     /// # Errors
     ///
     /// The errors of `begin`.
-    pub(crate) fn begin<E>(
+    pub(crate) fn start<E>(
         shared: &Shared,
         terms: &Terms,
         identity: Identity<'_>,
@@ -94,8 +94,8 @@ impl Backend {
     ) -> Result<Backend, E> {
         let Identity { no, id, requests_max, memory } = identity;
         let is_first = id.is_empty();
-        let addresses = if is_first { shared.addresses.clone() } else { shared.addresses.of_world(id) };
-        let log = shared.log.as_ref().map(|sink| if is_first { sink.clone() } else { sink.of_world(id) });
+        let addresses = if is_first { shared.addresses.clone() } else { shared.addresses.for_world(id) };
+        let log = shared.log.as_ref().map(|sink| if is_first { sink.clone() } else { sink.for_world(id) });
         let mut clock = Clock::new(terms.clock, terms.start);
         let start = clock.read();
         let RunningWorld { world, journal, setup, in_flight, last_end } = begin(&Setup {
@@ -103,20 +103,21 @@ impl Backend {
             dialect: shared.dialect.clone(),
             reach: if shared.exit.is_some() { Reach::Network } else { Reach::Simulated },
             key_tag: id.to_owned(),
-            ..Setup::new(terms.seed, clock.at(start), addresses.url())
+            ..Setup::new(terms.seed, clock.time_at(start), addresses.url())
         })?;
         if let Some((tip, wall)) = last_end {
-            clock.set(start, Clock::resumed(terms.clock, Timestamp(tip.now), wall));
+            clock.set(start, Clock::resume_time(terms.clock, Timestamp(tip.now), wall));
         }
         let durability = journal.map(|journal| Durability { journal, setup, clock: terms.clock });
-        let exit = shared.exit.as_ref().map(|(sender, dispatches)| Exit {
+        let exit = shared.exit.as_ref().map(|(sender, dispatches)| SenderHandle {
             sender: Arc::clone(sender),
             dispatches: dispatches.clone(),
             world: no,
             forwards: Mutex::default(),
         });
         let token = shared.token.as_str();
-        let requests = RequestLog::new(&shared.dialect, token, log.clone(), requests_max, memory.beside());
+        let requests =
+            RequestLog::new(&shared.dialect, token, log.clone(), requests_max, memory.unbounded_share());
         let host = Arc::new(Host::new(world, clock, exit, log, durability, memory));
         host.dispatch(in_flight);
         Ok(Backend {

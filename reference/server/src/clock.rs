@@ -35,7 +35,7 @@ pub(crate) struct Reading(u64);
 
 /// Returns the operating system's time.
 pub(crate) fn time_of_day() -> Timestamp {
-    Timestamp::default().plus(Span(wall().0))
+    Timestamp::default().plus(Span(wall_clock().0))
 }
 
 /// The service clock. It never goes back, even if the system clock does; the one exception is a new world under a
@@ -53,7 +53,7 @@ impl Clock {
     /// Creates a clock that shows `start` now; `None` for the time of day.
     pub(crate) fn new(kind: ClockKind, start: Option<Timestamp>) -> Clock {
         let start = start.unwrap_or_else(time_of_day);
-        let mut clock = Clock { kind, origin: steady(), anchor: (Reading(0), start), shown: start };
+        let mut clock = Clock { kind, origin: monotonic_now(), anchor: (Reading(0), start), shown: start };
         clock.anchor.0 = clock.read();
         clock
     }
@@ -66,15 +66,15 @@ impl Clock {
 
     /// Returns the present time of a clock that showed `time` when the time of day was `wall_then` microseconds since
     /// 1970. A clock of kind [`ClockKind::Wall`] has moved on since, any other has not.
-    pub(crate) fn resumed(kind: ClockKind, time: Timestamp, wall_then: u64) -> Timestamp {
+    pub(crate) fn resume_time(kind: ClockKind, time: Timestamp, wall_then: u64) -> Timestamp {
         match kind {
-            ClockKind::Wall => time.plus(Span(wall().0.saturating_sub(wall_then))),
+            ClockKind::Wall => time.plus(Span(wall_clock().0.saturating_sub(wall_then))),
             ClockKind::Fast { .. } | ClockKind::Frozen => time,
         }
     }
 
     /// Returns the time of day if it was set back since `wall_then` and the clock follows it.
-    pub(crate) fn set_back(kind: ClockKind, wall_then: u64) -> Option<Timestamp> {
+    pub(crate) fn detect_set_back(kind: ClockKind, wall_then: u64) -> Option<Timestamp> {
         let now = time_of_day();
         (kind == ClockKind::Wall && Timestamp(wall_then) > now.plus(SET_BACK_MIN)).then_some(now)
     }
@@ -88,14 +88,14 @@ impl Clock {
     pub(crate) fn read(&self) -> Reading {
         match self.kind {
             // Not the monotonic clock, which stops while a laptop sleeps.
-            ClockKind::Wall => wall(),
-            ClockKind::Fast { .. } => micros(steady().saturating_duration_since(self.origin)),
+            ClockKind::Wall => wall_clock(),
+            ClockKind::Fast { .. } => micros(monotonic_now().saturating_duration_since(self.origin)),
             ClockKind::Frozen => Reading(0),
         }
     }
 
     /// Returns the service time at `reading`.
-    pub(crate) fn at(&mut self, reading: Reading) -> Timestamp {
+    pub(crate) fn time_at(&mut self, reading: Reading) -> Timestamp {
         let (read, showed) = self.anchor;
         let passed = reading.0.saturating_sub(read.0).saturating_mul(self.factor());
         self.shown = self.shown.max(showed.plus(Span(passed)));
@@ -103,7 +103,7 @@ impl Clock {
     }
 
     /// Takes over the time of the world, which a sandbox call may have moved; returns `true` if it did.
-    pub(crate) fn follow(&mut self, reading: Reading, world: Timestamp) -> bool {
+    pub(crate) fn sync_to_world(&mut self, reading: Reading, world: Timestamp) -> bool {
         if world > self.shown || self.is_frozen() {
             let moved = world != self.shown;
             self.anchor = (reading, world);
@@ -115,7 +115,7 @@ impl Clock {
     }
 
     /// Returns the real time from `now` to `due`; `None` if the clock is frozen.
-    pub(crate) fn until(&self, now: Timestamp, due: Timestamp) -> Option<Duration> {
+    pub(crate) fn duration_until(&self, now: Timestamp, due: Timestamp) -> Option<Duration> {
         (!self.is_frozen()).then(|| Duration::from_micros(due.since(now).0.div_ceil(self.factor())))
     }
 
@@ -131,22 +131,22 @@ impl Clock {
 
 /// Returns the time of day in microseconds since 1970.
 pub(crate) fn unix_micros() -> u64 {
-    wall().0
+    wall_clock().0
 }
 
 /// Returns the time of day in seconds since 1970, for signatures, which real receivers compare with their own clocks.
 pub(crate) fn unix_secs() -> u64 {
-    wall().0 / 1_000_000
+    wall_clock().0 / 1_000_000
 }
 
 #[allow(clippy::disallowed_methods)] // The only use.
-fn wall() -> Reading {
+fn wall_clock() -> Reading {
     // A system clock before 1970 counts as 1970.
     micros(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default())
 }
 
 #[allow(clippy::disallowed_methods)] // The only use.
-fn steady() -> Instant {
+fn monotonic_now() -> Instant {
     Instant::now()
 }
 
@@ -162,7 +162,7 @@ mod tests {
 
     /// Returns a clock that starts at reading 500.
     fn clock(kind: ClockKind) -> Clock {
-        Clock { kind, origin: steady(), anchor: (Reading(500), START), shown: START }
+        Clock { kind, origin: monotonic_now(), anchor: (Reading(500), START), shown: START }
     }
 
     fn fast(factor: u32) -> ClockKind {
@@ -174,12 +174,12 @@ mod tests {
     fn check(kind: ClockKind, steps: &[(u64, u64)]) {
         let mut clock = clock(kind);
         for (reading, shows) in steps {
-            assert_eq!(clock.at(Reading(*reading)), START.plus(Span(*shows)), "at reading {reading}");
+            assert_eq!(clock.time_at(Reading(*reading)), START.plus(Span(*shows)), "at reading {reading}");
         }
     }
 
     #[test]
-    fn wall_time_goes_on_from_the_start() {
+    fn wall_time_continues_from_the_start() {
         check(ClockKind::Wall, &[(500, 0), (501, 1), (1_500, 1_000)]);
     }
 
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn time_stops_at_the_end_of_the_year_9999() {
         let mut clock = clock(fast(u32::MAX));
-        assert_eq!(clock.at(Reading(u64::MAX)), Timestamp::LAST);
+        assert_eq!(clock.time_at(Reading(u64::MAX)), Timestamp::LAST);
     }
 
     /// Checks a clock that follows a world: at reading 600 the world's time is `world` after the start, and at reading 700
@@ -209,20 +209,20 @@ mod tests {
     #[track_caller]
     fn check_follow(kind: ClockKind, world: u64, moved: bool, later: u64) {
         let mut clock = clock(kind);
-        clock.at(Reading(600));
-        assert_eq!(clock.follow(Reading(600), START.plus(Span(world))), moved, "moved");
-        assert_eq!(clock.at(Reading(700)), START.plus(Span(later)), "later");
+        clock.time_at(Reading(600));
+        assert_eq!(clock.sync_to_world(Reading(600), START.plus(Span(world))), moved, "moved");
+        assert_eq!(clock.time_at(Reading(700)), START.plus(Span(later)), "later");
     }
 
     #[test]
-    fn time_goes_on_from_where_the_sandbox_moved_it() {
+    fn time_continues_from_where_the_sandbox_moved_it() {
         check_follow(ClockKind::Wall, 5_000, true, 5_100);
         check_follow(fast(10), 5_000, true, 6_000);
         check_follow(ClockKind::Frozen, 5_000, true, 5_000);
     }
 
     #[test]
-    fn a_world_that_was_not_moved_moves_no_clock() {
+    fn a_world_that_was_not_moved_leaves_the_clock_unchanged() {
         check_follow(ClockKind::Wall, 100, false, 200);
         check_follow(fast(10), 1_000, false, 2_000);
         check_follow(ClockKind::Frozen, 0, false, 0);
@@ -231,12 +231,12 @@ mod tests {
     #[test]
     fn a_new_world_may_set_a_frozen_clock_back() {
         let mut clock = clock(ClockKind::Frozen);
-        assert!(clock.follow(Reading(0), Timestamp(7)));
-        assert_eq!(clock.at(Reading(0)), Timestamp(7));
+        assert!(clock.sync_to_world(Reading(0), Timestamp(7)));
+        assert_eq!(clock.time_at(Reading(0)), Timestamp(7));
     }
 
     #[test]
-    fn a_time_of_day_that_was_set_back_is_noticed_where_it_matters() {
+    fn a_system_clock_that_was_set_back_is_detected_for_wall_clocks_only() {
         let later = |seconds: u64| time_of_day().plus(Span::secs(seconds)).0;
         for (kind, wall_then, is_noticed) in [
             (ClockKind::Wall, later(0), false),
@@ -245,13 +245,13 @@ mod tests {
             (fast(60), later(3_600), false),
             (ClockKind::Frozen, later(3_600), false),
         ] {
-            assert_eq!(Clock::set_back(kind, wall_then).is_some(), is_noticed, "{kind:?} {wall_then}");
+            assert_eq!(Clock::detect_set_back(kind, wall_then).is_some(), is_noticed, "{kind:?} {wall_then}");
         }
     }
 
     #[track_caller]
     fn check_wait(kind: ClockKind, due: u64, wait: Option<u64>) {
-        let found = clock(kind).until(START, START.plus(Span(due)));
+        let found = clock(kind).duration_until(START, START.plus(Span(due)));
         assert_eq!(found, wait.map(Duration::from_micros));
     }
 
@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn without_a_start_the_clock_shows_the_time_of_day() {
-        let (before, mut clock) = (wall(), Clock::new(ClockKind::Frozen, None));
-        let shown = clock.at(Reading(0));
-        assert!((before.0..=wall().0).contains(&shown.0), "{shown}");
+        let (before, mut clock) = (wall_clock(), Clock::new(ClockKind::Frozen, None));
+        let shown = clock.time_at(Reading(0));
+        assert!((before.0..=wall_clock().0).contains(&shown.0), "{shown}");
     }
 }

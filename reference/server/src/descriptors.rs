@@ -7,7 +7,7 @@ const OTHERS: usize = 64;
 
 /// Returns the maximum number of client connections for `wanted` connections and a number of descriptors that
 /// deliveries need. Raises the soft limit of the process as needed.
-pub(crate) fn connections(wanted: usize, deliveries: usize) -> usize {
+pub(crate) fn connection_limit(wanted: usize, deliveries: usize) -> usize {
     let reserve = deliveries.saturating_add(OTHERS);
     let limits = getrlimit(Resource::Nofile);
     let Some(soft) = limits.current else { return wanted };
@@ -16,11 +16,11 @@ pub(crate) fn connections(wanted: usize, deliveries: usize) -> usize {
     let granted = raised > soft
         && setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum: limits.maximum }).is_ok();
     let limit = if granted { raised } else { soft };
-    fit(wanted, reserve, usize::try_from(limit).unwrap_or(usize::MAX))
+    divide(wanted, reserve, usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
 /// Divides the descriptors. If there are too few, deliveries get at most half.
-fn fit(wanted: usize, reserve: usize, limit: usize) -> usize {
+fn divide(wanted: usize, reserve: usize, limit: usize) -> usize {
     wanted.min(limit - reserve.min(limit / 2)).max(1)
 }
 
@@ -30,7 +30,7 @@ mod tests {
 
     #[track_caller]
     fn check(wanted: usize, reserve: usize, limit: usize, expected: usize) {
-        assert_eq!(fit(wanted, reserve, limit), expected, "{wanted} {reserve} {limit}");
+        assert_eq!(divide(wanted, reserve, limit), expected, "{wanted} {reserve} {limit}");
     }
 
     #[test]
@@ -45,6 +45,6 @@ mod tests {
 
     #[test]
     fn the_system_limit_allows_at_least_one_connection() {
-        assert!((1..=16).contains(&connections(16, 16)));
+        assert!((1..=16).contains(&connection_limit(16, 16)));
     }
 }

@@ -27,7 +27,7 @@ pub(crate) const PATH: &str = "/sandbox/forwards";
 
 /// A handler on the developer's machine that receives the webhooks of both modes.
 #[derive(Clone, Debug, Serialize)]
-pub struct Forwarded {
+pub struct ForwardRecord {
     /// The URL of the handler: `http://localhost:3000/hooks`.
     pub to: String,
     /// The public-looking URL of its two endpoints: `https://localhost-3000.example/hooks`.
@@ -50,7 +50,7 @@ pub(crate) async fn answer(
 ) -> Result<Answer, Refusal> {
     if matches!(head.method, Method::GET | Method::HEAD) {
         let forwards = backend.host.sender().map(|sender| sender.forwards()).unwrap_or_default();
-        return Ok(answered(backend, &serde_json::json!({ "forwards": forwards }))?);
+        return Ok(json_response(backend, &serde_json::json!({ "forwards": forwards }))?);
     }
     if head.method != Method::POST {
         let mut answer = Refusal::PageMethod.answer();
@@ -61,17 +61,17 @@ pub(crate) async fn answer(
         return Err(Refusal::ForwardFromHere);
     }
     match read(body) {
-        Err(error) => Ok(answer::of_world(Response::refusal(&error))?),
+        Err(error) => Ok(answer::from_world(Response::refusal(&error))?),
         Ok((handler, account)) => match add(backend, &handler, account).await? {
-            Ok(forwarded) => Ok(answered(backend, &serde_json::json!({ "forward": forwarded }))?),
-            Err(refused) => Ok(answer::of_world(refused)?),
+            Ok(forwarded) => Ok(json_response(backend, &serde_json::json!({ "forward": forwarded }))?),
+            Err(refused) => Ok(answer::from_world(refused)?),
         },
     }
 }
 
-fn answered(backend: &Backend, fields: &serde_json::Value) -> Result<Answer, InternalError> {
+fn json_response(backend: &Backend, fields: &serde_json::Value) -> Result<Answer, InternalError> {
     let mut fields = fields.clone();
-    fields["now"] = backend.host.clock()?.0.to_string().into();
+    fields["now"] = backend.host.time_and_speed()?.0.to_string().into();
     Ok(answer::json(StatusCode::OK, fields.to_string()))
 }
 
@@ -92,13 +92,13 @@ pub(crate) async fn add(
     backend: &Backend,
     handler: &LocalHandler,
     account: Option<String>,
-) -> Result<Result<Forwarded, Response>, InternalError> {
+) -> Result<Result<ForwardRecord, Response>, InternalError> {
     let refused = |error: &ApiError| Ok(Err(Response::refusal(error)));
     let Some(sender) = backend.host.sender() else {
         let why = "This server posts to hosts of the simulated network only, such as shop.sim.";
         return refused(&ApiError::conflict(why));
     };
-    let known = known(backend, handler).await?;
+    let known = find_endpoint(backend, handler).await?;
     if let Some(known) = &known
         && sender.forwards().contains(&handler.forward.to_string())
     {
@@ -122,7 +122,7 @@ pub(crate) async fn add(
     let (to, url) = (handler.target().to_owned(), handler.url().to_owned());
     if known.is_some() {
         backend.host.own_forward(forward);
-        return Ok(Ok(Forwarded { to, url, live_secret: None, test_secret: None }));
+        return Ok(Ok(ForwardRecord { to, url, live_secret: None, test_secret: None }));
     }
     let (mut secrets, mut made) = (Vec::new(), Vec::new());
     for mode in [Mode::Live, Mode::Test] {
@@ -133,7 +133,7 @@ pub(crate) async fn add(
             for id in made {
                 call(backend, "DELETE", &format!("/sandbox/endpoints/{id}"), "").await?;
             }
-            return Ok(Err(of_forward(response)));
+            return Ok(Err(to_forward_error(response)));
         }
         let EndpointAnswer { endpoint } =
             serde_json::from_slice(&response.body).map_err(|_| InternalError)?;
@@ -142,11 +142,11 @@ pub(crate) async fn add(
     }
     backend.host.own_forward(forward);
     let [live_secret, test_secret] = secrets.try_into().map_err(|_| InternalError)?;
-    Ok(Ok(Forwarded { to, url, live_secret: Some(live_secret), test_secret: Some(test_secret) }))
+    Ok(Ok(ForwardRecord { to, url, live_secret: Some(live_secret), test_secret: Some(test_secret) }))
 }
 
 /// Rewrites the error of an endpoint as that of its forward, because the caller named no endpoint.
-fn of_forward(refused: Response) -> Response {
+fn to_forward_error(refused: Response) -> Response {
     if refused.status != 422 {
         return refused;
     }
@@ -156,7 +156,10 @@ fn of_forward(refused: Response) -> Response {
 }
 
 /// Returns an existing endpoint of a handler: a second one would get every delivery twice.
-async fn known(backend: &Backend, handler: &LocalHandler) -> Result<Option<EndpointRecord>, InternalError> {
+async fn find_endpoint(
+    backend: &Backend,
+    handler: &LocalHandler,
+) -> Result<Option<EndpointRecord>, InternalError> {
     let response = call(backend, "GET", "/sandbox/endpoints", "").await?;
     let EndpointList { endpoints } = serde_json::from_slice(&response.body).map_err(|_| InternalError)?;
     Ok(endpoints.into_iter().find(|endpoint| endpoint.url == handler.url() && endpoint.status != "removed"))

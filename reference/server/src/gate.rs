@@ -60,7 +60,7 @@ pub(crate) struct Token(String);
 
 impl Token {
     /// Draws a random token from the operating system.
-    pub(crate) fn draw() -> Result<Token, getrandom::Error> {
+    pub(crate) fn generate() -> Result<Token, getrandom::Error> {
         let mut bits = [0; 20];
         getrandom::fill(&mut bits)?;
         Ok(Token(format!("sandbox_{}", hex::encode(bits))))
@@ -85,19 +85,19 @@ impl Token {
     }
 
     /// Returns `true` if the header `Sandbox-Token` has the token. `Authorization` may then hold an API key.
-    pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
-        sole(headers, SANDBOX_TOKEN).is_some_and(|value| bool::from(value.ct_eq(self.0.as_bytes())))
+    pub(crate) fn matches_token_header(&self, headers: &HeaderMap) -> bool {
+        single_value(headers, SANDBOX_TOKEN).is_some_and(|value| bool::from(value.ct_eq(self.0.as_bytes())))
     }
 
-    fn opens(&self, headers: &HeaderMap) -> bool {
-        let value = sole(headers, AUTHORIZATION).unwrap_or_default();
+    fn matches_bearer(&self, headers: &HeaderMap) -> bool {
+        let value = single_value(headers, AUTHORIZATION).unwrap_or_default();
         let Some((scheme, secret)) = value.split_at_checked("Bearer ".len()) else { return false };
         scheme.eq_ignore_ascii_case(b"Bearer ") && bool::from(secret.ct_eq(self.0.as_bytes()))
     }
 }
 
 /// Returns the value of a header that occurs exactly once.
-fn sole(headers: &HeaderMap, name: HeaderName) -> Option<&[u8]> {
+fn single_value(headers: &HeaderMap, name: HeaderName) -> Option<&[u8]> {
     let mut all = headers.get_all(name).iter();
     let value = all.next()?;
     all.next().is_none().then_some(value.as_bytes())
@@ -111,14 +111,14 @@ pub(crate) fn admit(
     addresses: &Addresses,
     token: &Token,
 ) -> Result<(), Refusal> {
-    let from_here = pass(addrs, head, authority, addresses)?;
+    let from_here = check_host_and_origin(addrs, head, authority, addresses)?;
     // `Authorization` may hold the API key that selects the world.
-    let is_shown = || token.opens(&head.headers) || token.is_in(&head.headers);
+    let is_shown = || token.matches_bearer(&head.headers) || token.matches_token_header(&head.headers);
     if from_here || is_shown() { Ok(()) } else { Err(Refusal::SandboxToken) }
 }
 
 /// Checks the host and the origin of a request. Returns `true` if the caller is on this machine and needs no token.
-pub(crate) fn pass(
+pub(crate) fn check_host_and_origin(
     addrs: ConnectionAddrs,
     head: &Parts,
     authority: Option<&str>,
@@ -140,12 +140,12 @@ pub(crate) fn pass(
         return Err(Refusal::SandboxOrigin);
     }
     let from_loopback = addrs.remote.to_canonical().is_loopback();
-    Ok(from_loopback && local_name && addresses.trusts_loopback() && !is_passed_on(head))
+    Ok(from_loopback && local_name && addresses.trusts_loopback() && !is_proxied(head))
 }
 
 /// Returns `true` if a request has headers of a proxy. Behind a proxy on this machine every client comes from loopback.
 /// Proxies that add no header usually send HTTP/1.0, which hardly any client still uses.
-fn is_passed_on(head: &Parts) -> bool {
+fn is_proxied(head: &Parts) -> bool {
     head.version < Version::HTTP_11 || PROXY_TRACES.iter().any(|name| head.headers.contains_key(*name))
 }
 
@@ -198,7 +198,7 @@ mod tests {
 
     /// Returns the decision for a caller at `remote` that connected to 192.0.2.1 (or to loopback from loopback).
     /// `lines`: headers, `Host` among them.
-    fn admitted(remote: &str, lines: &[(&'static str, &str)], set_up: SetUp) -> Result<(), Refusal> {
+    fn decision_for(remote: &str, lines: &[(&'static str, &str)], set_up: SetUp) -> Result<(), Refusal> {
         let remote: IpAddr = remote.parse().expect("an address");
         let local = if remote.to_canonical().is_loopback() { remote } else { [192, 0, 2, 1].into() };
         let mut headers = HeaderMap::new();
@@ -222,13 +222,13 @@ mod tests {
 
     #[track_caller]
     fn check(remote: &str, lines: &[(&'static str, &str)], expected: Result<(), Refusal>) {
-        assert_eq!(admitted(remote, lines, SetUp::Trusting), expected, "{remote} {lines:?}");
+        assert_eq!(decision_for(remote, lines, SetUp::Trusting), expected, "{remote} {lines:?}");
     }
 
     const BEARER: (&str, &str) = ("authorization", "Bearer sandbox_0123456789");
 
     #[test]
-    fn this_machine_comes_in_by_its_own_names() {
+    fn this_machine_is_admitted_by_its_own_names() {
         for host in ["localhost", "LocalHost:9999", "127.0.0.1:8080", "127.8.8.8", "[::1]:8080"] {
             check("127.0.0.1", &[("host", host)], Ok(()));
         }
@@ -267,20 +267,24 @@ mod tests {
     }
 
     #[test]
-    fn with_a_public_address_everybody_needs_the_token() {
+    fn with_a_public_address_every_caller_needs_the_token() {
         for host in ["localhost:8080", "127.0.0.1:8080", "pay.example"] {
             let lines = [("host", host)];
-            assert_eq!(admitted("127.0.0.1", &lines, SetUp::Public), Err(Refusal::SandboxToken), "{host}");
-            assert_eq!(admitted("127.0.0.1", &[lines[0], BEARER], SetUp::Public), Ok(()), "{host}");
+            assert_eq!(
+                decision_for("127.0.0.1", &lines, SetUp::Public),
+                Err(Refusal::SandboxToken),
+                "{host}"
+            );
+            assert_eq!(decision_for("127.0.0.1", &[lines[0], BEARER], SetUp::Public), Ok(()), "{host}");
         }
         let lines = [("host", "localhost:8080")];
-        assert_eq!(admitted("127.0.0.1", &lines, SetUp::Local), Ok(()));
-        assert_eq!(admitted("127.0.0.1", &lines, SetUp::OldProtocol), Err(Refusal::SandboxToken));
-        assert_eq!(admitted("127.0.0.1", &[lines[0], BEARER], SetUp::OldProtocol), Ok(()));
+        assert_eq!(decision_for("127.0.0.1", &lines, SetUp::Local), Ok(()));
+        assert_eq!(decision_for("127.0.0.1", &lines, SetUp::OldProtocol), Err(Refusal::SandboxToken));
+        assert_eq!(decision_for("127.0.0.1", &[lines[0], BEARER], SetUp::OldProtocol), Ok(()));
     }
 
     #[test]
-    fn only_the_exact_token_opens() {
+    fn only_the_exact_token_is_accepted() {
         for wrong in [
             "Bearer sandbox_012345678",
             "Bearer sandbox_01234567890",
@@ -297,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_this_server_come_in_and_others_do_not() {
+    fn pages_of_this_server_are_admitted_and_others_are_refused() {
         let host = ("host", "localhost:8080");
         check("127.0.0.1", &[host, ("origin", "http://localhost:8080")], Ok(()));
         check("127.0.0.1", &[host, ("origin", "https://pay.example")], Ok(()));
@@ -345,8 +349,8 @@ mod tests {
     }
 
     #[test]
-    fn every_token_is_another() {
-        let (one, other) = (Token::draw().expect("randomness"), Token::draw().expect("randomness"));
+    fn every_generated_token_is_different() {
+        let (one, other) = (Token::generate().expect("randomness"), Token::generate().expect("randomness"));
         assert_ne!(one.as_str(), other.as_str());
         assert_eq!(one.as_str().len(), "sandbox_".len() + 40);
     }

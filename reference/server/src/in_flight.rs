@@ -35,15 +35,15 @@ pub(crate) struct InFlight {
 
 #[derive(Default)]
 struct Room {
-    held: Mutex<HeldAnswers>,
+    held: Mutex<BudgetState>,
     /// Notified when a response frees its memory for one that waits.
     freed: Notify,
 }
 
 /// The responses that are being sent, oldest first.
 #[derive(Default)]
-struct HeldAnswers {
-    answers: BTreeMap<u64, HeldAnswer>,
+struct BudgetState {
+    answers: BTreeMap<u64, PendingResponse>,
     begun: u64,
     /// The sum of the sizes of all responses.
     taken: usize,
@@ -51,7 +51,7 @@ struct HeldAnswers {
     promised: usize,
 }
 
-struct HeldAnswer {
+struct PendingResponse {
     bytes: usize,
     since: Instant,
     /// The connection of the response.
@@ -59,21 +59,21 @@ struct HeldAnswer {
 }
 
 /// A body whose memory is returned to the budget when its last reference is dropped.
-struct HeldBytes {
+struct ReservedBytes {
     bytes: Bytes,
     number: u64,
     room: Arc<Room>,
 }
 
-impl AsRef<[u8]> for HeldBytes {
+impl AsRef<[u8]> for ReservedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for HeldBytes {
+impl Drop for ReservedBytes {
     fn drop(&mut self) {
-        let mut held = self.room.held();
+        let mut held = self.room.lock();
         held.remove(self.number);
         let is_awaited = held.promised > 0;
         drop(held);
@@ -91,21 +91,21 @@ impl InFlight {
 
     /// Reserves memory for a body until its last reference is dropped; returns `None` if there is none. A body over the
     /// limit takes the whole budget. Without room, the connections with the longest-running responses are closed.
-    pub(crate) async fn hold(&self, bytes: Bytes, activity: &Arc<Activity>) -> Option<Bytes> {
+    pub(crate) async fn reserve(&self, bytes: Bytes, activity: &Arc<Activity>) -> Option<Bytes> {
         if bytes.len() <= SMALL_BYTES {
             return Some(bytes);
         }
         let needed = bytes.len().min(self.most);
         let number = match self.take(needed, activity) {
             Some(number) => number,
-            None => Box::pin(self.displace(needed, activity)).await?,
+            None => Box::pin(self.reclaim(needed, activity)).await?,
         };
-        Some(Bytes::from_owner(HeldBytes { bytes, number, room: Arc::clone(&self.room) }))
+        Some(Bytes::from_owner(ReservedBytes { bytes, number, room: Arc::clone(&self.room) }))
     }
 
     /// Reserves memory if there is enough besides that of the waiting response; returns the number of the entry.
     fn take(&self, needed: usize, activity: &Arc<Activity>) -> Option<u64> {
-        let mut held = self.room.held();
+        let mut held = self.room.lock();
         if held.taken + held.promised + needed > self.most {
             return None;
         }
@@ -113,10 +113,10 @@ impl InFlight {
     }
 
     /// Closes slow connections and takes their memory.
-    async fn displace(&self, needed: usize, activity: &Arc<Activity>) -> Option<u64> {
+    async fn reclaim(&self, needed: usize, activity: &Arc<Activity>) -> Option<u64> {
         let _turn = self.turn.try_acquire().ok()?;
         let promise = {
-            let mut held = self.room.held();
+            let mut held = self.room.lock();
             let missing = (held.taken + needed).saturating_sub(self.most);
             if !held.make_room(missing) {
                 return None;
@@ -129,7 +129,7 @@ impl InFlight {
                 // Register before checking, so that no notification is lost between the two.
                 let mut freed = pin!(self.room.freed.notified());
                 freed.as_mut().enable();
-                if self.room.held().taken + needed <= self.most {
+                if self.room.lock().taken + needed <= self.most {
                     return;
                 }
                 freed.await;
@@ -146,18 +146,18 @@ struct Promise<'a>(&'a Room);
 
 impl Drop for Promise<'_> {
     fn drop(&mut self) {
-        self.0.held().promised = 0;
+        self.0.lock().promised = 0;
     }
 }
 
-impl HeldAnswers {
+impl BudgetState {
     /// Adds a response and returns its number.
     fn insert(&mut self, bytes: usize, activity: &Arc<Activity>) -> u64 {
         let number = self.begun;
         self.begun += 1;
         self.taken += bytes;
         let since = Instant::now();
-        self.answers.insert(number, HeldAnswer { bytes, since, activity: Arc::clone(activity) });
+        self.answers.insert(number, PendingResponse { bytes, since, activity: Arc::clone(activity) });
         number
     }
 
@@ -186,7 +186,7 @@ impl HeldAnswers {
 }
 
 impl Room {
-    fn held(&self) -> MutexGuard<'_, HeldAnswers> {
+    fn lock(&self) -> MutexGuard<'_, BudgetState> {
         // No code under the lock can panic.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -200,27 +200,27 @@ mod tests {
         vec![b'x'; len].into()
     }
 
-    async fn hold(room: &InFlight, len: usize) -> Option<Bytes> {
-        room.hold(bytes(len), &Arc::new(Activity::new())).await
+    async fn reserve(room: &InFlight, len: usize) -> Option<Bytes> {
+        room.reserve(bytes(len), &Arc::new(Activity::new())).await
     }
 
     #[tokio::test]
-    async fn room_is_given_back_with_the_last_byte() {
+    async fn memory_is_returned_with_the_last_reference() {
         let room = InFlight::new(3 * SMALL_BYTES);
-        let first = hold(&room, 2 * SMALL_BYTES).await.expect("there is room");
+        let first = reserve(&room, 2 * SMALL_BYTES).await.expect("there is room");
         let part = first.slice(1..);
         drop(first);
-        assert_eq!(hold(&room, 2 * SMALL_BYTES).await, None, "a part of the first is still there");
-        assert!(hold(&room, SMALL_BYTES).await.is_some(), "a small one is not counted");
+        assert_eq!(reserve(&room, 2 * SMALL_BYTES).await, None, "a part of the first is still there");
+        assert!(reserve(&room, SMALL_BYTES).await.is_some(), "a small one is not counted");
         drop(part);
-        assert!(hold(&room, 2 * SMALL_BYTES).await.is_some());
+        assert!(reserve(&room, 2 * SMALL_BYTES).await.is_some());
     }
 
     #[tokio::test]
-    async fn an_answer_that_would_never_fit_goes_alone() {
+    async fn a_response_over_the_limit_takes_the_whole_budget() {
         let room = InFlight::new(2 * SMALL_BYTES);
-        let all = hold(&room, 9 * SMALL_BYTES).await.expect("the budget is unused");
-        assert_eq!(hold(&room, SMALL_BYTES + 1).await, None);
+        let all = reserve(&room, 9 * SMALL_BYTES).await.expect("the budget is unused");
+        assert_eq!(reserve(&room, SMALL_BYTES + 1).await, None);
         assert_eq!(all.len(), 9 * SMALL_BYTES);
     }
 
@@ -233,15 +233,15 @@ mod tests {
         let mut four = Vec::new();
         for _ in 0..4 {
             let activity = Arc::new(Activity::new());
-            let answer = room.hold(bytes(PLACE), &activity).await.expect("there is room");
+            let answer = room.reserve(bytes(PLACE), &activity).await.expect("there is room");
             four.push(tokio::spawn(async move {
-                activity.closing().await;
+                activity.wait_for_close().await;
                 drop(answer);
             }));
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         tokio::time::advance(after).await;
-        let found = hold(&room, places * PLACE).await;
+        let found = reserve(&room, places * PLACE).await;
         tokio::task::yield_now().await;
         let seen: Vec<_> = four.iter().map(|connection| connection.is_finished()).collect();
         assert_eq!((seen.as_slice(), found.is_some()), (&closed[..], finds_room), "{after:?} {places}");
@@ -260,10 +260,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_connection_that_does_not_close_is_not_waited_for_long() {
         let room = InFlight::new(2 * SMALL_BYTES);
-        let _stuck = hold(&room, 2 * SMALL_BYTES).await.expect("there is room");
+        let _stuck = reserve(&room, 2 * SMALL_BYTES).await.expect("there is room");
         tokio::time::advance(SLOW_AFTER).await;
         let began = Instant::now();
-        assert_eq!(hold(&room, 2 * SMALL_BYTES).await, None);
+        assert_eq!(reserve(&room, 2 * SMALL_BYTES).await, None);
         assert_eq!(began.elapsed(), CLOSE_WAIT);
     }
 }

@@ -53,7 +53,7 @@ mod worlds;
 
 pub use clock::ClockKind;
 pub use config::{Bounds, Config, Data, McpClock, SandboxAccess};
-pub use forwards::Forwarded;
+pub use forwards::ForwardRecord;
 pub use journal::WORLD_FILE_MAX;
 pub use local::{Local, LocalWorld};
 pub use log::{LogEntry, LogSink, RequestRecord};

@@ -56,7 +56,7 @@ pub(crate) async fn accept(
                 None => Some(TlsOrPlain::Plain(stream)),
                 Some(acceptor) => tokio::select! {
                     opened = tls::open(acceptor, stream, router.backend.bounds.head_time) => opened,
-                    () = activity.closing() => None,
+                    () = activity.wait_for_close() => None,
                 },
             };
             match opened {

@@ -16,7 +16,7 @@ use tokio::{
 use crate::{
     Bounds, ClockKind, Config, McpClock, SandboxAccess, SenderConfig, Server,
     backend::Backend,
-    worlds::{NotOpened, OpenedWorld, WORLDS_MAX, WorldOptions, Worlds},
+    worlds::{OpenError, OpenedWorld, WORLDS_MAX, WorldOptions, Worlds},
 };
 
 /// The rate limit of the specification: requests per minute and key.
@@ -207,16 +207,16 @@ impl Local {
     ///
     /// The maximum number of worlds is open, the memory limit is reached, or the server failed with an internal error.
     pub fn world(&self, name: &str) -> io::Result<LocalWorld> {
-        let usual = WorldOptions::usual(self.worlds.usual());
+        let usual = WorldOptions::from_terms(self.worlds.defaults());
         let options = WorldOptions { name: Some(name.to_owned()), ..usual };
         // The world's timer runs on the server's runtime.
         let _inside = self.runtime.enter();
         let world = self.worlds.open(options).map_err(|why| match why {
-            NotOpened::NotStored(error) => error,
-            NotOpened::NoRoom(why) => io::Error::other(format!("{why}; drop a world before opening another")),
+            OpenError::NotStored(error) => error,
+            OpenError::NoRoom(why) => io::Error::other(format!("{why}; drop a world before opening another")),
             _ => io::Error::other(format!("the maximum of {WORLDS_MAX} worlds is open; drop one first")),
         })?;
-        let keys = world.backend.host.first_keys().map_err(|_| broken())?;
+        let keys = world.backend.host.first_keys().map_err(|_| internal_error())?;
         Ok(LocalWorld {
             url: world.backend.addresses.url().to_owned(),
             keys: (keys.live, keys.test),
@@ -278,7 +278,7 @@ fn call_sandbox(runtime: &Handle, backend: &Arc<Backend>, call: &str, body: &str
         // The caller waits for it, so the receiver exists.
         let _ = sender.send(answer);
     });
-    let response = receiver.recv().map_err(|_| broken())?.map_err(|_| broken())?;
+    let response = receiver.recv().map_err(|_| internal_error())?.map_err(|_| internal_error())?;
     let text = String::from_utf8(response.body.into()).map_err(io::Error::other)?;
     match response.status {
         200..=299 => Ok(text),
@@ -286,7 +286,7 @@ fn call_sandbox(runtime: &Handle, backend: &Arc<Backend>, call: &str, body: &str
     }
 }
 
-fn broken() -> io::Error {
+fn internal_error() -> io::Error {
     io::Error::other("the server failed with an internal error; see its output")
 }
 

@@ -2,7 +2,7 @@
 //! dashboard.
 //!
 //! Keys and the sandbox token are redacted before a target or a message is stored or logged; stored headers and bodies
-//! are redacted when shown, by [`RequestLog::redacted`].
+//! are redacted when shown, by [`RequestLog::redact`].
 
 use std::{
     borrow::Cow,
@@ -47,7 +47,7 @@ pub enum LogEntry {
     /// A request under `/v1`, `/sandbox` or `/mcp` was answered.
     Request(Arc<RequestRecord>),
     /// An entry of the world's history: an event, a delivery attempt, a transfer.
-    Happened(WorldEvent),
+    Event(WorldEvent),
     /// An entry of a world that was opened on request.
     InWorld {
         /// The world's id.
@@ -102,7 +102,7 @@ impl RequestRecord {
 }
 
 /// Returns `true` if a header is stored, of requests and responses.
-fn is_kept(name: &HeaderName) -> bool {
+fn is_stored(name: &HeaderName) -> bool {
     // Standard headers are compared by number; only other names are compared as text.
     matches!(*name, ACCEPT | ALLOW | CONTENT_LENGTH | CONTENT_TYPE | LOCATION | RETRY_AFTER | USER_AGENT)
         || OTHER_HEADERS.contains(name)
@@ -110,13 +110,13 @@ fn is_kept(name: &HeaderName) -> bool {
 
 impl CapturedMessage {
     /// Replaces the stored message.
-    fn keep(&mut self, headers: &HeaderMap, body: &[u8]) {
+    fn capture(&mut self, headers: &HeaderMap, body: &[u8]) {
         let CapturedMessage { kept, head, length } = self;
         let begun = &body[..body.len().min(BODY_BYTES_KEPT)];
         kept.clear();
         kept.reserve(HEADERS_ROOM + begun.len());
         for (name, value) in headers {
-            if is_kept(name) {
+            if is_stored(name) {
                 let value = value.as_bytes();
                 let value = &value[..value.len().min(TEXT_BYTES_KEPT)];
                 // A header value contains no line break.
@@ -166,7 +166,7 @@ impl LogSink {
     }
 
     /// Returns a sink that marks entries with the id of a world.
-    pub(crate) fn of_world(&self, id: &str) -> LogSink {
+    pub(crate) fn for_world(&self, id: &str) -> LogSink {
         let (sink, world): (LogSink, Arc<str>) = (self.clone(), id.into());
         LogSink::new(move |entry| {
             sink.write(LogEntry::InWorld { world: Arc::clone(&world), entry: Box::new(entry) });
@@ -187,7 +187,7 @@ pub(crate) struct RequestLog {
     sink: Option<LogSink>,
     /// The maximum number of stored requests.
     most: usize,
-    kept: Mutex<StoredRequests>,
+    stored: Mutex<StoredRequests>,
     memory: MemoryShare,
 }
 
@@ -232,7 +232,7 @@ impl RequestLog {
     ) -> RequestLog {
         let key_starts = Mode::ALL.map(|mode| KeyStart { mode, text: dialect.key_start(mode) });
         let redactor = Redactor::new(key_starts.iter().map(|start| start.text.as_str()), token);
-        RequestLog { key_starts, redactor, sink, most, kept: Mutex::default(), memory }
+        RequestLog { key_starts, redactor, sink, most, stored: Mutex::default(), memory }
     }
 
     /// Records a request under `/v1`; also logs it and requests to `/sandbox` and `/mcp`.
@@ -258,7 +258,7 @@ impl RequestLog {
     /// Counts a request and removes the oldest one if the maximum is stored. Returns the new number and the removed
     /// record, whose allocation is reused; a reader that still holds it causes a copy.
     fn make_room(&self) -> (u64, Arc<RequestRecord>) {
-        let (mut kept, mut gone) = (self.kept(), None);
+        let (mut kept, mut gone) = (self.lock(), None);
         kept.count += 1;
         while kept.last.len() >= self.most
             && let Some(oldest) = kept.last.pop_front()
@@ -274,7 +274,7 @@ impl RequestLog {
     /// Inserts a record in the order of numbers: a request with a later number may finish earlier.
     fn insert(&self, record: Arc<RequestRecord>) {
         let bytes = record.held_bytes();
-        let mut kept = self.kept();
+        let mut kept = self.lock();
         let place =
             kept.last.iter().rposition(|earlier| earlier.n < record.n).map_or(0, |earlier| earlier + 1);
         kept.last.insert(place, record);
@@ -297,7 +297,7 @@ impl RequestLog {
             target.push_str(query);
         }
         // Before truncation, because a truncated secret would not be found.
-        if let Cow::Owned(redacted) = self.redacted(target) {
+        if let Cow::Owned(redacted) = self.redact(target) {
             *target = redacted;
         }
         target.truncate(target.floor_char_boundary(TEXT_BYTES_KEPT));
@@ -317,12 +317,12 @@ impl RequestLog {
             && let Ok(body) = serde_json::from_slice::<serde_json::Value>(exchange.response_body)
             && let Some(text) = body["message"].as_str()
         {
-            *message = Some(self.redacted(text).into_owned());
+            *message = Some(self.redact(text).into_owned());
         }
 
         let shown = |body| if is_api { body } else { &[][..] };
-        request.keep(&exchange.head.headers, shown(exchange.body));
-        answer.keep(exchange.headers, shown(exchange.response_body));
+        request.capture(&exchange.head.headers, shown(exchange.body));
+        answer.capture(exchange.headers, shown(exchange.response_body));
     }
 
     /// Returns the prefix of the key in an `Authorization` header, and the part of its end that may be shown.
@@ -338,22 +338,22 @@ impl RequestLog {
     }
 
     /// Returns the text with keys and the sandbox token redacted.
-    pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        self.redactor.redacted(text)
+    pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.redactor.redact(text)
     }
 
     /// Returns the stored requests, newest first.
-    pub(crate) fn newest(&self) -> Vec<Arc<RequestRecord>> {
-        self.kept().last.iter().rev().map(Arc::clone).collect()
+    pub(crate) fn newest_first(&self) -> Vec<Arc<RequestRecord>> {
+        self.lock().last.iter().rev().map(Arc::clone).collect()
     }
 
     /// Returns the stored request with this number.
     pub(crate) fn find(&self, n: u64) -> Option<Arc<RequestRecord>> {
-        self.kept().last.iter().find(|record| record.n == n).map(Arc::clone)
+        self.lock().last.iter().find(|record| record.n == n).map(Arc::clone)
     }
 
-    fn kept(&self) -> MutexGuard<'_, StoredRequests> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, StoredRequests> {
+        self.stored.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -378,7 +378,7 @@ mod tests {
         RequestLog::new(&Dialect::default(), TOKEN, None, most, MemoryBudget::new(usize::MAX).share())
     }
 
-    fn note(log: &RequestLog, target: &str, key: &str, body: &str, answer: (u16, &str)) {
+    fn record_request(log: &RequestLog, target: &str, key: &str, body: &str, answer: (u16, &str)) {
         let request = Request::builder()
             .uri(target)
             .header("authorization", format!("Bearer {key}"))
@@ -401,61 +401,68 @@ mod tests {
     const KEY: &str = "svc_live_0123456789abcdef0123456789abcdef0123Qx7Z";
 
     #[test]
-    fn no_key_is_kept_or_shown() {
+    fn keys_are_redacted_in_the_log() {
         let log = log();
         let body = format!(r#"{{"note":"{KEY} and svc_test_abc, svc_live_"}}"#);
-        note(&log, &format!("/v1/charges?x={KEY}"), KEY, &body, (422, &format!(r#"{{"message":"{KEY}?"}}"#)));
-        let record = log.newest().remove(0);
+        record_request(
+            &log,
+            &format!("/v1/charges?x={KEY}"),
+            KEY,
+            &body,
+            (422, &format!(r#"{{"message":"{KEY}?"}}"#)),
+        );
+        let record = log.newest_first().remove(0);
         assert_eq!((record.key.as_deref(), record.mode), (Some("svc_live_…Qx7Z"), Some(Mode::Live)));
         assert_eq!(record.target, "/v1/charges?x=svc_live_…");
         assert_eq!(record.message.as_deref(), Some("svc_live_…?"));
-        assert_eq!(
-            log.redacted(&record.request.body()),
-            r#"{"note":"svc_live_… and svc_test_…, svc_live_"}"#
-        );
+        assert_eq!(log.redact(&record.request.body()), r#"{"note":"svc_live_… and svc_test_…, svc_live_"}"#);
         assert!(record.request.headers().iter().all(|(name, _)| name == "user-agent"), "{record:?}");
     }
 
     #[test]
-    fn no_secret_is_cut_in_half_where_a_target_ends() {
+    fn a_secret_at_the_end_of_a_target_is_redacted_before_truncation() {
         for secret in [TOKEN, KEY, &KEY.replace('_', "%5f")] {
             for before in TEXT_BYTES_KEPT - secret.len() - 20..TEXT_BYTES_KEPT {
                 let log = log();
-                note(&log, &format!("/v1/x?{}{secret}", "y".repeat(before)), KEY, "", (404, "{}"));
-                let target = log.newest()[0].target.clone();
+                record_request(&log, &format!("/v1/x?{}{secret}", "y".repeat(before)), KEY, "", (404, "{}"));
+                let target = log.newest_first()[0].target.clone();
                 assert!(!target.contains("0123") && !target.contains("sand"), "{target}");
             }
         }
     }
 
     #[test]
-    fn a_text_that_is_no_key_of_this_server_names_none() {
+    fn a_text_without_a_key_of_this_server_has_no_key() {
         for key in ["", "svc_live", "sk_live_0123456789abcdef", "svc_prod_1"] {
             let log = log();
-            note(&log, "/v1/account", key, "", (401, "{}"));
-            assert_eq!(log.newest()[0].key, None, "{key}");
+            record_request(&log, "/v1/account", key, "", (401, "{}"));
+            assert_eq!(log.newest_first()[0].key, None, "{key}");
         }
         let log = log();
-        note(&log, "/v1/account", "svc_test_short", "", (401, "{}"));
-        assert_eq!(log.newest()[0].key.as_deref(), Some("svc_test_…"), "no part of a short key is shown");
+        record_request(&log, "/v1/account", "svc_test_short", "", (401, "{}"));
+        assert_eq!(
+            log.newest_first()[0].key.as_deref(),
+            Some("svc_test_…"),
+            "no part of a short key is shown"
+        );
     }
 
     #[test]
-    fn a_record_that_takes_the_place_of_another_has_nothing_of_it() {
+    fn a_reused_record_keeps_nothing_of_the_previous_request() {
         let long = r#"{"message":"no such charge"}"#;
-        let first = |log: &RequestLog| note(log, "/v1/charges?page=7", KEY, long, (404, long));
+        let first = |log: &RequestLog| record_request(log, "/v1/charges?page=7", KEY, long, (404, long));
         let others: [fn(&RequestLog); 3] = [
-            |log| note(log, "/v1/account", "svc_test_short", "{}", (200, "[]")),
-            |log| note(log, "/v1", "", "", (401, "")),
-            |log| note(log, "/v1/events?x=svc_live_1", "sk_1", "1", (422, "{}")),
+            |log| record_request(log, "/v1/account", "svc_test_short", "{}", (200, "[]")),
+            |log| record_request(log, "/v1", "", "", (401, "")),
+            |log| record_request(log, "/v1/events?x=svc_live_1", "sk_1", "1", (422, "{}")),
         ];
         for other in others {
             let (used, fresh) = (log_of(1), log_of(1));
             first(&used);
-            let place = Arc::as_ptr(&used.newest()[0]);
+            let place = Arc::as_ptr(&used.newest_first()[0]);
             other(&used);
             other(&fresh);
-            let [used, fresh] = [used, fresh].map(|log| log.newest().remove(0));
+            let [used, fresh] = [used, fresh].map(|log| log.newest_first().remove(0));
             assert_eq!((Arc::as_ptr(&used), used.n), (place, 2));
             assert_eq!(format!("{:?}", RequestRecord { n: 1, ..(*used).clone() }), format!("{fresh:?}"));
         }
@@ -468,17 +475,20 @@ mod tests {
         for n in [second, third, first] {
             log.insert(Arc::new(RequestRecord { n, ..RequestRecord::default() }));
         }
-        let numbers: Vec<_> = log.newest().iter().map(|record| record.n).collect();
+        let numbers: Vec<_> = log.newest_first().iter().map(|record| record.n).collect();
         assert_eq!(numbers, [3, 2, 1]);
     }
 
     #[test]
     fn a_reader_keeps_its_record() {
         let log = log_of(1);
-        note(&log, "/v1/account", KEY, "", (200, "{}"));
-        let seen = log.newest().remove(0);
-        note(&log, "/v1/charges", KEY, "", (200, "{}"));
-        assert_eq!((seen.target.as_str(), log.newest()[0].target.as_str()), ("/v1/account", "/v1/charges"));
+        record_request(&log, "/v1/account", KEY, "", (200, "{}"));
+        let seen = log.newest_first().remove(0);
+        record_request(&log, "/v1/charges", KEY, "", (200, "{}"));
+        assert_eq!(
+            (seen.target.as_str(), log.newest_first()[0].target.as_str()),
+            ("/v1/account", "/v1/charges")
+        );
     }
 
     #[test]
@@ -486,15 +496,15 @@ mod tests {
         let log = log();
         let target = format!("/v1/charges?x={}", "y".repeat(2 * TEXT_BYTES_KEPT));
         for _ in 0..REQUESTS_MAX + 7 {
-            note(&log, &target, KEY, &"é".repeat(5_000), (200, "{}"));
+            record_request(&log, &target, KEY, &"é".repeat(5_000), (200, "{}"));
         }
-        note(&log, "/dashboard", KEY, "", (200, "{}"));
-        note(&log, "/v10", KEY, "", (404, "{}"));
-        note(&log, "/sandbox/keys", KEY, "", (200, "{}"));
-        let kept = log.newest();
+        record_request(&log, "/dashboard", KEY, "", (200, "{}"));
+        record_request(&log, "/v10", KEY, "", (404, "{}"));
+        record_request(&log, "/sandbox/keys", KEY, "", (200, "{}"));
+        let kept = log.newest_first();
         let bytes: u64 = kept.iter().map(|record| record.held_bytes()).sum();
         assert!(bytes > (REQUESTS_MAX * BODY_BYTES_KEPT) as u64);
-        assert_eq!(log.memory.held(), bytes);
+        assert_eq!(log.memory.used_bytes(), bytes);
         assert_eq!((kept.len(), kept[0].n), (REQUESTS_MAX, 507));
         assert!(
             kept.iter()

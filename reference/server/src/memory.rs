@@ -12,26 +12,26 @@ const MIB: u64 = 1_024 * 1_024;
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     most: u64,
-    held: AtomicU64,
+    used_bytes: AtomicU64,
 }
 
 /// The part of the budget that one holder uses. Returned on drop.
 #[derive(Debug)]
 pub(crate) struct MemoryShare {
     budget: Arc<MemoryBudget>,
-    held: AtomicU64,
+    used_bytes: AtomicU64,
     /// `true` if the holder must stop at the limit.
     is_bounded: bool,
 }
 
 impl MemoryBudget {
     pub(crate) fn new(most: usize) -> Arc<MemoryBudget> {
-        Arc::new(MemoryBudget { most: most as u64, held: AtomicU64::new(0) })
+        Arc::new(MemoryBudget { most: most as u64, used_bytes: AtomicU64::new(0) })
     }
 
     /// Returns an empty share whose holder does not stop at the limit.
     pub(crate) fn share(self: &Arc<MemoryBudget>) -> MemoryShare {
-        MemoryShare { budget: Arc::clone(self), held: AtomicU64::new(0), is_bounded: false }
+        MemoryShare { budget: Arc::clone(self), used_bytes: AtomicU64::new(0), is_bounded: false }
     }
 
     /// Returns a bounded share of a number of bytes.
@@ -41,19 +41,21 @@ impl MemoryBudget {
     /// The message, without a final period, if the budget is too small.
     pub(crate) fn reserve(self: &Arc<MemoryBudget>, bytes: u64) -> Result<MemoryShare, String> {
         let add = |held: u64| held.checked_add(bytes).filter(|sum| *sum <= self.most);
-        match self.held.fetch_update(Relaxed, Relaxed, add) {
-            Ok(_) => {
-                Ok(MemoryShare { budget: Arc::clone(self), held: AtomicU64::new(bytes), is_bounded: true })
-            }
+        match self.used_bytes.fetch_update(Relaxed, Relaxed, add) {
+            Ok(_) => Ok(MemoryShare {
+                budget: Arc::clone(self),
+                used_bytes: AtomicU64::new(bytes),
+                is_bounded: true,
+            }),
             Err(_) => Err(self.message()),
         }
     }
 
-    pub(crate) fn held(&self) -> u64 {
-        self.held.load(Relaxed)
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Relaxed)
     }
 
-    pub(crate) fn most(&self) -> u64 {
+    pub(crate) fn max_bytes(&self) -> u64 {
         self.most
     }
 
@@ -61,7 +63,7 @@ impl MemoryBudget {
         let mib = |bytes: u64| format!("{}.{}", bytes / MIB, bytes % MIB * 10 / MIB);
         format!(
             "The worlds of this server use {} MiB of memory, at most {} MiB is allowed (serve --worlds-memory)",
-            mib(self.held()),
+            mib(self.used_bytes()),
             mib(self.most)
         )
     }
@@ -70,26 +72,26 @@ impl MemoryBudget {
 impl MemoryShare {
     /// Updates the number of bytes in use.
     pub(crate) fn set(&self, bytes: u64) {
-        let before = self.held.swap(bytes, Relaxed);
+        let before = self.used_bytes.swap(bytes, Relaxed);
         if bytes >= before {
-            self.budget.held.fetch_add(bytes - before, Relaxed);
+            self.budget.used_bytes.fetch_add(bytes - before, Relaxed);
         } else {
-            self.budget.held.fetch_sub(before - bytes, Relaxed);
+            self.budget.used_bytes.fetch_sub(before - bytes, Relaxed);
         }
     }
 
-    pub(crate) fn held(&self) -> u64 {
-        self.held.load(Relaxed)
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Relaxed)
     }
 
     /// Returns another share of the same budget for data that has its own limit.
-    pub(crate) fn beside(&self) -> MemoryShare {
+    pub(crate) fn unbounded_share(&self) -> MemoryShare {
         self.budget.share()
     }
 
     /// Returns the message, without a final period, if the holder may not use more; `None` if it may.
     pub(crate) fn exceeded(&self) -> Option<String> {
-        (self.is_bounded && self.budget.held() >= self.budget.most).then(|| self.budget.message())
+        (self.is_bounded && self.budget.used_bytes() >= self.budget.most).then(|| self.budget.message())
     }
 }
 
@@ -116,8 +118,8 @@ mod tests {
         assert!(second.exceeded().is_some() && first.exceeded().is_none(), "the first one is not bounded");
         first.set(1 << 20);
         second.set(2 << 20);
-        assert_eq!((budget.held(), second.exceeded()), (3 << 20, None));
+        assert_eq!((budget.used_bytes(), second.exceeded()), (3 << 20, None));
         drop(second);
-        assert_eq!(budget.held(), 1 << 20);
+        assert_eq!(budget.used_bytes(), 1 << 20);
     }
 }

@@ -61,8 +61,8 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Counts a response and the time that it took to make.
-    pub(crate) fn on_answer(&self, status: StatusCode, took: Duration) {
-        self.requests.count(class(status.as_u16()));
+    pub(crate) fn on_response(&self, status: StatusCode, took: Duration) {
+        self.requests.count(status_class(status.as_u16()));
         self.request_seconds.observe(took.as_secs_f64());
     }
 
@@ -79,7 +79,7 @@ impl Metrics {
     /// Counts a delivery attempt and the time that it took.
     pub(crate) fn on_attempt(&self, result: &AttemptResult, took: Duration) {
         self.attempts.count(match result {
-            AttemptResult::Answered(status) => class(*status),
+            AttemptResult::Answered(status) => status_class(*status),
             AttemptResult::Unreachable(_) => "unreachable",
             AttemptResult::TimedOut => "timed_out",
             AttemptResult::Refused(_) => "refused",
@@ -191,7 +191,7 @@ impl<const N: usize> Collector for LabelledCounter<N> {
 }
 
 /// Returns the class of a status, such as `4xx`.
-const fn class(status: u16) -> &'static str {
+const fn status_class(status: u16) -> &'static str {
     match status / 100 {
         1 => "1xx",
         2 => "2xx",
@@ -222,7 +222,7 @@ mod tests {
     fn a_page_counts_requests_connections_and_attempts() {
         let metrics = Metrics::default();
         for status in [200, 201, 404, 500, 999] {
-            metrics.on_answer(StatusCode::from_u16(status).expect("a status"), Duration::from_millis(2));
+            metrics.on_response(StatusCode::from_u16(status).expect("a status"), Duration::from_millis(2));
         }
         for result in [AttemptResult::Answered(204), AttemptResult::Answered(410), AttemptResult::TimedOut] {
             metrics.on_attempt(&result, Duration::from_secs(3));

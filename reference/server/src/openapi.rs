@@ -21,22 +21,22 @@ impl Document {
         let usual = Dialect::default();
         let mut text = DOCUMENT.to_owned();
         for mode in Mode::ALL {
-            text = text.replace(&usual.key_start(mode), &inside_a_string(&dialect.key_start(mode)));
+            text = text.replace(&usual.key_start(mode), &escape_json(&dialect.key_start(mode)));
         }
-        text = text.replace(&usual.user_agent, &inside_a_string(&dialect.user_agent));
+        text = text.replace(&usual.user_agent, &escape_json(&dialect.user_agent));
         let names = |dialect: &Dialect| format!("\"{}-", dialect.header_prefix);
         text = text.replace(&names(&usual), &names(dialect));
         Document { parts: text.split(WRITTEN_FOR).map(str::to_owned).collect() }
     }
 
     /// Returns the document for clients that use this address.
-    pub(crate) fn at(&self, base: &str) -> String {
-        self.parts.join(&inside_a_string(base))
+    pub(crate) fn with_base_url(&self, base: &str) -> String {
+        self.parts.join(&escape_json(base))
     }
 }
 
 /// Returns a text escaped for a JSON string.
-fn inside_a_string(text: &str) -> String {
+fn escape_json(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()
 }
@@ -48,18 +48,18 @@ mod tests {
     use super::*;
 
     fn read(dialect: &Dialect, base: &str) -> (String, Value) {
-        let text = Document::new(dialect).at(base);
+        let text = Document::new(dialect).with_base_url(base);
         let value = serde_json::from_str(&text).expect("the document is JSON");
         (text, value)
     }
 
     #[test]
-    fn the_usual_names_leave_the_document_as_it_is() {
-        assert_eq!(Document::new(&Dialect::default()).at(WRITTEN_FOR), DOCUMENT);
+    fn the_default_dialect_leaves_the_document_unchanged() {
+        assert_eq!(Document::new(&Dialect::default()).with_base_url(WRITTEN_FOR), DOCUMENT);
     }
 
     #[test]
-    fn every_name_of_the_dialect_is_put_in() {
+    fn every_name_of_the_dialect_is_replaced() {
         let dialect = Dialect {
             key_prefix: "acme".to_owned(),
             header_prefix: "X-Acme".to_owned(),

@@ -27,12 +27,12 @@ impl Redactor {
     }
 
     /// Returns the text with `…` in place of the token and of the rest of each key.
-    pub(crate) fn redacted<'t>(&self, text: &'t str) -> Cow<'t, str> {
+    pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let is_encoded = memchr2(b'%', b'\\', text.as_bytes()).is_some();
         if !is_encoded && self.next_secret(text.as_bytes(), 0).is_none() {
             return Cow::Borrowed(text);
         }
-        let (bytes, places) = decoded(text);
+        let (bytes, places) = decode_escapes(text);
         let (mut clean, mut copied, mut searched) = (String::new(), 0, 0);
         while let Some(hidden) = self.next_secret(&bytes, searched) {
             searched = hidden.end;
@@ -65,7 +65,7 @@ impl Redactor {
 }
 
 /// Resolves `%41` and `\u0041`, nested ones too. Returns the bytes, with the range of each in the text.
-fn decoded(text: &str) -> (Vec<u8>, Vec<Range<usize>>) {
+fn decode_escapes(text: &str) -> (Vec<u8>, Vec<Range<usize>>) {
     let (mut bytes, mut places) = (Vec::with_capacity(text.len()), Vec::with_capacity(text.len()));
     for (at, byte) in text.bytes().enumerate() {
         bytes.push(byte);
@@ -105,11 +105,11 @@ mod tests {
     #[track_caller]
     fn check(text: &str, expected: &str) {
         let redactor = Redactor::new(["svc_live_", "svc_test_"], "sandbox_0123456789ab");
-        assert_eq!(redactor.redacted(text), expected);
+        assert_eq!(redactor.redact(text), expected);
     }
 
     #[test]
-    fn secrets_are_cut_out_and_the_rest_stays() {
+    fn secrets_are_redacted_and_the_rest_is_unchanged() {
         check("", "");
         check("a svc_live_0Aq9 and svc_test_abc, svc_live_", "a svc_live_… and svc_test_…, svc_live_");
         check("/v1?token=sandbox_0123456789ab&x=1", "/v1?token=…&x=1");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn an_encoded_secret_is_one_too() {
+    fn an_encoded_secret_is_redacted_too() {
         check("/v1?x=svc%5Flive%5F0Aq9&y=%C3%A9", "/v1?x=svc%5Flive%5F…&y=%C3%A9");
         check("%73%76%63_live_%30%41%71%39", "%73%76%63_live_…");
         check("svc%255flive%25255F0%41q", "svc%255flive%25255F…");

@@ -78,7 +78,7 @@ enum Area {
 }
 
 impl Area {
-    fn of(path: &str) -> Option<Area> {
+    fn from_path(path: &str) -> Option<Area> {
         // The first segment is not decoded: `/%761` is not `/v1`.
         let rest = path.strip_prefix('/')?;
         match rest.split_once('/').map_or((rest, None), |(first, rest)| (first, Some(rest))) {
@@ -129,13 +129,13 @@ impl Router {
         let (head, body) = request.into_parts();
         let body = RequestBody::new(&head.headers, activity, &self.backend.bounds, body);
         let (begun, mut sent) = (Instant::now(), Bytes::new());
-        let routing = RoutingHeaders::of(&head.headers);
-        let whole_path = self.backend.addresses.inside(head.uri.path());
+        let routing = RoutingHeaders::from_headers(&head.headers);
+        let whole_path = self.backend.addresses.without_prefix(head.uri.path());
         if self.worlds.has_waiting() {
             // Boxed, because no request needs it once all worlds are open.
-            Box::pin(self.worlds.wait_for(whole_path, routing.authorization.once())).await;
+            Box::pin(self.worlds.wait_for(whole_path, routing.authorization.single())).await;
         }
-        let place = self.worlds.place(whole_path, routing.authorization.once());
+        let place = self.worlds.select_world(whole_path, routing.authorization.single());
         let (backend, path) =
             place.as_ref().map_or((&self.backend, whole_path), |place| (place.backend(), place.path));
         let request = match &place {
@@ -147,11 +147,11 @@ impl Router {
         };
         let decided = match request {
             Err(refusal) => Err(refusal),
-            Ok(request) if body.is_empty() && matches!(Area::of(path), Some(Area::Api)) => {
+            Ok(request) if body.is_empty() && matches!(Area::from_path(path), Some(Area::Api)) => {
                 request.call_world(None, &Bytes::new()).await
             }
             // Boxed, because requests without a body to the API would otherwise carry the state of this future.
-            Ok(request) => Box::pin(self.decide(&request, (addrs, activity), &body, &mut sent)).await,
+            Ok(request) => Box::pin(self.route(&request, (addrs, activity), &body, &mut sent)).await,
         };
         body.drain();
         let mut answer = decided.unwrap_or_else(Refusal::answer);
@@ -167,24 +167,24 @@ impl Router {
             status: answer.status(),
             headers: answer.headers(),
             response_body: whole,
-            at: backend.host.shown(),
+            at: backend.host.latest_time(),
             took: begun.elapsed(),
         });
         if head.method == Method::HEAD {
             answer = answer::without_body(answer);
         } else if let Content::Whole(body) = answer.body_mut() {
-            match self.backend.in_flight.hold(std::mem::take(body), activity).await {
+            match self.backend.in_flight.reserve(std::mem::take(body), activity).await {
                 Some(held) => *body = held,
                 None => answer = Refusal::TooMuchInFlight.answer(),
             }
         }
-        self.metrics.on_answer(answer.status(), begun.elapsed());
+        self.metrics.on_response(answer.status(), begun.elapsed());
         answer
     }
 
     /// Answers a request that is not one to the API without a body. `sent`: receives the body of an API request, for
     /// the log.
-    async fn decide(
+    async fn route(
         &self,
         request: &WorldRequest<'_>,
         (addrs, activity): (ConnectionAddrs, &Arc<Activity>),
@@ -193,8 +193,8 @@ impl Router {
     ) -> Result<Answer, Refusal> {
         let WorldRequest { backend, head, path, authority, .. } = *request;
         let call = Call { pages: &self.pages, backend, addrs, activity, head, path, authority, body };
-        let Some(area) = Area::of(path) else {
-            return home::lost(&call);
+        let Some(area) = Area::from_path(path) else {
+            return home::not_found(&call);
         };
         match area {
             Area::Hosted => return pages::hosted::answer(&call).await,
@@ -210,12 +210,12 @@ impl Router {
                     && !is_answered_here(path)
                     && let Err(error) = sandbox::judge_head(head.method.as_str(), path)
                 {
-                    return Ok(answer::of_world(Response::refusal(&error))?);
+                    return Ok(answer::from_world(Response::refusal(&error))?);
                 }
             }
             #[cfg(feature = "mcp")]
             Area::Mcp => {
-                let authorization = request.routing.authorization.once().map(HeaderValue::as_bytes);
+                let authorization = request.routing.authorization.single().map(HeaderValue::as_bytes);
                 return self.mcp.answer(backend, addrs, head, authorization, authority, body).await;
             }
             Area::Asset | Area::Index | Area::Health | Area::Metrics | Area::Document | Area::Docs => {
@@ -234,15 +234,15 @@ impl Router {
         let body = body.read().await?;
         if let Area::Sandbox = area {
             gate::admit_body(&head.headers, &body)?;
-            if let Some(refusal) = unfiltered(head, path) {
-                return Ok(answer::of_world(refusal)?);
+            if let Some(refusal) = query_error(head, path) {
+                return Ok(answer::from_world(refusal)?);
             }
             if path == forwards::PATH {
-                let from_here = gate::pass(addrs, head, authority, &backend.addresses)?;
+                let from_here = gate::check_host_and_origin(addrs, head, authority, &backend.addresses)?;
                 return Box::pin(forwards::answer(backend, head, from_here, &body)).await;
             }
             // Worlds are opened on the first world only.
-            if api::is_at(path) && Arc::ptr_eq(backend, &self.backend) {
+            if api::is_worlds_path(path) && Arc::ptr_eq(backend, &self.backend) {
                 return Box::pin(api::answer(&self.worlds, head, path, authority, &body)).await;
             }
         }
@@ -253,16 +253,21 @@ impl Router {
         let backend = request.backend;
         Ok(match area {
             Area::Asset => return pages::asset(request.path),
-            Area::Document => {
-                answer::json(StatusCode::OK, self.document.at(&backend.addresses.base(request.authority)))
-            }
+            Area::Document => answer::json(
+                StatusCode::OK,
+                self.document.with_base_url(&backend.addresses.base_url(request.authority)),
+            ),
             Area::Metrics => {
-                let page = self.metrics.page(backend.host.times().ok(), self.worlds.totals());
+                let page = self.metrics.page(backend.host.time_and_next_due().ok(), self.worlds.totals());
                 let page = page.map_err(|fmt::Error| Refusal::Broken)?;
                 let accepts = request.head.headers.get(ACCEPT).and_then(|value| value.to_str().ok());
                 let is_open_metrics =
                     accepts.is_some_and(|value| value.contains("application/openmetrics-text"));
-                answer::own(StatusCode::OK, if is_open_metrics { OPEN_METRICS } else { METRICS_TEXT }, page)
+                answer::with_media_type(
+                    StatusCode::OK,
+                    if is_open_metrics { OPEN_METRICS } else { METRICS_TEXT },
+                    page,
+                )
             }
             Area::Health if backend.host.is_broken() => {
                 answer::json(StatusCode::SERVICE_UNAVAILABLE, r#"{"status":"broken"}"#)
@@ -281,7 +286,9 @@ fn as_yaml(head: &Parts, path: &str, answer: Answer) -> Answer {
     }
     let Content::Whole(body) = answer.body() else { return answer };
     match serde_json::from_slice::<ScenarioAnswer>(body) {
-        Ok(ScenarioAnswer { scenario, .. }) => answer::own(StatusCode::OK, answer::YAML, scenario),
+        Ok(ScenarioAnswer { scenario, .. }) => {
+            answer::with_media_type(StatusCode::OK, answer::YAML, scenario)
+        }
         // An error response.
         Err(_) => answer,
     }
@@ -289,11 +296,11 @@ fn as_yaml(head: &Parts, path: &str, answer: Answer) -> Answer {
 
 /// Returns `true` if the server itself, not the world, answers a path under `/sandbox`.
 fn is_answered_here(path: &str) -> bool {
-    path == forwards::PATH || api::is_at(path) || snapshots::serves(path)
+    path == forwards::PATH || api::is_worlds_path(path) || snapshots::is_snapshot_path(path)
 }
 
 /// Returns the error for query parameters of lists that the server itself answers: they have no filters.
-fn unfiltered(head: &Parts, path: &str) -> Option<Response> {
+fn query_error(head: &Parts, path: &str) -> Option<Response> {
     if !is_answered_here(path) || !matches!(head.method, Method::GET | Method::HEAD) {
         return None;
     }
@@ -314,11 +321,11 @@ impl WorldRequest<'_> {
     /// Answers an API request with a body: key, limit, path and method are checked before the body is read.
     async fn call_api(&self, body: &RequestBody<'_>, sent: &mut Bytes) -> Result<Answer, Refusal> {
         let WorldRequest { backend, head, routing, path, .. } = *self;
-        let authorization = routing.authorization.once().map(HeaderValue::as_bytes);
+        let authorization = routing.authorization.single().map(HeaderValue::as_bytes);
         let known = RequestHead { method: head.method.as_str(), path, authorization };
         let admitted = match backend.host.admit_head(known)? {
             Ok(admitted) => admitted,
-            Err(refusal) => return Ok(answer::of_world(refusal)?),
+            Err(refusal) => return Ok(answer::from_world(refusal)?),
         };
         match body.read().await {
             Ok(body) => {
@@ -339,14 +346,14 @@ impl WorldRequest<'_> {
             method: head.method.as_str(),
             path,
             query: head.uri.query(),
-            authorization: routing.authorization.once().map(HeaderValue::as_bytes),
+            authorization: routing.authorization.single().map(HeaderValue::as_bytes),
             content_type: routing.content_type.first().map(HeaderValue::as_bytes),
-            idempotency_key: routing.idempotency_key.unrepeated(),
-            base: &backend.addresses.base(authority),
+            idempotency_key: routing.idempotency_key.bytes_or_empty(),
+            base: &backend.addresses.base_url(authority),
             body,
         };
         let host = &backend.host;
-        Ok(answer::of_world(match &admitted {
+        Ok(answer::from_world(match &admitted {
             Some(admitted) => host.respond_as(admitted, &request).await?,
             None => host.respond(&request).await?,
         })?)
@@ -383,7 +390,7 @@ enum HeaderField<'a> {
 }
 
 impl<'a> RoutingHeaders<'a> {
-    fn of(headers: &'a HeaderMap) -> RoutingHeaders<'a> {
+    fn from_headers(headers: &'a HeaderMap) -> RoutingHeaders<'a> {
         let mut routing = RoutingHeaders::default();
         for (name, value) in headers {
             match *name {
@@ -404,12 +411,12 @@ impl<'a> HeaderField<'a> {
     }
 
     /// Returns the value if the header occurs exactly once.
-    fn once(self) -> Option<&'a HeaderValue> {
+    fn single(self) -> Option<&'a HeaderValue> {
         if let HeaderField::Once(value) = self { Some(value) } else { None }
     }
 
     /// Returns the value; empty if the header occurs more than once.
-    fn unrepeated(self) -> Option<&'a [u8]> {
+    fn bytes_or_empty(self) -> Option<&'a [u8]> {
         match self {
             HeaderField::Absent => None,
             HeaderField::Once(value) => Some(value.as_bytes()),

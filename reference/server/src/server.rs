@@ -16,7 +16,7 @@ use crate::{
     backend::{Shared, Terms},
     config::Config,
     descriptors,
-    forwards::{self, Forwarded},
+    forwards::{self, ForwardRecord},
     gate::Token,
     in_flight::InFlight,
     journal::{self, RunningWorld},
@@ -81,7 +81,7 @@ impl Server {
     /// Panics outside of a Tokio runtime.
     pub async fn start(config: Config) -> io::Result<Server> {
         let (data, from) = (config.data.clone(), config.from.clone());
-        Server::launch(config, |setup| journal::start(setup, data.as_ref(), from.as_deref())).await
+        Server::launch(config, |setup| journal::open_or_create(setup, data.as_ref(), from.as_deref())).await
     }
 
     /// Starts a server with a custom first world. `begin` gets the resolved configuration, after the address was bound
@@ -99,7 +99,7 @@ impl Server {
         W: World + 'static,
     {
         if config.data.is_some() || config.from.is_some() {
-            return Err(invalid("a custom world cannot be stored or start from a file".to_owned()));
+            return Err(invalid_input("a custom world cannot be stored or start from a file".to_owned()));
         }
         Server::launch(config, |setup| Ok(RunningWorld::without_journal(Box::new(begin(setup)), setup))).await
     }
@@ -108,16 +108,16 @@ impl Server {
         config: Config,
         begin: impl FnOnce(&Setup) -> io::Result<RunningWorld>,
     ) -> io::Result<Server> {
-        let public = config.public_url.as_deref().map(PublicUrl::parse).transpose().map_err(invalid)?;
+        let public = config.public_url.as_deref().map(PublicUrl::parse).transpose().map_err(invalid_input)?;
         let acceptor = config.tls.as_ref().map(TlsIdentity::acceptor).transpose()?;
         let listener = TcpListener::bind(config.address).await?;
         let address = listener.local_addr()?;
         let addresses = Addresses::new(address, public, config.sandbox_access);
-        let addresses = if config.tls.is_some() { addresses.over_tls() } else { addresses };
+        let addresses = if config.tls.is_some() { addresses.with_tls() } else { addresses };
         let no_randomness = |error: getrandom::Error| io::Error::other(error.to_string());
         let token = match &config.sandbox_token {
-            Some(text) => Token::parse(text).map_err(invalid)?,
-            None => Token::draw().map_err(no_randomness)?,
+            Some(text) => Token::parse(text).map_err(invalid_input)?,
+            None => Token::generate().map_err(no_randomness)?,
         };
 
         let metrics = Arc::new(Metrics::default());
@@ -127,7 +127,7 @@ impl Server {
         let SenderBounds { posts, lookups, .. } = config.sender.bounds;
         let files = if config.data.is_some() { WORLDS_MAX } else { 0 };
         let others = posts.saturating_add(2 * lookups).saturating_add(files);
-        bounds.connections = descriptors::connections(bounds.connections, others);
+        bounds.connections = descriptors::connection_limit(bounds.connections, others);
         let shared = Shared {
             addresses,
             token: Arc::new(token),
@@ -142,9 +142,9 @@ impl Server {
         let Config { seed, start, clock, rate_limit, dialect, data, .. } = config;
         let mut worlds = Worlds::new(shared, Terms { seed, start, clock, rate_limit }, begin)?;
         if let Some(data) = &data {
-            worlds.keep_in(data)?;
+            worlds.use_directory(data)?;
             if data.clock_reset {
-                worlds.notice(worlds.first().host.reset_clock().await?);
+                worlds.add_notice(worlds.first().host.reset_clock().await?);
             }
         }
         let worlds = Arc::new(worlds);
@@ -214,7 +214,7 @@ impl Server {
 
     /// Returns the time of the service clock; `None` after an internal error of the world.
     pub fn now(&self) -> Option<Timestamp> {
-        self.worlds.first().host.times().ok().map(|(now, _)| now)
+        self.worlds.first().host.time_and_next_due().ok().map(|(now, _)| now)
     }
 
     /// Forwards the webhooks of the first account to a handler on the developer's machine: registers endpoints in both
@@ -224,13 +224,13 @@ impl Server {
     ///
     /// `InvalidInput` with the reason: a forward to this handler exists, there are too many forwards or endpoints, or
     /// deliveries are simulated ([`Reach::Simulated`]). Another kind after an internal error of the server.
-    pub async fn forward_to(&self, handler: &LocalHandler) -> io::Result<Forwarded> {
+    pub async fn forward_to(&self, handler: &LocalHandler) -> io::Result<ForwardRecord> {
         let broken = || io::Error::other("the server failed with an internal error; see its output");
         match forwards::add(self.worlds.first(), handler, None).await.map_err(|_| broken())? {
             Ok(forwarded) => Ok(forwarded),
             Err(refused) => {
                 let answer: serde_json::Value = serde_json::from_slice(&refused.body).unwrap_or_default();
-                Err(invalid(answer["message"].as_str().unwrap_or_default().to_owned()))
+                Err(invalid_input(answer["message"].as_str().unwrap_or_default().to_owned()))
             }
         }
     }
@@ -252,7 +252,7 @@ impl Server {
         let Server { stop, mut listening, mut timer, mut openers, dispatcher, worlds, .. } = self;
         let until = Instant::now() + worlds.first().bounds.drain_time;
         // Event streams would not end by themselves.
-        worlds.end_pulses();
+        worlds.end_observers();
         // An error means that it has already stopped.
         let _ = stop.send(());
         let cut_off = (&mut listening.0).await.unwrap_or(0);
@@ -296,6 +296,6 @@ fn webhook_sender(config: &Config, metrics: &Arc<Metrics>) -> io::Result<Option<
     }
 }
 
-fn invalid(message: String) -> io::Error {
+fn invalid_input(message: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, message)
 }

@@ -13,7 +13,9 @@ use simulator::sandbox::Setup;
 use tokio::sync::Semaphore;
 
 use crate::{
-    journal::{Journal, NoSnapshot, RECORDS_MAX, Replay, SNAPSHOTS_MAX, Snapshot, WorldFile, WorldPosition},
+    journal::{
+        Journal, RECORDS_MAX, Replay, SNAPSHOTS_MAX, Snapshot, SnapshotError, WorldFile, WorldPosition,
+    },
     world::World,
 };
 
@@ -67,13 +69,13 @@ impl WorldMoment {
 }
 
 impl SnapshotRequest {
-    pub(crate) fn changes(&self) -> bool {
+    pub(crate) fn is_change(&self) -> bool {
         !matches!(self, SnapshotRequest::List | SnapshotRequest::File { .. } | SnapshotRequest::Scenario)
     }
 }
 
 /// Returns `true` if the path is one of these.
-pub(crate) fn serves(path: &str) -> bool {
+pub(crate) fn is_snapshot_path(path: &str) -> bool {
     matches!(path, RESTORE | SCENARIO)
         || path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -127,7 +129,7 @@ fn find<'a>(text: &str, known: &'a [Snapshot]) -> Option<&'a Snapshot> {
     by_id.or_else(|| known.iter().rev().find(|snapshot| snapshot.name == text))
 }
 
-fn shown(snapshot: &Snapshot) -> Value {
+fn snapshot_json(snapshot: &Snapshot) -> Value {
     json!({
         "id": format!("s{}", snapshot.n),
         "name": snapshot.name,
@@ -136,35 +138,35 @@ fn shown(snapshot: &Snapshot) -> Value {
     })
 }
 
-fn answer(mut fields: Value, now: Timestamp) -> Response {
+fn response(mut fields: Value, now: Timestamp) -> Response {
     fields["now"] = now.to_string().into();
     Response { status: 200, headers: Vec::new(), body: fields.to_string().into() }
 }
 
 /// Answers with all snapshots, oldest first.
 pub(crate) fn list(journal: &Journal, now: Timestamp) -> Response {
-    let all: Vec<Value> = journal.snapshots().iter().map(shown).collect();
-    answer(json!({ "snapshots": all }), now)
+    let all: Vec<Value> = journal.snapshots().iter().map(snapshot_json).collect();
+    response(json!({ "snapshots": all }), now)
 }
 
 /// Takes a snapshot of the present moment.
 pub(crate) fn take(journal: &Journal, name: String, world: &dyn World) -> Response {
     let end = WorldPosition { now: world.now().0, happened: world.event_count() };
     match journal.take_snapshot(name, end) {
-        Ok(snapshot) => answer(json!({ "snapshot": shown(&snapshot) }), world.now()),
-        Err(why) => refused(why),
+        Ok(snapshot) => response(json!({ "snapshot": snapshot_json(&snapshot) }), world.now()),
+        Err(why) => refusal_response(why),
     }
 }
 
 /// Returns the refusal of a snapshot that was not taken.
-pub(crate) fn refused(why: NoSnapshot) -> Response {
+pub(crate) fn refusal_response(why: SnapshotError) -> Response {
     let why = match why {
-        NoSnapshot::TooLong { bytes_max } => format!(
+        SnapshotError::TooLong { bytes_max } => format!(
             "This world has more than the {} MiB of records that are kept in memory, so it cannot be restored. Start the \
              server with --data, or begin a new world.",
             bytes_max / (1_024 * 1_024)
         ),
-        NoSnapshot::TooMany => {
+        SnapshotError::TooMany => {
             format!("This world has {SNAPSHOTS_MAX} snapshots, the most allowed. Delete one first.")
         }
     };
@@ -172,29 +174,29 @@ pub(crate) fn refused(why: NoSnapshot) -> Response {
 }
 
 /// Deletes a snapshot.
-pub(crate) fn drop(journal: &Journal, n: u64, now: Timestamp) -> Response {
-    if journal.drop_snapshot(n) { answer(json!({}), now) } else { Response::refusal(&ApiError::NotFound) }
+pub(crate) fn delete(journal: &Journal, n: u64, now: Timestamp) -> Response {
+    if journal.drop_snapshot(n) { response(json!({}), now) } else { Response::refusal(&ApiError::NotFound) }
 }
 
 /// Answers after the world was restored to a moment.
-pub(crate) fn restored(moment: &WorldMoment, now: Timestamp) -> Response {
+pub(crate) fn restored_response(moment: &WorldMoment, now: Timestamp) -> Response {
     let fields = if let WorldMoment::Snapshot(snapshot) = moment {
-        json!({ "snapshot": shown(snapshot) })
+        json!({ "snapshot": snapshot_json(snapshot) })
     } else {
         json!({})
     };
-    answer(fields, now)
+    response(fields, now)
 }
 
 /// Answers with the scenario of the records up to `position`, written by a replay of them.
 pub(crate) async fn scenario(journal: Arc<Journal>, setup: Setup, position: u64, now: Timestamp) -> Response {
     let written = move || {
         let mut replay = Replay::with_scenario(&setup);
-        journal.read(position, |lines| replay.lines(lines))?;
+        journal.read(position, |lines| replay.replay_lines(lines))?;
         let request = Request::new(&setup.public_url, "GET", SCENARIO);
         Ok(Some(replay.finish(None)?.sandbox.respond(now, &request)))
     };
-    blocking(written).await.unwrap_or_else(|refusal| refusal)
+    run_replay(written).await.unwrap_or_else(|refusal| refusal)
 }
 
 /// Answers with a snapshot as a file: the setup of the world, and one line for each call that led to the snapshot.
@@ -202,10 +204,10 @@ pub(crate) async fn file(journal: Arc<Journal>, setup: Setup, n: u64) -> Respons
     let written = move || {
         let mut records = Vec::new();
         let Some(snapshot) = journal.snapshot(n) else { return Ok(None) };
-        journal.read(snapshot.position, |lines| gather(&mut records, lines))?;
-        Ok(Some(WorldFile::write(&setup, snapshot.end, &mut records)))
+        journal.read(snapshot.position, |lines| append_records(&mut records, lines))?;
+        Ok(Some(WorldFile::encode(&setup, snapshot.end, &mut records)))
     };
-    match blocking(written).await {
+    match run_replay(written).await {
         Ok(file) => Response {
             status: 200,
             headers: vec![("content-type", "application/octet-stream".to_owned())],
@@ -220,13 +222,13 @@ pub(crate) async fn file(journal: Arc<Journal>, setup: Setup, n: u64) -> Respons
 /// # Errors
 ///
 /// `FileTooLarge` above [`RECORDS_MAX`] bytes.
-pub(crate) fn gather(records: &mut Vec<u8>, lines: &[u8]) -> io::Result<()> {
+pub(crate) fn append_records(records: &mut Vec<u8>, lines: &[u8]) -> io::Result<()> {
     records.extend_from_slice(lines);
     if records.len() > RECORDS_MAX { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
 }
 
 /// Runs a replay in a thread of its own, or returns the refusal.
-pub(crate) async fn blocking<T: Send + 'static>(
+pub(crate) async fn run_replay<T: Send + 'static>(
     act: impl FnOnce() -> io::Result<Option<T>> + Send + 'static,
 ) -> Result<T, Response> {
     let failed = |why: String| Response::refusal(&ApiError::conflict(why));
@@ -301,8 +303,12 @@ mod tests {
         assert!(
             ["/sandbox/snapshots", "/sandbox/snapshots/s1", "/sandbox/restore", "/sandbox/scenario"]
                 .iter()
-                .all(|path| serves(path))
+                .all(|path| is_snapshot_path(path))
         );
-        assert!(!["/sandbox/snapshotsx", "/sandbox/restore/x", "/sandbox"].iter().any(|path| serves(path)));
+        assert!(
+            !["/sandbox/snapshotsx", "/sandbox/restore/x", "/sandbox"]
+                .iter()
+                .any(|path| is_snapshot_path(path))
+        );
     }
 }

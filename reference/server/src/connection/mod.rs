@@ -34,7 +34,7 @@ pub(crate) async fn serve<S>(
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let bounds = router.backend.bounds;
-    let timed = Timed::new(stream, &activity, bounds);
+    let timed = TimedStream::new(stream, &activity, bounds);
     let shared = Arc::new((router, Arc::clone(&activity)));
     let service = service_fn(move |request| {
         let shared = Arc::clone(&shared);
@@ -58,12 +58,12 @@ pub(crate) async fn serve<S>(
         // Errors are the client's: it disconnected, or sent no HTTP and got 400.
         _ = &mut connection => {}
         // Another connection needs its slot, or another response its memory.
-        () = activity.closing() => {}
+        () = activity.wait_for_close() => {}
     }
 }
 
 /// A stream that fails when a head takes too long or no byte moves.
-struct Timed<S> {
+struct TimedStream<S> {
     stream: S,
     activity: Arc<Activity>,
     head_time: Duration,
@@ -74,7 +74,7 @@ struct Timed<S> {
     /// The time of the latest byte, accurate to the latest reading of the clock.
     moved_at: Instant,
     /// The state of the incomplete head.
-    head: Head,
+    head: HeadState,
     /// The number of turns at the latest check.
     turns_seen: u32,
     /// `true` if the client does not accept the latest write, so it may have received half a response.
@@ -83,7 +83,7 @@ struct Timed<S> {
 }
 
 /// The state of an incomplete head.
-enum Head {
+enum HeadState {
     /// No head has started.
     None,
     /// The first head, expected since then.
@@ -94,10 +94,10 @@ enum Head {
     Since(Instant),
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
-    fn new(stream: S, activity: &Arc<Activity>, bounds: Bounds) -> Timed<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
+    fn new(stream: S, activity: &Arc<Activity>, bounds: Bounds) -> TimedStream<S> {
         let moved_at = Instant::now();
-        Timed {
+        TimedStream {
             stream,
             activity: Arc::clone(activity),
             head_time: bounds.head_time,
@@ -105,7 +105,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
             stall_time: bounds.stall_time,
             moved: false,
             moved_at,
-            head: Head::Awaited(moved_at),
+            head: HeadState::Awaited(moved_at),
             turns_seen: 0,
             stalled: false,
             timer: Box::pin(tokio::time::sleep_until(moved_at + bounds.idle_time.min(bounds.head_time))),
@@ -115,17 +115,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
     fn on_read(&mut self) {
         self.moved = true;
         self.update_head();
-        if matches!(self.head, Head::None | Head::Awaited(_)) && self.turns_seen.is_multiple_of(2) {
-            self.head = Head::Begun;
+        if matches!(self.head, HeadState::None | HeadState::Awaited(_)) && self.turns_seen.is_multiple_of(2) {
+            self.head = HeadState::Begun;
         }
     }
 
     /// Updates the state of the head: a new turn means that the head is complete.
     fn update_head(&mut self) {
-        let turns = self.activity.turns();
+        let turns = self.activity.turn_count();
         if turns != self.turns_seen {
             self.turns_seen = turns;
-            self.head = Head::None;
+            self.head = HeadState::None;
         }
     }
 
@@ -136,16 +136,16 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
         if self.moved {
             self.moved = false;
             self.moved_at = Instant::now();
-            self.activity.on_move(self.moved_at);
+            self.activity.on_traffic(self.moved_at);
         }
-        if matches!(self.head, Head::Begun) {
-            self.head = Head::Since(self.moved_at);
+        if matches!(self.head, HeadState::Begun) {
+            self.head = HeadState::Since(self.moved_at);
             self.activity.on_await(self.moved_at);
         }
         let idle_until = self.moved_at + if self.stalled { self.stall_time } else { self.idle_time };
         let deadline = match self.head {
-            Head::Awaited(since) | Head::Since(since) => idle_until.min(since + self.head_time),
-            Head::None | Head::Begun => idle_until,
+            HeadState::Awaited(since) | HeadState::Since(since) => idle_until.min(since + self.head_time),
+            HeadState::None | HeadState::Begun => idle_until,
         };
         // A later deadline can wait until the timer fires; an earlier one cannot.
         if deadline < self.timer.deadline() {
@@ -158,7 +158,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Timed<S> {
             }
             self.timer.as_mut().reset(deadline);
         }
-        if matches!(self.head, Head::Since(_)) && !self.stalled {
+        if matches!(self.head, HeadState::Since(_)) && !self.stalled {
             // The response is sent as far as possible: a client with such a slow head may not be reading.
             let _ =
                 Pin::new(&mut self.stream).poll_write(cx, error_response(Refusal::HeadTooSlow).as_bytes());
@@ -191,7 +191,7 @@ fn error_response(refusal: Refusal) -> String {
     )
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Timed<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -207,7 +207,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Timed<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Timed<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let done = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.finish_write(cx, done)

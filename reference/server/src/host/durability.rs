@@ -56,7 +56,7 @@ impl Host {
         };
         let last_end = writer.last_end();
         let clock = last_end.and_then(|(position, wall)| {
-            let now = Clock::set_back(durability.clock, wall)?;
+            let now = Clock::detect_set_back(durability.clock, wall)?;
             Some(format!(
                 "this machine's clock was set back: it showed {} when the world was last written, and shows {now}. The \
                  clock of the world is at {} and continues from there; `--clock-reset` restores the world to its last moment that is \
@@ -85,7 +85,7 @@ impl Host {
         }
         let broken = |_: InternalError| refused("the world failed with an internal error");
         // Read in this order, so that a correct service clock is never ahead.
-        let (service_time, _) = self.times().map_err(broken)?;
+        let (service_time, _) = self.time_and_next_due().map_err(broken)?;
         let now = clock::time_of_day();
         if service_time <= now {
             return Ok(None);
@@ -127,15 +127,15 @@ impl Host {
     }
 
     /// Records the number of worlds opened on request.
-    pub(crate) fn count_worlds(&self, worlds: u64) {
+    pub(crate) fn record_world_count(&self, worlds: u64) {
         if let Some(durability) = &self.durability {
-            durability.journal.count_worlds(worlds);
+            durability.journal.record_world_count(worlds);
         }
     }
 
     /// Returns the number of worlds opened on request, ended ones and those of earlier servers included.
-    pub(crate) fn worlds_counted(&self) -> u64 {
-        self.durability.as_ref().map_or(0, |durability| durability.journal.worlds())
+    pub(crate) fn world_count(&self) -> u64 {
+        self.durability.as_ref().map_or(0, |durability| durability.journal.world_count())
     }
 
     /// Waits until everything required is on the disk.
@@ -143,8 +143,8 @@ impl Host {
     /// # Errors
     ///
     /// The response for a failing disk.
-    pub(crate) async fn all_settled(&self) -> Result<(), Response> {
-        if self.is_settled(self.ticket()).await { Ok(()) } else { Err(self.storage_failure()) }
+    pub(crate) async fn wait_for_all_commits(&self) -> Result<(), Response> {
+        if self.wait_for_commit(self.ticket()).await { Ok(()) } else { Err(self.storage_failure()) }
     }
 
     fn writer(&self) -> Option<&Writer> {
@@ -165,11 +165,11 @@ impl Host {
     }
 
     /// Returns the response once the commit that it depends on is stored, or the response for a failing disk.
-    pub(super) async fn settled(&self, response: Response, ticket: Option<Ticket>) -> Response {
-        if self.is_settled(ticket).await { response } else { self.storage_failure() }
+    pub(super) async fn respond_after_commit(&self, response: Response, ticket: Option<Ticket>) -> Response {
+        if self.wait_for_commit(ticket).await { response } else { self.storage_failure() }
     }
 
-    pub(crate) async fn is_settled(&self, ticket: Option<Ticket>) -> bool {
+    pub(crate) async fn wait_for_commit(&self, ticket: Option<Ticket>) -> bool {
         match (self.writer(), ticket) {
             (Some(writer), Some(ticket)) => writer.wait(ticket).await,
             _ => true,
@@ -178,7 +178,7 @@ impl Host {
 
     /// Returns the response to a change while the disk fails.
     pub(crate) fn storage_failure(&self) -> Response {
-        let why = self.writer().map(Writer::why);
+        let why = self.writer().map(Writer::failure_reason);
         let message = format!(
             "The directory of this world cannot be written now ({}), so nothing was changed. Reads still work. Free some \
              space or repair the disk, and try again.",
@@ -188,7 +188,7 @@ impl Host {
     }
 
     /// Returns the refusal of a change while the worlds that were opened on request use all the memory they may.
-    pub(super) fn no_room(&self) -> Option<Response> {
+    pub(super) fn memory_refusal(&self) -> Option<Response> {
         let exceeded = self.memory.exceeded()?;
         Some(unavailable(&format!(
             "{exceeded}, so nothing was changed. Reads still work. End worlds that are no longer needed (DELETE /sandbox/worlds/{{world}}), \
@@ -201,7 +201,7 @@ impl Host {
     pub(crate) async fn recover_storage(self: &Arc<Self>) {
         let mut failures = 0;
         while let Some(writer) = self.writer() {
-            failures = writer.fails(failures).await;
+            failures = writer.wait_for_failure(failures).await;
             loop {
                 let host = Arc::clone(self);
                 // An error is that of the disk, or a bug in the replay; both are tried again.
@@ -217,7 +217,7 @@ impl Host {
 
     /// Waits until the world has been restored after a failure of the disk: until then it has changes that will not be stored.
     /// Gives up after [`READABLE_WITHIN`].
-    pub(crate) async fn until_readable(&self) {
+    pub(crate) async fn wait_until_readable(&self) {
         let readable = async {
             loop {
                 let mut recovered = pin!(self.recovered.notified());
@@ -237,12 +237,12 @@ impl Host {
         let (Some(durability), Some(writer)) = (&self.durability, self.writer()) else { return true };
         let Ok((replayed, disk)) = writer.reopen(&durability.setup) else { return false };
         let is_writable = disk.is_some();
-        let recovered = self.locked(|state| {
+        let recovered = self.with_state(|state| {
             state.world.replace(replayed.sandbox, RestoreKind::LastCommit);
             // Posts of committed records were sent before the failure.
             state.world.take_outgoing();
             let now = writer.last_end().map_or(state.world.now(), |(_, wall)| {
-                Clock::resumed(durability.clock, state.world.now(), wall)
+                Clock::resume_time(durability.clock, state.world.now(), wall)
             });
             let reading = state.clock.read();
             state.clock.set(reading, now);
@@ -254,7 +254,7 @@ impl Host {
                 for (id, report) in late {
                     state.world.on_attempt_result(now, id, report);
                 }
-                self.send_out(state);
+                self.dispatch_outgoing(state);
             }
         });
         self.notify_observers(super::WorldChange::Everything);
@@ -274,20 +274,20 @@ impl Host {
             Ok(snapshot_request) => snapshot_request,
             Err(error) => return Ok(Response::refusal(&error)),
         };
-        if snapshot_request.changes() && !self.is_durable() {
+        if snapshot_request.is_change() && !self.is_durable() {
             return Ok(self.storage_failure());
         }
-        self.until_readable().await;
+        self.wait_until_readable().await;
         // The records of a snapshot are on the disk before it can be used.
-        if self.is_durable() && !self.is_settled(self.ticket()).await {
+        if self.is_durable() && !self.wait_for_commit(self.ticket()).await {
             return Ok(self.storage_failure());
         }
         match snapshot_request {
             SnapshotRequest::List => {
-                self.locked(|state| snapshots::list(&durability.journal, state.world.now()))
+                self.with_state(|state| snapshots::list(&durability.journal, state.world.now()))
             }
             SnapshotRequest::Take { name } => {
-                if let Some(refusal) = self.no_room() {
+                if let Some(refusal) = self.memory_refusal() {
                     return Ok(refusal);
                 }
                 // Everything due happens first, so that the moment is complete.
@@ -297,19 +297,19 @@ impl Host {
                 })?;
                 match stepped {
                     Err(failure) => Ok(failure),
-                    Ok((response, ticket)) => Ok(self.settled(response, ticket).await),
+                    Ok((response, ticket)) => Ok(self.respond_after_commit(response, ticket).await),
                 }
             }
             SnapshotRequest::Drop { n } => {
                 let answer =
-                    self.locked(|state| snapshots::drop(&durability.journal, n, state.world.now()))?;
-                Ok(self.settled(answer, self.ticket()).await)
+                    self.with_state(|state| snapshots::delete(&durability.journal, n, state.world.now()))?;
+                Ok(self.respond_after_commit(answer, self.ticket()).await)
             }
             SnapshotRequest::File { n } => {
                 Ok(snapshots::file(Arc::clone(&durability.journal), durability.setup.clone(), n).await)
             }
             SnapshotRequest::Restore(moment) => self.restore(durability, moment).await,
-            SnapshotRequest::Scenario => Ok(match self.written(durability).await? {
+            SnapshotRequest::Scenario => Ok(match self.commit_all(durability).await? {
                 Ok((now, position)) => {
                     snapshots::scenario(
                         Arc::clone(&durability.journal),

@@ -59,7 +59,7 @@ pub(crate) struct Host {
     /// Notified when the world has been restored after a failure of the disk.
     recovered: Notify,
     /// The way to the webhook sender; `None` if all deliveries go to the simulated network.
-    exit: Option<Exit>,
+    exit: Option<SenderHandle>,
     frozen: bool,
     /// The latest time on the world's clock, for readers without the lock.
     shown: AtomicU64,
@@ -94,7 +94,7 @@ enum Effect {
 }
 
 impl Effect {
-    fn of(request: &Request<'_>) -> Effect {
+    fn from_request(request: &Request<'_>) -> Effect {
         if matches!(request.method, "GET" | "HEAD") { Effect::Reads } else { Effect::Changes }
     }
 }
@@ -106,7 +106,7 @@ type StepOutcome<T> = (T, Option<Ticket>);
 type StorageFailure = Response;
 
 /// The way of deliveries to the webhook sender.
-pub(crate) struct Exit {
+pub(crate) struct SenderHandle {
     pub(crate) sender: Arc<WebhookSender>,
     /// Stays short: the webhook sender takes everything at once and bounds its own queue.
     pub(crate) dispatches: UnboundedSender<WorldAttempt>,
@@ -116,7 +116,7 @@ pub(crate) struct Exit {
     pub(crate) forwards: Mutex<Vec<Arc<Forward>>>,
 }
 
-impl Exit {
+impl SenderHandle {
     fn forwards(&self) -> MutexGuard<'_, Vec<Arc<Forward>>> {
         // Nothing that can panic happens under the lock.
         self.forwards.lock().unwrap_or_else(PoisonError::into_inner)
@@ -136,7 +136,7 @@ impl Host {
     pub(crate) fn new(
         world: Box<dyn World>,
         clock: Clock,
-        exit: Option<Exit>,
+        exit: Option<SenderHandle>,
         log: Option<LogSink>,
         durability: Option<Durability>,
         memory: MemoryShare,
@@ -162,17 +162,17 @@ impl Host {
 
     /// Returns the latest sandbox calls that changed the world, newest first.
     pub(crate) fn recent_mutations(&self) -> Vec<Arc<RecentMutation>> {
-        self.recent_mutations.newest()
+        self.recent_mutations.newest_first()
     }
 
     /// Returns a receiver that is notified of every observable change. Its value is the number of changes that replaced
     /// everything, `None` once the server is about to end. A reader that subscribes before it reads the world misses nothing.
-    pub(crate) fn pulse(&self) -> watch::Receiver<Option<u64>> {
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Option<u64>> {
         self.pulse.subscribe()
     }
 
     /// Ends all observers.
-    pub(crate) fn end_pulse(&self) {
+    pub(crate) fn end_observers(&self) {
         self.pulse.send_replace(None);
     }
 
@@ -180,7 +180,7 @@ impl Host {
     pub(crate) fn end(&self) {
         self.has_ended.store(true, Ordering::Relaxed);
         self.attempt_ended.notify_waiters();
-        self.end_pulse();
+        self.end_observers();
         self.exit.iter().for_each(|exit| exit.forwards().clear());
     }
 
@@ -193,12 +193,12 @@ impl Host {
     }
 
     /// Returns `true` if an event after the `n`th matches, and the number of events by now.
-    pub(crate) fn happened_after(
+    pub(crate) fn has_event_after(
         &self,
         n: u64,
         fits: impl Fn(&WorldEventKind) -> bool,
     ) -> Result<(bool, u64), InternalError> {
-        self.locked(|state| {
+        self.with_state(|state| {
             let count = state.world.event_count();
             let events = state.world.events_after(n);
             // The log keeps the latest events only, and another world has a log of its own.
@@ -225,13 +225,13 @@ impl Host {
     }
 
     /// Returns the time of the service clock at the latest call. Takes no lock.
-    pub(crate) fn shown(&self) -> Timestamp {
+    pub(crate) fn latest_time(&self) -> Timestamp {
         Timestamp(self.shown.load(Ordering::Relaxed))
     }
 
     /// Returns the bytes of memory that the world uses, estimated.
     pub(crate) fn held_bytes(&self) -> u64 {
-        self.memory.held()
+        self.memory.used_bytes()
     }
 
     /// Returns `true` if only `/sandbox` moves the clock.
@@ -256,7 +256,7 @@ impl Host {
 
     /// Returns `true` if the world created the key of a request.
     pub(crate) fn knows_key(&self, authorization: &[u8]) -> Result<bool, InternalError> {
-        self.locked(|state| state.world.knows_key(authorization))
+        self.with_state(|state| state.world.knows_key(authorization))
     }
 
     /// Authenticates a request by its head, for [`Host::respond_as`]. Returns `None` if only [`Host::respond`] can decide,
@@ -273,12 +273,12 @@ impl Host {
     /// Answers a request at the present time.
     pub(crate) async fn respond(&self, request: &Request<'_>) -> Result<Response, InternalError> {
         let response = match &self.durability {
-            Some(durability) if snapshots::serves(request.path) => {
+            Some(durability) if snapshots::is_snapshot_path(request.path) => {
                 Box::pin(self.respond_with_journal(durability, request)).await?
             }
             _ => self.answer(None, request, |world, now| world.respond(now, request)).await?,
         };
-        self.recent_mutations.record(self.shown(), request, &response);
+        self.recent_mutations.record(self.latest_time(), request, &response);
         Ok(response)
     }
 
@@ -290,7 +290,7 @@ impl Host {
     ) -> Result<Response, InternalError> {
         let respond = |world: &mut dyn World, now| world.respond_as(now, admitted, request);
         let response = self.answer(Some(admitted.account()), request, respond).await?;
-        self.recent_mutations.record(self.shown(), request, &response);
+        self.recent_mutations.record(self.latest_time(), request, &response);
         Ok(response)
     }
 
@@ -302,9 +302,9 @@ impl Host {
                 world.sandbox().map(&view)
             })?;
             match stepped {
-                Ok((seen, ticket)) if self.is_settled(ticket).await => return Ok(seen),
+                Ok((seen, ticket)) if self.wait_for_commit(ticket).await => return Ok(seen),
                 // The data may be lost with the failed commit; read it again from the restored world.
-                _ if is_first => Box::pin(self.until_readable()).await,
+                _ if is_first => Box::pin(self.wait_until_readable()).await,
                 _ => {}
             }
         }
@@ -317,8 +317,8 @@ impl Host {
         request: &Request<'_>,
         respond: impl Fn(&mut dyn World, Timestamp) -> Progress,
     ) -> Result<Response, InternalError> {
-        if Effect::of(request) == Effect::Changes
-            && let Some(refusal) = self.no_room()
+        if Effect::from_request(request) == Effect::Changes
+            && let Some(refusal) = self.memory_refusal()
         {
             return Ok(refusal);
         }
@@ -339,9 +339,9 @@ impl Host {
         if let Some(why) = refusal {
             return Ok(Response::refusal(&ApiError::field("url", why)));
         }
-        let mut may_wait = Effect::of(request) == Effect::Reads;
+        let mut may_wait = Effect::from_request(request) == Effect::Reads;
         loop {
-            let stepped = self.step(Effect::of(request), |world, now| {
+            let stepped = self.step(Effect::from_request(request), |world, now| {
                 match host_check.take() {
                     Some(HostCheck::Resolved { host, addresses }) => world.learn_name(&host, addresses),
                     Some(HostCheck::Forwarded { host }) => world.declare_forwarded(&host),
@@ -351,7 +351,7 @@ impl Host {
             })?;
             let failure = match stepped {
                 Err(failure) => failure,
-                Ok((Progress::Done(response), ticket)) if self.is_settled(ticket).await => {
+                Ok((Progress::Done(response), ticket)) if self.wait_for_commit(ticket).await => {
                     return Ok(response);
                 }
                 Ok((Progress::Done(_), _)) => self.storage_failure(),
@@ -363,7 +363,7 @@ impl Host {
                 return Ok(failure);
             }
             // The data may be lost with the failed commit; repeat the read in the restored world.
-            Box::pin(self.until_readable()).await;
+            Box::pin(self.wait_until_readable()).await;
             may_wait = false;
         }
     }
@@ -384,7 +384,9 @@ impl Host {
             }
             match self.step(Effect::Changes, |world, now| world.continue_call(now, pending))? {
                 Err(failure) => return Ok(failure),
-                Ok((Progress::Done(response), ticket)) => return Ok(self.settled(response, ticket).await),
+                Ok((Progress::Done(response), ticket)) => {
+                    return Ok(self.respond_after_commit(response, ticket).await);
+                }
                 Ok((Progress::Waiting(onward), _)) => pending = onward,
             }
             if pending.awaits_attempt() {
@@ -399,7 +401,7 @@ impl Host {
         let kept = report.clone();
         if let Ok(Err(_)) = self.step(Effect::Changes, |world, now| world.on_attempt_result(now, id, report))
         {
-            let _ = self.locked(|state| state.late.push((id, kept)));
+            let _ = self.with_state(|state| state.late.push((id, kept)));
         }
         self.attempt_ended.notify_waiters();
     }
@@ -410,7 +412,7 @@ impl Host {
         effect: Effect,
         act: impl FnOnce(&mut dyn World, Timestamp) -> T,
     ) -> Result<Result<StepOutcome<T>, StorageFailure>, InternalError> {
-        let stepped = self.locked(|state| {
+        let stepped = self.with_state(|state| {
             let durability = self.durability_state();
             if durability == DurabilityState::Lost
                 || (durability == DurabilityState::ReadOnly && effect == Effect::Changes)
@@ -422,18 +424,18 @@ impl Host {
             let now = if durability == DurabilityState::ReadOnly {
                 state.world.now()
             } else {
-                state.clock.at(reading)
+                state.clock.time_at(reading)
             };
             let before = state.world.event_count();
             let done = act(&mut *state.world, now);
-            let moved =
-                durability == DurabilityState::Durable && state.clock.follow(reading, state.world.now());
+            let moved = durability == DurabilityState::Durable
+                && state.clock.sync_to_world(reading, state.world.now());
             let changed = moved || state.world.event_count() != before;
             self.log_events(state, before);
             if changed || effect == Effect::Changes {
                 self.memory.set(state.world.held_bytes());
             }
-            self.send_out(state);
+            self.dispatch_outgoing(state);
             let due = state.world.next_due();
             let sooner = due.is_some_and(|due| state.armed.is_none_or(|armed| due < armed));
             if sooner {
@@ -465,12 +467,12 @@ impl Host {
         if count != before {
             // Another world has a log of its own.
             let from = if count < before { 0 } else { before };
-            state.world.events_after(from).into_iter().for_each(|event| log.write(LogEntry::Happened(event)));
+            state.world.events_after(from).into_iter().for_each(|event| log.write(LogEntry::Event(event)));
         }
     }
 
     /// Dispatches new deliveries. Under the lock, so that they leave in the order in which the world made them.
-    fn send_out(&self, state: &mut HostState) {
+    fn dispatch_outgoing(&self, state: &mut HostState) {
         let outgoing = state.world.take_outgoing();
         self.dispatch(outgoing);
     }
@@ -493,22 +495,22 @@ impl Host {
 
     /// Returns the keys that the present world started with.
     pub(crate) fn first_keys(&self) -> Result<FirstKeys, InternalError> {
-        self.locked(|state| state.world.first_keys())
+        self.with_state(|state| state.world.first_keys())
     }
 
     /// Returns the time of the service clock, and its speed in seconds per second of real time.
-    pub(crate) fn clock(&self) -> Result<(Timestamp, u64), InternalError> {
-        self.locked(|state| {
+    pub(crate) fn time_and_speed(&self) -> Result<(Timestamp, u64), InternalError> {
+        self.with_state(|state| {
             let reading = state.clock.read();
-            (state.clock.at(reading), state.clock.factor())
+            (state.clock.time_at(reading), state.clock.factor())
         })
     }
 
     /// Returns the time of the service clock, and the time of the next scheduled event.
-    pub(crate) fn times(&self) -> Result<(Timestamp, Option<Timestamp>), InternalError> {
-        self.locked(|state| {
+    pub(crate) fn time_and_next_due(&self) -> Result<(Timestamp, Option<Timestamp>), InternalError> {
+        self.with_state(|state| {
             let reading = state.clock.read();
-            (state.clock.at(reading), state.world.next_due())
+            (state.clock.time_at(reading), state.world.next_due())
         })
     }
 
@@ -530,24 +532,24 @@ impl Host {
 
     /// Advances the world to the present; returns the time until the next event.
     fn advance(&self) -> Result<Option<Duration>, InternalError> {
-        let (nap, changed) = self.locked(|state| {
+        let (nap, changed) = self.with_state(|state| {
             if self.durability_state() != DurabilityState::Durable {
                 // Recovery sets the timer again.
                 state.armed = None;
                 return (None, false);
             }
             let reading = state.clock.read();
-            let now = state.clock.at(reading);
+            let now = state.clock.time_at(reading);
             let before = state.world.event_count();
             if state.world.next_due().is_some_and(|due| due <= now) {
                 state.world.advance_to(now);
-                state.clock.follow(reading, state.world.now());
+                state.clock.sync_to_world(reading, state.world.now());
                 self.log_events(state, before);
                 self.memory.set(state.world.held_bytes());
-                self.send_out(state);
+                self.dispatch_outgoing(state);
             }
             state.armed = state.world.next_due();
-            let nap = state.armed.and_then(|due| state.clock.until(now, due));
+            let nap = state.armed.and_then(|due| state.clock.duration_until(now, due));
             (nap, state.world.event_count() != before)
         })?;
         if changed {
@@ -557,7 +559,7 @@ impl Host {
     }
 
     /// Runs `act` under the lock. A panic poisons the lock, so that all later calls return [`InternalError`].
-    fn locked<T>(&self, act: impl FnOnce(&mut HostState) -> T) -> Result<T, InternalError> {
+    fn with_state<T>(&self, act: impl FnOnce(&mut HostState) -> T) -> Result<T, InternalError> {
         catch_unwind(AssertUnwindSafe(|| {
             let mut state: MutexGuard<'_, HostState> = self.state.lock().map_err(|_| InternalError)?;
             Ok(act(&mut state))

@@ -10,7 +10,7 @@ use super::{Host, HostState, InternalError, durability::Durability};
 use crate::{
     clock::ClockKind,
     journal::{Finder, NewWorld, Renaming, Replay, WorldPosition},
-    snapshots::{self, WorldMoment, blocking},
+    snapshots::{self, WorldMoment, run_replay},
     world::RestoreKind,
 };
 
@@ -29,20 +29,20 @@ type RequestResult<T> = Result<Result<T, Response>, InternalError>;
 
 impl Host {
     /// Returns the setup of the world and its kind of clock; `None` for a world that cannot be recreated.
-    pub(crate) fn begun(&self) -> Option<(&Setup, ClockKind)> {
+    pub(crate) fn setup_and_clock(&self) -> Option<(&Setup, ClockKind)> {
         self.durability.as_ref().map(|Durability { setup, clock, .. }| (setup, *clock))
     }
 
     /// Returns the time of the clock and the number of written records, all of which are then on the disk.
-    pub(super) async fn written(&self, durability: &Durability) -> RequestResult<(Timestamp, u64)> {
-        let (now, position, ticket) = self.locked(|state| {
+    pub(super) async fn commit_all(&self, durability: &Durability) -> RequestResult<(Timestamp, u64)> {
+        let (now, position, ticket) = self.with_state(|state| {
             let reading = state.clock.read();
-            (state.clock.at(reading), durability.journal.position(), durability.journal.request_commit())
+            (state.clock.time_at(reading), durability.journal.position(), durability.journal.request_commit())
         })?;
-        if !self.is_settled(ticket).await {
+        if !self.wait_for_commit(ticket).await {
             return Ok(Err(self.storage_failure()));
         }
-        Ok(position.map(|position| (now, position)).map_err(snapshots::refused))
+        Ok(position.map(|position| (now, position)).map_err(snapshots::refusal_response))
     }
 
     /// Finds a moment among the records. `field`: the request field that names it, for a refusal.
@@ -52,7 +52,7 @@ impl Host {
         moment: &WorldMoment,
         field: &str,
     ) -> RequestResult<FoundMoment> {
-        let (now, position) = match self.written(durability).await? {
+        let (now, position) = match self.commit_all(durability).await? {
             Ok(written) => written,
             Err(refusal) => return Ok(Err(refusal)),
         };
@@ -68,10 +68,10 @@ impl Host {
             WorldMoment::At(at) => *at,
         };
         let (journal, setup) = (Arc::clone(&durability.journal), durability.setup.clone());
-        let found = blocking(move || {
+        let found = run_replay(move || {
             let mut finder = Finder::new(&setup, at);
-            journal.read(position, |lines| finder.lines(lines))?;
-            let (begun, count) = finder.found();
+            journal.read(position, |lines| finder.replay_lines(lines))?;
+            let (begun, count) = finder.result();
             Ok(Some((begun, journal.position_of(count, position))))
         });
         Ok(found.await.and_then(|(begun, position)| {
@@ -97,16 +97,16 @@ impl Host {
         };
         let FoundMoment { position, end, until } = found;
         let (journal, setup) = (Arc::clone(&durability.journal), durability.setup.clone());
-        let replayed = blocking(move || {
+        let replayed = run_replay(move || {
             let mut replay = Replay::new(&setup);
-            journal.read(position, |lines| replay.lines(lines))?;
+            journal.read(position, |lines| replay.replay_lines(lines))?;
             replay.finish(end).map(Some)
         });
         let replayed = match replayed.await {
             Ok(replayed) => replayed,
             Err(refusal) => return Ok(refusal),
         };
-        let (answer, ticket) = self.locked(|state: &mut HostState| {
+        let (answer, ticket) = self.with_state(|state: &mut HostState| {
             if !self.is_durable() {
                 return (self.storage_failure(), None);
             }
@@ -124,14 +124,14 @@ impl Host {
             state.armed = None;
             self.memory.set(state.world.held_bytes());
             self.shown.store(now.0, std::sync::atomic::Ordering::Relaxed);
-            self.send_out(state);
-            (snapshots::restored(&moment, now), self.ticket())
+            self.dispatch_outgoing(state);
+            (snapshots::restored_response(&moment, now), self.ticket())
         })?;
         self.notify_observers(super::WorldChange::Everything);
         self.rearm.notify_one();
         // Calls that waited in the world before must end.
         self.attempt_ended.notify_waiters();
-        Ok(self.settled(answer, ticket).await)
+        Ok(self.respond_after_commit(answer, ticket).await)
     }
 
     /// Creates a world under another name that continues from a moment of this one.
@@ -151,14 +151,14 @@ impl Host {
         let journal = Arc::clone(&durability.journal);
         let setup = named(durability.setup.clone());
         let renaming = Renaming::new(&durability.setup, &setup);
-        let branched = blocking(move || {
+        let branched = run_replay(move || {
             let (mut records, mut replay) = (Vec::new(), Replay::new(&setup));
             journal.read(position, |lines| {
-                let lines = replay.renamed(lines, &renaming)?;
-                snapshots::gather(&mut records, &lines)
+                let lines = replay.replay_renamed(lines, &renaming)?;
+                snapshots::append_records(&mut records, &lines)
             })?;
             if let Some(until) = until {
-                replay.pass(until, &mut records)?;
+                replay.advance_to(until, &mut records)?;
             }
             let world = replay.finish(end)?;
             Ok(Some(NewWorld { setup, records, world }))

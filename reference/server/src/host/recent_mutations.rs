@@ -45,7 +45,7 @@ impl RecentMutations {
     }
 
     /// Returns the kept calls, newest first.
-    pub(super) fn newest(&self) -> Vec<Arc<RecentMutation>> {
+    pub(super) fn newest_first(&self) -> Vec<Arc<RecentMutation>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().map(Arc::clone).collect()
     }
 }

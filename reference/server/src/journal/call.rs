@@ -68,7 +68,7 @@ pub(crate) enum Bytes<'a> {
 }
 
 impl<'a> Bytes<'a> {
-    pub(crate) fn of(bytes: &'a [u8]) -> Bytes<'a> {
+    pub(crate) fn from_slice(bytes: &'a [u8]) -> Bytes<'a> {
         str::from_utf8(bytes).map_or(Bytes::Raw(bytes.into()), |text| Bytes::Text(text.into()))
     }
 
@@ -91,16 +91,16 @@ impl Default for Bytes<'_> {
 }
 
 impl<'a> RecordedRequest<'a> {
-    pub(crate) fn of(request: &Request<'a>) -> RecordedRequest<'a> {
+    pub(crate) fn from_request(request: &Request<'a>) -> RecordedRequest<'a> {
         RecordedRequest {
             method: request.method.into(),
             path: request.path.into(),
             query: request.query.map(Cow::from),
-            authorization: request.authorization.map(Bytes::of),
-            content_type: request.content_type.map(Bytes::of),
-            idempotency_key: request.idempotency_key.map(Bytes::of),
+            authorization: request.authorization.map(Bytes::from_slice),
+            content_type: request.content_type.map(Bytes::from_slice),
+            idempotency_key: request.idempotency_key.map(Bytes::from_slice),
             base: request.base.into(),
-            body: Bytes::of(request.body),
+            body: Bytes::from_slice(request.body),
         }
     }
 
@@ -207,11 +207,11 @@ impl Renaming {
     }
 
     /// Translates a call of the world into one of the branch. Its outcome may differ.
-    pub(crate) fn call<'a>(&self, mut call: HostCall<'a>) -> HostCall<'a> {
+    pub(crate) fn rename_call<'a>(&self, mut call: HostCall<'a>) -> HostCall<'a> {
         match &mut call {
-            HostCall::Admit { authorization, .. } => self.key(authorization),
+            HostCall::Admit { authorization, .. } => self.rename_key(authorization),
             HostCall::Respond { request, .. } | HostCall::RespondAs { request, .. } => {
-                self.key(&mut request.authorization);
+                self.rename_key(&mut request.authorization);
                 let base = if self.from.is_empty() { None } else { request.base.strip_suffix(&self.from) };
                 let base = base.and_then(|base| base.strip_suffix("/w/")).unwrap_or(&request.base);
                 request.base = format!("{base}/w/{}", self.to).into();
@@ -222,7 +222,7 @@ impl Renaming {
     }
 
     /// Translates a key: the tag of the branch replaces the last drawn characters.
-    fn key(&self, shown: &mut Option<Bytes<'_>>) {
+    fn rename_key(&self, shown: &mut Option<Bytes<'_>>) {
         let renamed = || {
             let text = str::from_utf8(bearer(shown.as_ref().map(Bytes::get))?).ok()?;
             let (start, secret) =
@@ -258,7 +258,7 @@ impl<'a> JournalLine<'a> {
 
 impl HostCall<'_> {
     /// Returns the line of a journal.
-    pub(crate) fn line(&self, outcome: CallOutcome) -> Vec<u8> {
+    pub(crate) fn to_line(&self, outcome: CallOutcome) -> Vec<u8> {
         let mut line = serde_json::to_vec(&(outcome, self)).expect("texts and numbers are JSON");
         line.push(b'\n');
         line
@@ -268,7 +268,7 @@ impl HostCall<'_> {
     ///
     /// Returns the outcome; `None` if the record names an object that the world does not have, so another world wrote it.
     pub(crate) fn replay(self, sandbox: &mut Sandbox) -> Option<CallOutcome> {
-        let before = BeforeCall::of(sandbox);
+        let before = BeforeCall::from_sandbox(sandbox);
         let progress;
         let result = match self {
             HostCall::Advance { at } => {

@@ -17,7 +17,7 @@ use simulator::{
     sandbox::{Sandbox, Setup},
 };
 
-use super::{SetupRecord, disk::Disk, seal::Digest, setup::damaged, storage::Storage};
+use super::{SetupRecord, disk::Disk, seal::Digest, setup::damage_error, storage::Storage};
 
 /// The digest of the program: it decides how records are replayed and how states are written.
 const PROGRAM: &str = env!("PROGRAM_DIGEST");
@@ -43,9 +43,9 @@ pub(super) fn write(
 ) -> io::Result<()> {
     let head = CheckpointHead {
         program: PROGRAM.to_owned(),
-        setup: SetupRecord::of(setup),
+        setup: SetupRecord::from_setup(setup),
         position,
-        chain: chain(disk, position)?.ok_or_else(|| damaged("no commit ends there"))?,
+        chain: chain(disk, position)?.ok_or_else(|| damage_error("no commit ends there"))?,
     };
     storage.write_checkpoint(&mut |file| {
         let mut out = Hashed::new(Stoppable { file, stop });
@@ -68,19 +68,23 @@ pub(super) fn read(
 ) -> io::Result<Option<(Sandbox, u64)>> {
     let Some(file) = storage.read_checkpoint()? else { return Ok(None) };
     let sound = |(file, digest): &(&[u8], &[u8; DIGEST_BYTES])| Sha256::digest(file)[..] == digest[..];
-    let (file, _) = file.split_last_chunk().filter(sound).ok_or_else(|| damaged("it is damaged"))?;
-    let end = file.iter().rposition(|byte| *byte == b'\n').ok_or_else(|| damaged("it has no head"))?;
+    let (file, _) = file.split_last_chunk().filter(sound).ok_or_else(|| damage_error("it is damaged"))?;
+    let end = file.iter().rposition(|byte| *byte == b'\n').ok_or_else(|| damage_error("it has no head"))?;
     let (state, head) = (&file[..end], &file[end + 1..]);
     let head: CheckpointHead =
-        serde_json::from_slice(head).map_err(|_| damaged("another version of this program wrote it"))?;
+        serde_json::from_slice(head).map_err(|_| damage_error("another version of this program wrote it"))?;
     if head.program != PROGRAM {
-        return Err(damaged("another version of this program wrote it"));
+        return Err(damage_error("another version of this program wrote it"));
     }
     let leads_on = way.iter().any(|range| leads_through(range, head.position));
-    if head.setup != SetupRecord::of(setup) || !leads_on || chain(disk, head.position)? != Some(head.chain) {
-        return Err(damaged("it belongs to an abandoned branch or to another world"));
+    if head.setup != SetupRecord::from_setup(setup)
+        || !leads_on
+        || chain(disk, head.position)? != Some(head.chain)
+    {
+        return Err(damage_error("it belongs to an abandoned branch or to another world"));
     }
-    let sandbox = Sandbox::read_state(state, setup).ok_or_else(|| damaged("its state is not readable"))?;
+    let sandbox =
+        Sandbox::read_state(state, setup).ok_or_else(|| damage_error("its state is not readable"))?;
     Ok(Some((sandbox, head.position)))
 }
 
@@ -91,7 +95,7 @@ fn chain(disk: &Disk, position: u64) -> io::Result<Option<Digest>> {
 }
 
 /// Returns the records of a path after a position; all of them if the path does not contain it.
-pub(super) fn tail(way: &[Range<u64>], position: u64) -> Vec<Range<u64>> {
+pub(super) fn records_after(way: &[Range<u64>], position: u64) -> Vec<Range<u64>> {
     match way.iter().position(|range| leads_through(range, position)) {
         Some(n) => iter::once(position..way[n].end).chain(way[n + 1..].iter().cloned()).collect(),
         None => way.to_vec(),
@@ -103,7 +107,7 @@ fn leads_through(range: &Range<u64>, position: u64) -> bool {
 }
 
 /// Returns the number of records in these ranges.
-pub(super) fn length(way: &[Range<u64>]) -> u64 {
+pub(super) fn record_count(way: &[Range<u64>]) -> u64 {
     way.iter().map(|range| range.end - range.start).sum()
 }
 
@@ -116,7 +120,7 @@ struct Stoppable<'a> {
 impl Write for Stoppable<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.stop.load(Ordering::Relaxed) {
-            return Err(stopped());
+            return Err(stopped_error());
         }
         self.file.write(bytes)
     }
@@ -126,6 +130,6 @@ impl Write for Stoppable<'_> {
     }
 }
 
-pub(super) fn stopped() -> io::Error {
+pub(super) fn stopped_error() -> io::Error {
     io::Error::other("the journal is being closed")
 }

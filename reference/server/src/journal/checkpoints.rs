@@ -15,9 +15,9 @@ use simulator::sandbox::Setup;
 
 use super::{
     JournalMetadata,
-    checkpoint::{length, stopped, tail},
+    checkpoint::{record_count, records_after, stopped_error},
     disk::Disk,
-    history::path,
+    history::record_ranges,
     rebuild::rebuild,
     storage::Storage,
     world_position::WorldPosition,
@@ -70,13 +70,13 @@ impl Checkpoints {
         if self.job.is_some() {
             return Some(ASKED);
         }
-        let way = path(&metadata.rewinds, metadata.records);
-        if length(&tail(&way, self.position)) < after {
+        let way = record_ranges(&metadata.rewinds, metadata.records);
+        if record_count(&records_after(&way, self.position)) < after {
             return None;
         }
         let wait = self.next.saturating_duration_since(Instant::now());
         if wait.is_zero() {
-            self.job = Job::begin(&self.storage, disk, self.setup.clone(), (tip, metadata.clone()));
+            self.job = Job::start(&self.storage, disk, self.setup.clone(), (tip, metadata.clone()));
         }
         Some(wait.max(ASKED))
     }
@@ -106,7 +106,7 @@ impl Checkpoints {
 
 impl Job {
     /// Starts writing a checkpoint; returns `None` if the operating system cannot start a thread.
-    fn begin(
+    fn start(
         storage: &Arc<dyn Storage>,
         disk: &Arc<Disk>,
         setup: Setup,
@@ -115,7 +115,7 @@ impl Job {
         let (storage, disk, stop) = (Arc::clone(storage), Arc::clone(disk), Arc::<AtomicBool>::default());
         let is_over = Arc::clone(&stop);
         let write = move || {
-            let _turn = turn(&is_over)?;
+            let _turn = wait_for_turn(&is_over)?;
             let began = Instant::now();
             let written = rebuild((&*storage, &disk), (tip, &metadata), &setup, &is_over)?.checkpoint;
             match written == metadata.records {
@@ -129,13 +129,13 @@ impl Job {
 }
 
 /// Waits until no other checkpoint is being written.
-fn turn(stop: &AtomicBool) -> io::Result<MutexGuard<'static, ()>> {
+fn wait_for_turn(stop: &AtomicBool) -> io::Result<MutexGuard<'static, ()>> {
     loop {
         match TURN.try_lock() {
             Ok(turn) => return Ok(turn),
             // The lock guards no data, so a panic leaves nothing half changed.
             Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
-            Err(TryLockError::WouldBlock) if stop.load(Ordering::Relaxed) => return Err(stopped()),
+            Err(TryLockError::WouldBlock) if stop.load(Ordering::Relaxed) => return Err(stopped_error()),
             Err(TryLockError::WouldBlock) => thread::park_timeout(ASKED),
         }
     }

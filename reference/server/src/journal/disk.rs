@@ -17,7 +17,7 @@ use super::{
     history::{Rewind, Snapshot},
     lock,
     seal::{AcknowledgedCommit, CommitEnd, Digest, LastSeal, Seal, SealRow},
-    setup::damaged,
+    setup::damage_error,
     storage::{DatabaseAccess, Storage},
 };
 
@@ -51,12 +51,12 @@ pub(crate) struct Disk {
     database: Database,
     storage: Arc<dyn Storage>,
     access: DatabaseAccess,
-    sealed: Mutex<Sealed>,
+    sealed: Mutex<NewestSeal>,
 }
 
 /// The seal of the last commit.
 #[derive(Clone, Copy)]
-struct Sealed {
+struct NewestSeal {
     /// `None` if nothing was written, or an earlier version of the program wrote the journal.
     seal: Option<Seal>,
     commit: u64,
@@ -68,10 +68,10 @@ impl Disk {
     /// `WouldBlock` if another process has it open, otherwise the storage's.
     pub(crate) fn open(storage: &Arc<dyn Storage>, access: DatabaseAccess) -> io::Result<Disk> {
         let database = storage.open(access).map_err(|error| explain(error.into()))?;
-        let sealed = Mutex::new(Sealed { seal: None, commit: 0 });
+        let sealed = Mutex::new(NewestSeal { seal: None, commit: 0 });
         let disk = Disk { database, storage: Arc::clone(storage), access, sealed };
         if let Some(LastSeal { commit, .. }) = disk.last_seal()? {
-            *lock(&disk.sealed) = Sealed { seal: disk.seal_within(u64::MAX)?, commit };
+            *lock(&disk.sealed) = NewestSeal { seal: disk.seal_within(u64::MAX)?, commit };
         }
         Ok(disk)
     }
@@ -87,30 +87,30 @@ impl Disk {
     }
 
     /// Returns the number of worlds opened on request.
-    pub(crate) fn worlds(&self) -> io::Result<u64> {
-        Ok(self.fact("worlds")?.map_or(0, |text| number(&text)))
+    pub(crate) fn world_count(&self) -> io::Result<u64> {
+        Ok(self.fact("worlds")?.map_or(0, |text| parse_number(&text)))
     }
 
     pub(super) fn last_seal(&self) -> io::Result<Option<LastSeal>> {
         let Some(text) = self.fact("seal")? else { return Ok(None) };
-        serde_json::from_slice(&text).map(Some).map_err(|_| damaged("its last seal is not readable"))
+        serde_json::from_slice(&text).map(Some).map_err(|_| damage_error("its last seal is not readable"))
     }
 
     /// Returns the last seal at or before a position; `None` in a journal without seals.
     pub(super) fn seal_within(&self, records: u64) -> io::Result<Option<Seal>> {
-        self.look(|transaction| {
+        self.with_transaction(|transaction| {
             let table = match transaction.open_table(SEALS) {
                 Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
                 table => table?,
             };
             let row = table.range(..=records)?.next_back().transpose()?;
-            Ok(row.map(|(records, row)| Seal::of_row(records.value(), row.value())))
+            Ok(row.map(|(records, row)| Seal::from_row(records.value(), row.value())))
         })
     }
 
     /// Stores the setup of a new world and its first records.
-    pub(crate) fn begin(&self, setup: &[u8], options: Option<&[u8]>, batch: &Batch) -> io::Result<()> {
-        self.change(|transaction, seal| {
+    pub(crate) fn initialize(&self, setup: &[u8], options: Option<&[u8]>, batch: &Batch) -> io::Result<()> {
+        self.commit(|transaction, seal| {
             transaction.open_table(CHUNKS)?;
             transaction.open_table(REWINDS)?;
             transaction.open_table(SNAPSHOTS)?;
@@ -120,8 +120,8 @@ impl Disk {
             }
             let end = batch.end.filter(|_| batch.lines.is_empty());
             let first = Seal::first(setup, options, end);
-            put(transaction, &first)?;
-            add(transaction, batch, first, seal)
+            insert_seal(transaction, &first)?;
+            write_batch(transaction, batch, first, seal)
         })
     }
 
@@ -132,10 +132,10 @@ impl Disk {
 
     /// Commits several batches at once.
     pub(super) fn append_all(&self, batches: &[Batch]) -> io::Result<()> {
-        self.change(|transaction, seal| {
+        self.commit(|transaction, seal| {
             batches.iter().try_for_each(|batch| {
                 let before = seal.expect("a journal is sealed before it is written to");
-                add(transaction, batch, before, seal)
+                write_batch(transaction, batch, before, seal)
             })
         })
     }
@@ -146,34 +146,34 @@ impl Disk {
     }
 
     /// Deletes the records from `from` on, which were never acknowledged. `from` is the end of a commit.
-    pub(crate) fn cut(&self, from: u64) -> io::Result<()> {
-        self.change(|transaction, seal| {
+    pub(crate) fn truncate(&self, from: u64) -> io::Result<()> {
+        self.commit(|transaction, seal| {
             transaction.open_table(CHUNKS)?.retain_in(from.., |_, _| false)?;
             transaction.open_table(REWINDS)?.retain_in(from.., |_, _| false)?;
             transaction.open_table(SEALS)?.retain_in(from + 1.., |_, _| false)?;
             let row = transaction.open_table(SEALS)?.get(from)?.map(|row| row.value());
-            *seal = row.map(|row| Seal::of_row(from, row));
+            *seal = row.map(|row| Seal::from_row(from, row));
             Ok(())
         })
     }
 
     /// Adds seals to a journal of an earlier version of the program.
-    pub(crate) fn seal(&self, setup: &[u8], end: Option<CommitEnd>) -> io::Result<()> {
-        self.change(|transaction, seal| {
+    pub(crate) fn add_seals(&self, setup: &[u8], end: Option<CommitEnd>) -> io::Result<()> {
+        self.commit(|transaction, seal| {
             let options = transaction.open_table(FACTS)?.get("opening")?.map(|text| text.value().to_vec());
             transaction.open_table(FACTS)?.insert("setup", setup)?;
             transaction.open_table(FACTS)?.remove("end")?;
             let (chunks, rewinds) = (transaction.open_table(CHUNKS)?, transaction.open_table(REWINDS)?);
             let last = chunks.last()?.map(|(first, _)| first.value());
             let mut before = Seal::first(setup, options.as_deref(), end.filter(|_| last.is_none()));
-            put(transaction, &before)?;
+            insert_seal(transaction, &before)?;
             for chunk in chunks.iter()? {
                 let (first, lines) = chunk?;
-                let count = count(lines.value());
+                let count = count_lines(lines.value());
                 let rewinds = rewinds_within(&rewinds, first.value()..first.value() + count)?;
                 before =
                     before.next(&rewinds, lines.value(), count, end.filter(|_| last == Some(first.value())));
-                put(transaction, &before)?;
+                insert_seal(transaction, &before)?;
             }
             *seal = Some(before);
             Ok(())
@@ -182,10 +182,10 @@ impl Disk {
 
     /// Returns the number of records.
     pub(crate) fn records(&self) -> io::Result<u64> {
-        self.look(|transaction| {
+        self.with_transaction(|transaction| {
             let table = transaction.open_table(CHUNKS)?;
             let last = table.last()?;
-            Ok(last.map_or(0, |(first, lines)| first.value() + count(lines.value())))
+            Ok(last.map_or(0, |(first, lines)| first.value() + count_lines(lines.value())))
         })
     }
 
@@ -195,7 +195,7 @@ impl Disk {
             return Ok(seal.end);
         }
         let Some(text) = self.fact("end")? else { return Ok(None) };
-        serde_json::from_slice(&text).map(Some).map_err(|_| damaged("its end is not readable"))
+        serde_json::from_slice(&text).map(Some).map_err(|_| damage_error("its end is not readable"))
     }
 
     /// Returns `true` if the commits have seals.
@@ -205,19 +205,19 @@ impl Disk {
 
     /// Returns all rewinds.
     pub(crate) fn rewinds(&self) -> io::Result<Vec<Rewind>> {
-        self.look(|transaction| rewinds_within(&transaction.open_table(REWINDS)?, 0..u64::MAX))
+        self.with_transaction(|transaction| rewinds_within(&transaction.open_table(REWINDS)?, 0..u64::MAX))
     }
 
     /// Returns the snapshots, and the highest number of any, deleted ones included.
     pub(crate) fn snapshots(&self) -> io::Result<(Vec<Snapshot>, u64)> {
-        let texts: Vec<Vec<u8>> = self.look(|transaction| {
+        let texts: Vec<Vec<u8>> = self.with_transaction(|transaction| {
             let table = transaction.open_table(SNAPSHOTS)?;
             let all = table.iter()?.map(|row| row.map(|(_, text)| text.value().to_vec()));
             Ok(all.collect::<Result<_, _>>()?)
         })?;
-        let last = self.fact("snapshot")?.map_or(0, |text| number(&text));
+        let last = self.fact("snapshot")?.map_or(0, |text| parse_number(&text));
         let read = |text: &Vec<u8>| {
-            serde_json::from_slice(text).map_err(|_| damaged("one of its snapshots is not readable"))
+            serde_json::from_slice(text).map_err(|_| damage_error("one of its snapshots is not readable"))
         };
         Ok((texts.iter().map(read).collect::<io::Result<_>>()?, last))
     }
@@ -231,24 +231,24 @@ impl Disk {
         let mut at = range.start;
         while at < range.end {
             // One transaction per chunk, because the reader may take long.
-            let chunk = self.look(|transaction| {
+            let chunk = self.with_transaction(|transaction| {
                 let table = transaction.open_table(CHUNKS)?;
                 let found = table.range(..=at)?.next_back().transpose()?;
                 Ok(found.map(|(first, lines)| (first.value(), lines.value().to_vec())))
             })?;
-            let (first, lines) = chunk.ok_or_else(|| damaged(format!("record {at} is missing")))?;
-            let end = (first + count(&lines)).min(range.end);
+            let (first, lines) = chunk.ok_or_else(|| damage_error(format!("record {at} is missing")))?;
+            let end = (first + count_lines(&lines)).min(range.end);
             if end <= at {
-                return Err(damaged(format!("record {at} is missing")));
+                return Err(damage_error(format!("record {at} is missing")));
             }
-            take(part(&lines, at - first..end - first))?;
+            take(lines_in_range(&lines, at - first..end - first))?;
             at = end;
         }
         Ok(())
     }
 
     pub(super) fn fact(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
-        self.look(|transaction| {
+        self.with_transaction(|transaction| {
             let table = match transaction.open_table(FACTS) {
                 // Nothing was ever written.
                 Err(redb::TableError::TableDoesNotExist(_)) => return Ok(None),
@@ -258,7 +258,7 @@ impl Disk {
         })
     }
 
-    pub(super) fn look<T>(
+    pub(super) fn with_transaction<T>(
         &self,
         read: impl FnOnce(&redb::ReadTransaction) -> Result<T, redb::Error>,
     ) -> io::Result<T> {
@@ -267,20 +267,20 @@ impl Disk {
     }
 
     /// Makes a commit and records it as acknowledged.
-    fn change(
+    fn commit(
         &self,
         write: impl FnOnce(&redb::WriteTransaction, &mut Option<Seal>) -> Result<(), redb::Error>,
     ) -> io::Result<()> {
         let mut sealed = lock(&self.sealed);
-        let Sealed { mut seal, commit } = *sealed;
+        let NewestSeal { mut seal, commit } = *sealed;
         let commit = commit + 1;
         let transaction = self.database.begin_write().map_err(|error| explain(error.into()))?;
         write(&transaction, &mut seal).map_err(explain)?;
         if let Some(seal) = &seal {
-            finish(&transaction, seal, commit).map_err(explain)?;
+            write_last_seal(&transaction, seal, commit).map_err(explain)?;
         }
         transaction.commit().map_err(|error| explain(error.into()))?;
-        *sealed = Sealed { seal, commit };
+        *sealed = NewestSeal { seal, commit };
         if self.access != DatabaseAccess::Replacement {
             self.storage.check_in_place()?;
             self.acknowledge(&sealed)?;
@@ -289,20 +289,20 @@ impl Disk {
     }
 
     /// Records the newest commit as acknowledged.
-    fn acknowledge(&self, sealed: &Sealed) -> io::Result<()> {
+    fn acknowledge(&self, sealed: &NewestSeal) -> io::Result<()> {
         let Some(Seal { records, chain, .. }) = sealed.seal else { return Ok(()) };
         let (offset, bytes) = AcknowledgedCommit { commit: sealed.commit, records, chain }.slot();
         self.storage.write_acknowledged(offset, &bytes)
     }
 }
 
-fn put(transaction: &redb::WriteTransaction, seal: &Seal) -> Result<(), redb::Error> {
-    transaction.open_table(SEALS)?.insert(seal.records, seal.row())?;
+fn insert_seal(transaction: &redb::WriteTransaction, seal: &Seal) -> Result<(), redb::Error> {
+    transaction.open_table(SEALS)?.insert(seal.records, seal.to_row())?;
     Ok(())
 }
 
 /// Writes a batch within a transaction.
-fn add(
+fn write_batch(
     transaction: &redb::WriteTransaction,
     batch: &Batch,
     before: Seal,
@@ -314,10 +314,10 @@ fn add(
     let mut after = before;
     if !batch.lines.is_empty() {
         transaction.open_table(CHUNKS)?.insert(batch.first, &*batch.lines)?;
-        let count = count(&batch.lines);
+        let count = count_lines(&batch.lines);
         let rewinds = rewinds_within(&transaction.open_table(REWINDS)?, batch.first..batch.first + count)?;
         after = before.next(&rewinds, &batch.lines, count, batch.end);
-        put(transaction, &after)?;
+        insert_seal(transaction, &after)?;
     }
     *seal = Some(after);
     if let Some(worlds) = &batch.worlds {
@@ -330,14 +330,18 @@ fn add(
             None => drop(table.remove(n)?),
         }
         // The number of a deleted snapshot is not used again.
-        let last = transaction.open_table(FACTS)?.get("snapshot")?.map_or(0, |n| number(n.value()));
+        let last = transaction.open_table(FACTS)?.get("snapshot")?.map_or(0, |n| parse_number(n.value()));
         transaction.open_table(FACTS)?.insert("snapshot", &*json(&last.max(*n)))?;
     }
     Ok(())
 }
 
 /// Writes the digest that only the last commit has.
-fn finish(transaction: &redb::WriteTransaction, seal: &Seal, commit: u64) -> Result<(), redb::Error> {
+fn write_last_seal(
+    transaction: &redb::WriteTransaction,
+    seal: &Seal,
+    commit: u64,
+) -> Result<(), redb::Error> {
     let digest = last_digest(
         (seal, commit),
         &transaction.open_table(SNAPSHOTS)?,
@@ -367,7 +371,7 @@ fn last_digest(
     for Rewind { at, to } in rewinds_within(rewinds, seal.records..u64::MAX)? {
         parts.push([at, to].map(u64::to_le_bytes).concat());
     }
-    Ok(Digest::of_parts(parts.iter().map(|part| &**part)))
+    Ok(Digest::from_parts(parts.iter().map(|part| &**part)))
 }
 
 /// Returns the rewinds before these records.
@@ -384,7 +388,7 @@ pub(super) fn rewinds_within(
 impl Disk {
     /// Computes the digest that only the last commit has.
     pub(super) fn digest_after(&self, seal: &Seal, commit: u64) -> io::Result<Digest> {
-        self.look(|transaction| {
+        self.with_transaction(|transaction| {
             last_digest(
                 (seal, commit),
                 &transaction.open_table(SNAPSHOTS)?,
@@ -396,12 +400,12 @@ impl Disk {
 }
 
 /// Returns the number of records in these lines.
-pub(crate) fn count(lines: &[u8]) -> u64 {
+pub(crate) fn count_lines(lines: &[u8]) -> u64 {
     lines.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 /// Returns the lines with these numbers, counted from 0.
-pub(crate) fn part(lines: &[u8], range: Range<u64>) -> &[u8] {
+pub(crate) fn lines_in_range(lines: &[u8], range: Range<u64>) -> &[u8] {
     let ends = lines.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
     let mut starts = std::iter::once(0).chain(ends);
     let mut start_of = |n: u64| starts.nth(usize::try_from(n).unwrap_or(usize::MAX)).unwrap_or(lines.len());
@@ -417,7 +421,7 @@ fn json(value: &impl serde::Serialize) -> Vec<u8> {
     serde_json::to_vec(value).expect("numbers and texts are JSON")
 }
 
-fn number(text: &[u8]) -> u64 {
+fn parse_number(text: &[u8]) -> u64 {
     serde_json::from_slice(text).unwrap_or(0)
 }
 
@@ -428,7 +432,7 @@ pub(super) fn explain(error: redb::Error) -> io::Error {
             io::ErrorKind::WouldBlock,
             "another process uses this directory; stop it, or choose another directory",
         ),
-        redb::Error::Corrupted(why) => damaged(format!("it is damaged: {why}")),
+        redb::Error::Corrupted(why) => damage_error(format!("it is damaged: {why}")),
         error => io::Error::other(error.to_string()),
     }
 }
@@ -449,20 +453,20 @@ pub(super) mod tests {
             let (mut table, mut first) = (transaction.open_table(CHUNKS).unwrap(), 0);
             for lines in chunks {
                 table.insert(first, &**lines).unwrap();
-                first += count(lines);
+                first += count_lines(lines);
             }
         }
         transaction.commit().unwrap();
     }
 
     #[test]
-    fn lines_are_cut_out_by_their_numbers() {
+    fn lines_are_selected_by_their_numbers() {
         let lines = b"a\nbb\n\nc\n";
-        assert_eq!(count(lines), 4);
+        assert_eq!(count_lines(lines), 4);
         for (range, expected) in
             [(0..4, "a\nbb\n\nc\n"), (0..1, "a\n"), (1..3, "bb\n\n"), (3..4, "c\n"), (2..2, ""), (4..4, "")]
         {
-            assert_eq!(part(lines, range.clone()), expected.as_bytes(), "{range:?}");
+            assert_eq!(lines_in_range(lines, range.clone()), expected.as_bytes(), "{range:?}");
         }
     }
 }

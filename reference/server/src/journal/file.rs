@@ -8,8 +8,8 @@ use sha2::{Digest as _, Sha256};
 use simulator::sandbox::Setup;
 
 use super::{
-    replay::{Replay, Replayed},
-    setup::{SetupRecord, damaged},
+    replay::{Replay, ReplayedWorld},
+    setup::{SetupRecord, damage_error},
     world_position::WorldPosition,
 };
 
@@ -43,10 +43,10 @@ pub(crate) struct WorldFile {
 
 impl WorldFile {
     /// Returns a file with these records, which are moved out of `records`.
-    pub(crate) fn write(setup: &Setup, tip: WorldPosition, records: &mut Vec<u8>) -> Vec<u8> {
+    pub(crate) fn encode(setup: &Setup, tip: WorldPosition, records: &mut Vec<u8>) -> Vec<u8> {
         let head = FileHead {
             file: MARK.to_owned(),
-            setup: SetupRecord::of(setup),
+            setup: SetupRecord::from_setup(setup),
             tip,
             sha256: hex::encode(Sha256::digest(&records)),
         };
@@ -61,23 +61,23 @@ impl WorldFile {
     /// `InvalidData` with the reason.
     pub(crate) fn parse(file: &[u8]) -> io::Result<WorldFile> {
         if file.len() as u64 > WORLD_FILE_MAX {
-            return Err(damaged(format!(
+            return Err(damage_error(format!(
                 "it has {} bytes; a world has at most {WORLD_FILE_MAX}",
                 file.len()
             )));
         }
-        let end = file.iter().position(|byte| *byte == b'\n').ok_or_else(|| damaged(NO_WORLD))?;
+        let end = file.iter().position(|byte| *byte == b'\n').ok_or_else(|| damage_error(NO_WORLD))?;
         let (head, records) = (&file[..end], &file[end + 1..]);
-        let value: Value = serde_json::from_slice(head).map_err(|_| damaged(NO_WORLD))?;
+        let value: Value = serde_json::from_slice(head).map_err(|_| damage_error(NO_WORLD))?;
         if value["file"] != MARK {
-            return Err(damaged(NO_WORLD));
+            return Err(damage_error(NO_WORLD));
         }
         // The format first: what else a head has depends on it.
         SetupRecord::parse(value["setup"].to_string().as_bytes())?;
         let head: FileHead = serde_json::from_value(value)
-            .map_err(|error| damaged(format!("its head is not readable: {error}")))?;
+            .map_err(|error| damage_error(format!("its head is not readable: {error}")))?;
         if head.sha256 != hex::encode(Sha256::digest(records)) {
-            return Err(damaged("it was truncated or changed: its records do not match its digest"));
+            return Err(damage_error("it was truncated or changed: its records do not match its digest"));
         }
         Ok(WorldFile { setup: head.setup, tip: head.tip, records: records.to_vec() })
     }
@@ -87,9 +87,9 @@ impl WorldFile {
     /// # Errors
     ///
     /// `InvalidData` names the record that this program could not have written.
-    pub(crate) fn replay(&self, setup: &Setup) -> io::Result<Replayed> {
+    pub(crate) fn replay(&self, setup: &Setup) -> io::Result<ReplayedWorld> {
         let mut replay = Replay::new(setup);
-        replay.lines(&self.records)?;
+        replay.replay_lines(&self.records)?;
         replay.finish(Some(self.tip))
     }
 }

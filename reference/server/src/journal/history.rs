@@ -30,7 +30,7 @@ pub(crate) struct Rewind {
 /// Returns the ranges of records that lead to a position, in order.
 ///
 /// `rewinds` are sorted by `at`.
-pub(crate) fn path(rewinds: &[Rewind], position: u64) -> Vec<Range<u64>> {
+pub(crate) fn record_ranges(rewinds: &[Rewind], position: u64) -> Vec<Range<u64>> {
     let (mut path, mut end) = (Vec::new(), position);
     for rewind in rewinds.iter().rev() {
         if rewind.at < end {
@@ -69,7 +69,8 @@ mod tests {
     #[track_caller]
     fn check(rewinds: &[(u64, u64)], position: u64, leads: &str) {
         let rewinds: Vec<Rewind> = rewinds.iter().map(|(at, to)| Rewind { at: *at, to: *to }).collect();
-        let path: Vec<String> = path(&rewinds, position).iter().map(|range| format!("{range:?}")).collect();
+        let path: Vec<String> =
+            record_ranges(&rewinds, position).iter().map(|range| format!("{range:?}")).collect();
         assert_eq!(path.join(" "), leads);
     }
 
@@ -101,10 +102,10 @@ mod tests {
             [(vec![], 7), (vec![(7, 3)], 9), (vec![(7, 0)], 9), (vec![(7, 3), (12, 5), (20, 15)], 22)]
         {
             let rewinds: Vec<Rewind> = rewinds.into_iter().map(|(at, to)| Rewind { at, to }).collect();
-            let all: Vec<u64> = path(&rewinds, position).into_iter().flatten().collect();
+            let all: Vec<u64> = record_ranges(&rewinds, position).into_iter().flatten().collect();
             for count in 0..=all.len() {
-                let at = position_of(count as u64, &path(&rewinds, position));
-                let leads: Vec<u64> = path(&rewinds, at).into_iter().flatten().collect();
+                let at = position_of(count as u64, &record_ranges(&rewinds, position));
+                let leads: Vec<u64> = record_ranges(&rewinds, at).into_iter().flatten().collect();
                 assert_eq!(leads, all[..count], "{count} of {all:?}");
             }
         }

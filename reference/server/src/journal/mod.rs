@@ -73,16 +73,16 @@ pub(crate) use self::{
     file::{RECORDS_MAX, WorldFile},
     history::Snapshot,
     open::StoredWorld,
-    replay::{Finder, Replay, Replayed, begin},
-    setup::{SetupRecord, damaged},
+    replay::{Finder, Replay, ReplayedWorld, new_sandbox},
+    setup::{SetupRecord, damage_error},
     storage::{Directory, DirectoryOptions},
     world::JournaledWorld,
     world_position::WorldPosition,
     writer::{DurabilityState, Ticket, Writer},
 };
 use self::{
-    disk::{count, part},
-    history::{Rewind, path, position_of},
+    disk::{count_lines, lines_in_range},
+    history::{Rewind, position_of, record_ranges},
     outcome::CallOutcome,
     seal::CommitEnd,
 };
@@ -106,13 +106,13 @@ pub(crate) enum FsyncPolicy {
 /// The records of a world.
 pub(crate) enum Journal {
     /// Records that are lost when the process ends.
-    Memory(Mutex<InMemory>),
+    Memory(Mutex<MemoryJournal>),
     /// Records in a directory.
     Disk(Writer),
 }
 
 /// The records of a world without a directory.
-pub(crate) struct InMemory {
+pub(crate) struct MemoryJournal {
     /// One record a line; `None` once there were too many.
     lines: Option<Vec<u8>>,
     /// The largest number of bytes.
@@ -146,7 +146,7 @@ impl JournalMetadata {
 
 /// The reason why no snapshot was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NoSnapshot {
+pub(crate) enum SnapshotError {
     /// The world has more records than are kept in memory.
     TooLong {
         /// The largest number of bytes kept.
@@ -160,8 +160,8 @@ impl Journal {
     /// Creates a journal in memory that begins with `lines` and stores at most `further_max` bytes of further records.
     pub(crate) fn in_memory(lines: Vec<u8>, further_max: usize) -> Journal {
         let bytes_max = lines.len().saturating_add(further_max);
-        let metadata = JournalMetadata { records: count(&lines), ..JournalMetadata::default() };
-        Journal::Memory(Mutex::new(InMemory { lines: Some(lines), bytes_max, metadata }))
+        let metadata = JournalMetadata { records: count_lines(&lines), ..JournalMetadata::default() };
+        Journal::Memory(Mutex::new(MemoryJournal { lines: Some(lines), bytes_max, metadata }))
     }
 
     /// Records a call with its outcome. `end`: the position of the world after the call.
@@ -173,13 +173,13 @@ impl Journal {
         end: WorldPosition,
     ) {
         match self {
-            Journal::Disk(writer) => writer.record(call.line(outcome), fsync, end),
+            Journal::Disk(writer) => writer.record(call.to_line(outcome), fsync, end),
             Journal::Memory(memory) => {
                 let mut memory = lock(memory);
                 memory.metadata.records += 1;
                 let bytes_max = memory.bytes_max;
                 let Some(lines) = &mut memory.lines else { return };
-                lines.extend_from_slice(&call.line(outcome));
+                lines.extend_from_slice(&call.to_line(outcome));
                 if lines.len() > bytes_max {
                     memory.lines = None;
                     memory.metadata.snapshots.clear();
@@ -226,19 +226,21 @@ impl Journal {
     /// # Errors
     ///
     /// [`NoSnapshot::TooLong`]
-    pub(crate) fn position(&self) -> Result<u64, NoSnapshot> {
+    pub(crate) fn position(&self) -> Result<u64, SnapshotError> {
         match self {
             Journal::Disk(writer) => Ok(writer.with_metadata(|metadata| metadata.records)),
             Journal::Memory(memory) => match &*lock(memory) {
-                InMemory { lines: None, bytes_max, .. } => Err(NoSnapshot::TooLong { bytes_max: *bytes_max }),
-                InMemory { metadata, .. } => Ok(metadata.records),
+                MemoryJournal { lines: None, bytes_max, .. } => {
+                    Err(SnapshotError::TooLong { bytes_max: *bytes_max })
+                }
+                MemoryJournal { metadata, .. } => Ok(metadata.records),
             },
         }
     }
 
     /// Returns the position at which the first `count` of the records that lead to `position` had been written.
     pub(crate) fn position_of(&self, count: u64, position: u64) -> u64 {
-        self.with_metadata(|metadata| position_of(count, &path(&metadata.rewinds, position)))
+        self.with_metadata(|metadata| position_of(count, &record_ranges(&metadata.rewinds, position)))
     }
 
     /// Returns the bytes of memory that the journal uses, estimated.
@@ -261,11 +263,11 @@ impl Journal {
     }
 
     /// Takes a snapshot of the world, which is at `end`.
-    pub(crate) fn take_snapshot(&self, name: String, end: WorldPosition) -> Result<Snapshot, NoSnapshot> {
+    pub(crate) fn take_snapshot(&self, name: String, end: WorldPosition) -> Result<Snapshot, SnapshotError> {
         let position = self.position()?;
         let snapshot = self.with_metadata(|metadata| {
             if metadata.snapshots.len() >= SNAPSHOTS_MAX {
-                return Err(NoSnapshot::TooMany);
+                return Err(SnapshotError::TooMany);
             }
             metadata.last_snapshot += 1;
             let snapshot = Snapshot { n: metadata.last_snapshot, name, position, end };
@@ -306,15 +308,15 @@ impl Journal {
     }
 
     /// Returns the number of worlds opened on request, ended ones included.
-    pub(crate) fn worlds(&self) -> u64 {
+    pub(crate) fn world_count(&self) -> u64 {
         self.with_metadata(|metadata| metadata.worlds)
     }
 
     /// Sets the number of worlds opened on request.
-    pub(crate) fn count_worlds(&self, worlds: u64) {
+    pub(crate) fn record_world_count(&self, worlds: u64) {
         self.with_metadata(|metadata| metadata.worlds = worlds);
         if let Journal::Disk(writer) = self {
-            writer.count_worlds(worlds);
+            writer.record_world_count(worlds);
         }
     }
 
@@ -329,13 +331,13 @@ impl Journal {
         position: u64,
         mut take: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let ranges = self.with_metadata(|metadata| path(&metadata.rewinds, position));
+        let ranges = self.with_metadata(|metadata| record_ranges(&metadata.rewinds, position));
         match self {
             Journal::Memory(memory) => {
                 // A copy, because a replay takes long and must not hold the lock.
-                let pieces = lock(memory).lines.as_deref().map(|lines| copy(lines, &ranges));
+                let pieces = lock(memory).lines.as_deref().map(|lines| copy_ranges(lines, &ranges));
                 pieces
-                    .ok_or_else(|| damaged("its records are gone"))?
+                    .ok_or_else(|| damage_error("its records are gone"))?
                     .iter()
                     .try_for_each(|piece| take(piece))
             }
@@ -347,8 +349,8 @@ impl Journal {
     }
 }
 
-fn copy(lines: &[u8], ranges: &[Range<u64>]) -> Vec<Vec<u8>> {
-    ranges.iter().map(|range| part(lines, range.clone()).to_vec()).collect()
+fn copy_ranges(lines: &[u8], ranges: &[Range<u64>]) -> Vec<Vec<u8>> {
+    ranges.iter().map(|range| lines_in_range(lines, range.clone()).to_vec()).collect()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -360,7 +362,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct OpenedJournal {
     pub(crate) journal: Arc<Journal>,
     pub(crate) setup: Setup,
-    pub(crate) world: Replayed,
+    pub(crate) world: ReplayedWorld,
     /// The end of the last commit; `None` for a new world.
     pub(crate) last_end: Option<CommitEnd>,
 }
@@ -370,13 +372,13 @@ pub(crate) struct NewWorld {
     pub(crate) setup: Setup,
     /// The recorded inputs.
     pub(crate) records: Vec<u8>,
-    pub(crate) world: Replayed,
+    pub(crate) world: ReplayedWorld,
 }
 
 impl NewWorld {
     /// Creates a world without records.
     pub(crate) fn new(setup: &Setup) -> NewWorld {
-        let world = Replayed { sandbox: begin(setup), in_flight: Vec::new() };
+        let world = ReplayedWorld { sandbox: new_sandbox(setup), in_flight: Vec::new() };
         NewWorld { setup: setup.clone(), records: Vec::new(), world }
     }
 }
@@ -410,7 +412,7 @@ impl RunningWorld {
         NewWorld { setup, records, world }: NewWorld,
         further_max: usize,
     ) -> RunningWorld {
-        let last_end = Some((WorldPosition::of(&world.sandbox), clock::unix_micros()));
+        let last_end = Some((WorldPosition::from_sandbox(&world.sandbox), clock::unix_micros()));
         let journal = Arc::new(Journal::in_memory(records, further_max));
         RunningWorld::from_journal(OpenedJournal { journal, setup, world, last_end })
     }
@@ -425,14 +427,14 @@ impl RunningWorld {
         options: Vec<u8>,
         NewWorld { setup, records, world }: NewWorld,
     ) -> io::Result<RunningWorld> {
-        let last_end = (WorldPosition::of(&world.sandbox), clock::unix_micros());
-        let journal = Arc::new(Journal::Disk(Writer::begin(storage, &setup, options, (records, last_end))?));
+        let last_end = (WorldPosition::from_sandbox(&world.sandbox), clock::unix_micros());
+        let journal = Arc::new(Journal::Disk(Writer::create(storage, &setup, options, (records, last_end))?));
         Ok(RunningWorld::from_journal(OpenedJournal { journal, setup, world, last_end: Some(last_end) }))
     }
 
     /// Creates the world of an opened journal.
     pub(crate) fn from_journal(opened: OpenedJournal) -> RunningWorld {
-        let OpenedJournal { journal, setup, world: Replayed { sandbox, in_flight }, last_end } = opened;
+        let OpenedJournal { journal, setup, world: ReplayedWorld { sandbox, in_flight }, last_end } = opened;
         let world = Box::new(JournaledWorld::new(sandbox, Arc::clone(&journal)));
         RunningWorld { world, journal: Some(journal), setup, in_flight, last_end }
     }
@@ -455,21 +457,25 @@ impl Data {
 /// # Errors
 ///
 /// Those of [`Writer::open`], and `InvalidData` if the file is not a world.
-pub(crate) fn start(requested: &Setup, data: Option<&Data>, from: Option<&[u8]>) -> io::Result<RunningWorld> {
+pub(crate) fn open_or_create(
+    requested: &Setup,
+    data: Option<&Data>,
+    from: Option<&[u8]>,
+) -> io::Result<RunningWorld> {
     let in_file = |error: io::Error| io::Error::new(error.kind(), format!("the world in the file: {error}"));
     let file = from.map(WorldFile::parse).transpose().map_err(in_file)?;
     let mut setup = requested.clone();
     if let Some(file) = &file {
-        setup = file.setup.setup(&requested.public_url);
+        setup = file.setup.to_setup(&requested.public_url);
         let requested = Setup { rate_limit: setup.rate_limit, ..requested.clone() };
         file.setup
             .judge(&requested, None, None)
-            .map_err(|why| invalid(format!("the world in the file {why}")))?;
+            .map_err(|why| invalid_input(format!("the world in the file {why}")))?;
     }
     if let Some(data) = data {
-        let storage = Arc::new(Directory::at(data.directory.clone(), data.options(storage::CACHE_BYTES)));
+        let storage = Arc::new(Directory::new(data.directory.clone(), data.options(storage::CACHE_BYTES)));
         storage.create().map_err(|error| {
-            invalid(format!(
+            invalid_input(format!(
                 "`{}` cannot store a world: {error}; `--data` takes a directory",
                 data.directory.display()
             ))
@@ -482,6 +488,6 @@ pub(crate) fn start(requested: &Setup, data: Option<&Data>, from: Option<&[u8]>)
     Ok(RunningWorld::from_records(NewWorld { setup, records: file.records, world }, MEMORY_MAX))
 }
 
-fn invalid(why: String) -> io::Error {
+fn invalid_input(why: String) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }

@@ -12,10 +12,10 @@ use super::{
     checkpoints::Checkpoints,
     disk::{Batch, Disk},
     file::WorldFile,
-    history::{path, position_of},
-    rebuild::{Rebuilt, rebuild},
+    history::{position_of, record_ranges},
+    rebuild::{RebuiltWorld, rebuild},
     recover::recover,
-    replay::{ReplayError, Replayed},
+    replay::{ReplayError, ReplayedWorld},
     seal::CommitEnd,
     storage::{DatabaseAccess, Storage},
     verify::{Damage, verify},
@@ -47,15 +47,15 @@ impl Writer {
         brought: Option<&WorldFile>,
         judge: impl Fn(&SetupRecord) -> Result<(), String>,
     ) -> io::Result<OpenedJournal> {
-        recovering(&storage, |notices| {
+        open_or_recover(&storage, |notices| {
             verify(&storage)?;
             let disk = Disk::open(&storage, DatabaseAccess::Create)?;
             let (record, last_end) = match disk.setup()? {
                 None => {
-                    let record = SetupRecord::of(begins);
+                    let record = SetupRecord::from_setup(begins);
                     let end = brought.map(|file| (file.tip, clock::unix_micros()));
                     let lines = brought.map(|file| file.records.clone()).unwrap_or_default();
-                    disk.begin(&record.text(), None, &Batch { lines, end, ..Batch::default() })?;
+                    disk.initialize(&record.to_json(), None, &Batch { lines, end, ..Batch::default() })?;
                     (record, end)
                 }
                 Some(_) if brought.is_some() => {
@@ -65,9 +65,9 @@ impl Writer {
                     );
                     return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
                 }
-                Some(text) => (judged(&*storage, &text, &judge)?, disk.end()?),
+                Some(text) => (parse_setup(&*storage, &text, &judge)?, disk.end()?),
             };
-            resume(&storage, disk, record.setup(&begins.public_url), last_end, notices)
+            resume(&storage, disk, record.to_setup(&begins.public_url), last_end, notices)
         })
     }
 
@@ -82,7 +82,7 @@ impl Writer {
         public_url: &str,
         judge: impl Fn(&SetupRecord) -> Result<(), String>,
     ) -> io::Result<Option<StoredWorld>> {
-        recovering(&storage, |notices| {
+        open_or_recover(&storage, |notices| {
             verify(&storage)?;
             let disk = Disk::open(&storage, DatabaseAccess::Create)?;
             let (Some(text), Some(options)) = (disk.setup()?, disk.options()?) else {
@@ -90,8 +90,8 @@ impl Writer {
                 storage.remove()?;
                 return Ok(None);
             };
-            let (record, last_end) = (judged(&*storage, &text, &judge)?, disk.end()?);
-            let opened = resume(&storage, disk, record.setup(public_url), last_end, notices)?;
+            let (record, last_end) = (parse_setup(&*storage, &text, &judge)?, disk.end()?);
+            let opened = resume(&storage, disk, record.to_setup(public_url), last_end, notices)?;
             Ok(Some(StoredWorld { options, opened }))
         })
     }
@@ -102,15 +102,15 @@ impl Writer {
     /// # Errors
     ///
     /// The disk cannot be read; or it still cannot be written, and the world is restored already.
-    pub(crate) fn reopen(&self, setup: &Setup) -> io::Result<(Replayed, Option<ReopenedDisk>)> {
+    pub(crate) fn reopen(&self, setup: &Setup) -> io::Result<(ReplayedWorld, Option<ReopenedDisk>)> {
         let (end, metadata) = self.last_commit();
-        let removed = self.removed();
+        let removed = self.removed_disk();
         // The commit that failed may be on the disk all the same. It was never acknowledged, so it is cut off.
         let writable = self
             .storage
             .check_in_place()
             .and_then(|()| Disk::open(&self.storage, DatabaseAccess::Write))
-            .and_then(|disk| disk.cut(metadata.records).map(|()| disk));
+            .and_then(|disk| disk.truncate(metadata.records).map(|()| disk));
         let (disk, is_writable) = match (writable, removed) {
             (Ok(disk), _) => (Arc::new(disk), true),
             (Err(error), _) if self.durability() == DurabilityState::ReadOnly => return Err(error),
@@ -119,13 +119,16 @@ impl Writer {
         };
         let never = AtomicBool::new(false);
         let tip = end.map(|(tip, _)| tip);
-        let Rebuilt { world, .. } = rebuild((&*self.storage, &disk), (tip, &metadata), setup, &never)?;
+        let RebuiltWorld { world, .. } = rebuild((&*self.storage, &disk), (tip, &metadata), setup, &never)?;
         Ok((world, is_writable.then_some(ReopenedDisk(disk))))
     }
 }
 
 /// Opens a journal; if it is damaged and the storage recovers, replaces it by its undamaged part first.
-fn recovering<T>(storage: &Arc<dyn Storage>, open: impl Fn(Vec<String>) -> io::Result<T>) -> io::Result<T> {
+fn open_or_recover<T>(
+    storage: &Arc<dyn Storage>,
+    open: impl Fn(Vec<String>) -> io::Result<T>,
+) -> io::Result<T> {
     let mut notices = Vec::new();
     let mut records = u64::MAX;
     loop {
@@ -133,25 +136,27 @@ fn recovering<T>(storage: &Arc<dyn Storage>, open: impl Fn(Vec<String>) -> io::R
             Err(error) => error,
             opened => return opened,
         };
-        match Damage::of(&error) {
+        match Damage::from_error(&error) {
             // Each round leaves fewer records, so this ends.
             Some(damage) if storage.recovers() && damage.good.is_some_and(|good| good.records < records) => {
                 let good = damage.good.expect("it was there");
-                notices.push(recover(storage, damage, &good).map_err(|error| named(&**storage, error))?);
+                notices.push(
+                    recover(storage, damage, &good).map_err(|error| with_storage_name(&**storage, error))?,
+                );
                 records = good.records;
             }
-            _ => return Err(named(&**storage, error)),
+            _ => return Err(with_storage_name(&**storage, error)),
         }
     }
 }
 
 fn read_metadata(disk: &Disk) -> io::Result<JournalMetadata> {
     let (snapshots, last_snapshot) = disk.snapshots()?;
-    let (records, rewinds, worlds) = (disk.records()?, disk.rewinds()?, disk.worlds()?);
+    let (records, rewinds, worlds) = (disk.records()?, disk.rewinds()?, disk.world_count()?);
     Ok(JournalMetadata { records, rewinds, snapshots, last_snapshot, worlds })
 }
 
-fn named(storage: &dyn Storage, error: io::Error) -> io::Error {
+fn with_storage_name(storage: &dyn Storage, error: io::Error) -> io::Error {
     match error.kind() {
         // The message names the setting and the world already.
         io::ErrorKind::InvalidInput => error,
@@ -160,7 +165,7 @@ fn named(storage: &dyn Storage, error: io::Error) -> io::Error {
 }
 
 /// Parses the setup of a world and checks that it may be continued.
-fn judged(
+fn parse_setup(
     storage: &dyn Storage,
     setup: &[u8],
     judge: impl Fn(&SetupRecord) -> Result<(), String>,
@@ -182,14 +187,14 @@ fn resume(
     let metadata = read_metadata(&disk)?;
     let tip = last_end.map(|(tip, _)| tip);
     let rebuilt = rebuild((&**storage, &disk), (tip, &metadata), &setup, &AtomicBool::new(false));
-    let Rebuilt { world, checkpoint, ignored } =
-        rebuilt.map_err(|error| diverged(&disk, &metadata, error))?;
+    let RebuiltWorld { world, checkpoint, ignored } =
+        rebuilt.map_err(|error| damage_from_replay(&disk, &metadata, error))?;
     if !disk.is_sealed() {
-        disk.seal(&SetupRecord::of(&setup).text(), last_end)?;
+        disk.add_seals(&SetupRecord::from_setup(&setup).to_json(), last_end)?;
     }
     if last_end.is_none() && metadata.records > 0 {
         // An earlier version of the program wrote these records and stored only the last end.
-        last_end = Some((WorldPosition::of(&world.sandbox), clock::unix_micros()));
+        last_end = Some((WorldPosition::from_sandbox(&world.sandbox), clock::unix_micros()));
     }
     let checkpoints = Checkpoints::new(Arc::clone(storage), setup.clone(), checkpoint);
     let mut writer = Writer::start(Arc::clone(storage), Ok(disk), (last_end, metadata), checkpoints)?;
@@ -201,13 +206,13 @@ fn resume(
 }
 
 /// Returns the damage that a replay found.
-fn diverged(disk: &Disk, metadata: &JournalMetadata, error: io::Error) -> io::Error {
+fn damage_from_replay(disk: &Disk, metadata: &JournalMetadata, error: io::Error) -> io::Error {
     let Some(ReplayError { sound, .. }) = error.get_ref().and_then(|error| error.downcast_ref()) else {
         return error;
     };
-    let position = position_of(*sound, &path(&metadata.rewinds, metadata.records));
+    let position = position_of(*sound, &record_ranges(&metadata.rewinds, metadata.records));
     match disk.seal_within(position) {
-        Ok(good) => Damage::behind(good, error.to_string()).into(),
+        Ok(good) => Damage::new(good, error.to_string()).into(),
         Err(error) => error,
     }
 }

@@ -59,31 +59,31 @@ pub(crate) struct BeforeCall {
 }
 
 impl BeforeCall {
-    pub(crate) fn of(sandbox: &Sandbox) -> BeforeCall {
+    pub(crate) fn from_sandbox(sandbox: &Sandbox) -> BeforeCall {
         BeforeCall { happened: sandbox.log().count() }
     }
 
     /// Returns the outcome of the call: its result, its events, and the position of the world.
     pub(crate) fn outcome(self, sandbox: &Sandbox, result: CallResult<'_>) -> CallOutcome {
         let mut hash = Hashed::new(io::sink());
-        let position = WorldPosition::of(sandbox);
-        add(&mut hash, &position.happened.to_le_bytes());
+        let position = WorldPosition::from_sandbox(sandbox);
+        hash_bytes(&mut hash, &position.happened.to_le_bytes());
         if !matches!(result, CallResult::Timeless) {
-            add(&mut hash, &position.now.to_le_bytes());
+            hash_bytes(&mut hash, &position.now.to_le_bytes());
         }
         // A replaced world has a new log.
         let from = if position.happened < self.happened { 0 } else { self.happened };
         for event in sandbox.log().after(from) {
-            write(&mut hash, event);
+            hash_json(&mut hash, event);
         }
         match result {
             CallResult::Nothing | CallResult::Timeless => {}
-            CallResult::Waiting(pending) => write(&mut hash, &pending.record()),
+            CallResult::Waiting(pending) => hash_json(&mut hash, &pending.record()),
             CallResult::Response(response) => {
-                add(&mut hash, &response.status.to_le_bytes());
+                hash_bytes(&mut hash, &response.status.to_le_bytes());
                 // A repeated response was recorded when it was sent first.
                 if !response.headers.iter().any(|(name, _)| *name == "idempotent-replayed") {
-                    add_body(&mut hash, &response.body, &sandbox.setup().public_url);
+                    hash_body(&mut hash, &response.body, &sandbox.setup().public_url);
                 }
             }
         }
@@ -94,20 +94,20 @@ impl BeforeCall {
 
 type Hash = Hashed<io::Sink>;
 
-fn add(hash: &mut Hash, bytes: &[u8]) {
+fn hash_bytes(hash: &mut Hash, bytes: &[u8]) {
     hash.write_all(bytes).expect("a hash takes everything");
 }
 
-fn write(hash: &mut Hash, value: &impl Serialize) {
+fn hash_json(hash: &mut Hash, value: &impl Serialize) {
     serde_json::to_writer(&mut *hash, value).expect("a hash takes everything, and records are JSON");
 }
 
 /// Hashes a body without the server's address in its links, which another start may change.
-fn add_body(hash: &mut Hash, body: &[u8], public_url: &str) {
+fn hash_body(hash: &mut Hash, body: &[u8], public_url: &str) {
     let mut from = 0;
     for at in memchr::memmem::find_iter(body, public_url) {
-        add(hash, &body[from..at]);
+        hash_bytes(hash, &body[from..at]);
         from = at + public_url.len();
     }
-    add(hash, &body[from..]);
+    hash_bytes(hash, &body[from..]);
 }

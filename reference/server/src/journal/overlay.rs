@@ -15,14 +15,14 @@ const BLOCK: u64 = 4 * 1_024;
 /// A storage, and the blocks written over it in memory.
 #[derive(Debug)]
 pub(crate) struct Overlay<B> {
-    below: B,
-    over: Mutex<Over>,
+    base: B,
+    state: Mutex<OverlayState>,
     /// `true` if the storage below is locked as for writing.
     locks: bool,
 }
 
 #[derive(Debug)]
-struct Over {
+struct OverlayState {
     len: u64,
     blocks: BTreeMap<u64, Vec<u8>>,
 }
@@ -30,25 +30,29 @@ struct Over {
 impl<B: StorageBackend> Overlay<B> {
     pub(crate) fn new(below: B) -> io::Result<Overlay<B>> {
         let len = below.len()?;
-        Ok(Overlay { below, over: Mutex::new(Over { len, blocks: BTreeMap::new() }), locks: false })
+        Ok(Overlay {
+            base: below,
+            state: Mutex::new(OverlayState { len, blocks: BTreeMap::new() }),
+            locks: false,
+        })
     }
 
     /// Creates an overlay that excludes other writers.
-    pub(crate) fn locking(below: B) -> io::Result<Overlay<B>> {
+    pub(crate) fn with_locks(below: B) -> io::Result<Overlay<B>> {
         Ok(Overlay { locks: true, ..Overlay::new(below)? })
     }
 
-    fn over(&self) -> MutexGuard<'_, Over> {
-        self.over.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, OverlayState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Reads a block from the storage below; zeros after its end.
     fn block_below(&self, n: u64) -> io::Result<Vec<u8>> {
-        let (start, end) = (n * BLOCK, self.below.len()?);
+        let (start, end) = (n * BLOCK, self.base.len()?);
         let mut block = vec![0; BLOCK as usize];
         let there = end.saturating_sub(start).min(BLOCK) as usize;
         if there > 0 {
-            self.below.read(start, &mut block[..there])?;
+            self.base.read(start, &mut block[..there])?;
         }
         Ok(block)
     }
@@ -56,28 +60,28 @@ impl<B: StorageBackend> Overlay<B> {
 
 impl<B: StorageBackend> StorageBackend for Overlay<B> {
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        if self.locks { self.below.try_lock_range(start, end) } else { Err(BackendError::Unsupported) }
+        if self.locks { self.base.try_lock_range(start, end) } else { Err(BackendError::Unsupported) }
     }
 
     fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        if self.locks { self.below.unlock_range(start, end) } else { Err(BackendError::Unsupported) }
+        if self.locks { self.base.unlock_range(start, end) } else { Err(BackendError::Unsupported) }
     }
 
     fn close(&self) -> io::Result<()> {
-        self.below.close()
+        self.base.close()
     }
 
     fn len(&self) -> io::Result<u64> {
-        Ok(self.over().len)
+        Ok(self.state().len)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let over = self.over();
+        let over = self.state();
         let mut at = offset;
         let end = offset + out.len() as u64;
         let is_untouched = over.blocks.range(offset / BLOCK..end.div_ceil(BLOCK)).next().is_none();
-        if is_untouched && end <= self.below.len()? {
-            return self.below.read(offset, out);
+        if is_untouched && end <= self.base.len()? {
+            return self.base.read(offset, out);
         }
         while at < end {
             let (n, within) = (at / BLOCK, (at % BLOCK) as usize);
@@ -93,7 +97,7 @@ impl<B: StorageBackend> StorageBackend for Overlay<B> {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut over = self.over();
+        let mut over = self.state();
         // A part that is truncated and grows again is zeros. redb changes the length by whole pages.
         for n in len.div_ceil(BLOCK)..over.len.div_ceil(BLOCK) {
             over.blocks.insert(n, vec![0; BLOCK as usize]);
@@ -107,7 +111,7 @@ impl<B: StorageBackend> StorageBackend for Overlay<B> {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let mut over = self.over();
+        let mut over = self.state();
         let mut at = offset;
         let end = offset + data.len() as u64;
         while at < end {
@@ -144,7 +148,7 @@ mod tests {
         let expected = [vec![1; 4_000], vec![2; 5_000], vec![1; 1_000], vec![0; 2_000]].concat();
         assert!(out == expected);
         let mut out = vec![9; 10_000];
-        overlay.below.read(0, &mut out).unwrap();
+        overlay.base.read(0, &mut out).unwrap();
         assert!(out == vec![1; 10_000]);
     }
 }

@@ -11,15 +11,15 @@ use simulator::sandbox::Setup;
 use super::{
     JournalMetadata, checkpoint,
     disk::Disk,
-    history::path,
-    replay::{Replay, Replayed},
+    history::record_ranges,
+    replay::{Replay, ReplayedWorld},
     storage::Storage,
     world_position::WorldPosition,
 };
 
 /// A replayed world.
-pub(super) struct Rebuilt {
-    pub(super) world: Replayed,
+pub(super) struct RebuiltWorld {
+    pub(super) world: ReplayedWorld,
     /// The position of the newest checkpoint; 0 for none.
     pub(super) checkpoint: u64,
     /// The reason why the existing checkpoint was ignored.
@@ -32,13 +32,13 @@ pub(super) fn rebuild(
     (tip, metadata): (Option<WorldPosition>, &JournalMetadata),
     setup: &Setup,
     stop: &AtomicBool,
-) -> io::Result<Rebuilt> {
-    let way = path(&metadata.rewinds, metadata.records);
+) -> io::Result<RebuiltWorld> {
+    let way = record_ranges(&metadata.rewinds, metadata.records);
     let follow = |mut replay: Replay, tail: &[Range<u64>]| {
         for range in tail {
             disk.read(range.clone(), |lines| match stop.load(Ordering::Relaxed) {
-                true => Err(checkpoint::stopped()),
-                false => replay.lines(lines),
+                true => Err(checkpoint::stopped_error()),
+                false => replay.replay_lines(lines),
             })?;
         }
         replay.finish(tip)
@@ -47,8 +47,8 @@ pub(super) fn rebuild(
     let kept = after.map_or(Ok(None), |_| checkpoint::read((storage, disk), setup, &way));
     let resumed = kept.and_then(|kept| {
         let Some((sandbox, position)) = kept else { return Ok(None) };
-        let tail = checkpoint::tail(&way, position);
-        let before = checkpoint::length(&way) - checkpoint::length(&tail);
+        let tail = checkpoint::records_after(&way, position);
+        let before = checkpoint::record_count(&way) - checkpoint::record_count(&tail);
         let world = follow(Replay::resume(sandbox, before), &tail)?;
         Ok(Some((world, position, tail)))
     });
@@ -60,10 +60,10 @@ pub(super) fn rebuild(
         Some(resumed) => resumed,
         None => (follow(Replay::new(setup), &way)?, 0, way),
     };
-    let is_long = after.is_some_and(|after| checkpoint::length(&tail) >= after);
+    let is_long = after.is_some_and(|after| checkpoint::record_count(&tail) >= after);
     if is_long && checkpoint::write((storage, disk), (setup, metadata.records), &world.sandbox, stop).is_ok()
     {
         position = metadata.records;
     }
-    Ok(Rebuilt { world, checkpoint: position, ignored })
+    Ok(RebuiltWorld { world, checkpoint: position, ignored })
 }

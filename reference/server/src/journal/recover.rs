@@ -3,12 +3,12 @@
 use std::{io, ops::Range, sync::Arc};
 
 use super::{
-    disk::{Batch, CHUNKS, Disk, REWINDS, SEALS, count, rewinds_within},
-    replay::tried,
+    disk::{Batch, CHUNKS, Disk, REWINDS, SEALS, count_lines, rewinds_within},
+    replay::catch_panic,
     seal::{AcknowledgedCommit, Seal},
-    setup::damaged,
+    setup::damage_error,
     storage::{DatabaseAccess, Storage},
-    verify::{Damage, Point},
+    verify::{CommitLabel, Damage},
 };
 
 /// The bytes of records copied at a time.
@@ -16,12 +16,12 @@ const BYTES_AT_ONCE: usize = 16 * 1_024 * 1_024;
 
 /// Replaces a journal by its undamaged part. Returns a notice for the operator.
 pub(super) fn recover(storage: &Arc<dyn Storage>, damage: &Damage, good: &Seal) -> io::Result<String> {
-    let copied = tried(|| {
+    let copied = catch_panic(|| {
         let from = Disk::open(storage, DatabaseAccess::Read)?;
         let to = Disk::open(storage, DatabaseAccess::Replacement)?;
         copy((&from, &to), good, damage.has_sound_facts)
     });
-    copied.unwrap_or_else(|| Err(damaged("its sound part could not be read")))?;
+    copied.unwrap_or_else(|| Err(damage_error("its sound part could not be read")))?;
     let aside = storage.replace_damaged()?;
     // The last commit of the replacement is now the newest acknowledged one.
     storage.write_acknowledged(0, &AcknowledgedCommit::NONE)?;
@@ -29,15 +29,15 @@ pub(super) fn recover(storage: &Arc<dyn Storage>, damage: &Damage, good: &Seal) 
     Ok(format!(
         "the world in `{}` was damaged ({}) and was recovered to its state after {}; the damaged file is kept as `{aside}`",
         storage.name(),
-        damage.why(),
-        Point(good)
+        damage.reason(),
+        CommitLabel(good)
     ))
 }
 
 fn copy((from, to): (&Disk, &Disk), good: &Seal, has_sound_facts: bool) -> io::Result<()> {
-    let setup = from.setup()?.ok_or_else(|| damaged("it has no world"))?;
+    let setup = from.setup()?.ok_or_else(|| damage_error("it has no world"))?;
     let end = from.seal_within(0)?.and_then(|first| first.end);
-    to.begin(&setup, from.options()?.as_deref(), &Batch { end, ..Batch::default() })?;
+    to.initialize(&setup, from.options()?.as_deref(), &Batch { end, ..Batch::default() })?;
     let mut at = 0;
     while at < good.records {
         let batches = batches(from, at..good.records)?;
@@ -50,14 +50,14 @@ fn copy((from, to): (&Disk, &Disk), good: &Seal, has_sound_facts: bool) -> io::R
         // The highest number first, even of a deleted snapshot, so that no number is used twice.
         let snapshots =
             std::iter::once((last, None)).chain(reached.map(|reached| (reached.n, Some(reached)))).collect();
-        to.append(&Batch { snapshots, worlds: Some(from.worlds()?), ..Batch::default() })?;
+        to.append(&Batch { snapshots, worlds: Some(from.world_count()?), ..Batch::default() })?;
     }
     Ok(())
 }
 
 /// Reads the next commits that have records.
 fn batches(from: &Disk, records: Range<u64>) -> io::Result<Vec<Batch>> {
-    from.look(|transaction| {
+    from.with_transaction(|transaction| {
         let (chunks, seals, rewinds) = (
             transaction.open_table(CHUNKS)?,
             transaction.open_table(SEALS)?,
@@ -67,8 +67,8 @@ fn batches(from: &Disk, records: Range<u64>) -> io::Result<Vec<Batch>> {
         for chunk in chunks.range(records)? {
             let (first, lines) = chunk?;
             let (first, lines) = (first.value(), lines.value().to_vec());
-            let until = first + count(&lines);
-            let end = seals.get(until)?.and_then(|row| Seal::of_row(until, row.value()).end);
+            let until = first + count_lines(&lines);
+            let end = seals.get(until)?.and_then(|row| Seal::from_row(until, row.value()).end);
             let rewinds = rewinds_within(&rewinds, first..until)?;
             bytes += lines.len();
             batches.push(Batch { first, lines, end, rewinds, ..Batch::default() });

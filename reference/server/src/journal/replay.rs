@@ -14,12 +14,12 @@ use simulator::sandbox::{OutgoingAttempt, Sandbox, Setup};
 use super::{
     call::{HostCall, JournalLine, Renaming},
     outcome::CallOutcome,
-    setup::damaged,
+    setup::damage_error,
     world_position::WorldPosition,
 };
 
 /// A replayed world.
-pub(crate) struct Replayed {
+pub(crate) struct ReplayedWorld {
     pub(crate) sandbox: Sandbox,
     /// Attempts that had not ended, to be repeated under their ids.
     pub(crate) in_flight: Vec<OutgoingAttempt>,
@@ -38,7 +38,7 @@ thread_local! {
 
 /// Runs a call from a file. A panic means that the file is damaged or from another program: returns `None` and prints
 /// nothing.
-pub(super) fn tried<T>(call: impl FnOnce() -> T) -> Option<T> {
+pub(super) fn catch_panic<T>(call: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let print = panic::take_hook();
@@ -71,7 +71,7 @@ impl fmt::Display for ReplayError {
 impl Error for ReplayError {}
 
 /// Creates the world that a server starts with.
-pub(crate) fn begin(setup: &Setup) -> Sandbox {
+pub(crate) fn new_sandbox(setup: &Setup) -> Sandbox {
     let mut sandbox = Sandbox::new(setup);
     sandbox.work_in_slices();
     sandbox
@@ -79,7 +79,7 @@ pub(crate) fn begin(setup: &Setup) -> Sandbox {
 
 impl Replay {
     pub(crate) fn new(setup: &Setup) -> Replay {
-        Replay::resume(begin(setup), 0)
+        Replay::resume(new_sandbox(setup), 0)
     }
 
     /// Creates a replay that continues after `records` records.
@@ -100,49 +100,49 @@ impl Replay {
     /// # Errors
     ///
     /// `InvalidData` names the record that is unreadable, that this world could not have written, or whose outcome differs.
-    pub(crate) fn lines(&mut self, lines: &[u8]) -> io::Result<()> {
-        lines.split_inclusive(|byte| *byte == b'\n').try_for_each(|line| self.line(line).map(drop))
+    pub(crate) fn replay_lines(&mut self, lines: &[u8]) -> io::Result<()> {
+        lines.split_inclusive(|byte| *byte == b'\n').try_for_each(|line| self.replay_line(line).map(drop))
     }
 
     /// Replays the records of another world. Returns the records of this one.
-    pub(crate) fn renamed(&mut self, lines: &[u8], renaming: &Renaming) -> io::Result<Vec<u8>> {
+    pub(crate) fn replay_renamed(&mut self, lines: &[u8], renaming: &Renaming) -> io::Result<Vec<u8>> {
         let mut renamed = Vec::with_capacity(lines.len());
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            let call = renaming.call(self.read(line)?.call);
+            let call = renaming.rename_call(self.read(line)?.call);
             let text = serde_json::to_vec(&call).expect("texts and numbers are JSON");
-            let outcome = self.make(call)?;
+            let outcome = self.replay_call(call)?;
             let call: HostCall<'_> = serde_json::from_slice(&text).expect("it was written here");
-            renamed.extend(call.line(outcome));
+            renamed.extend(call.to_line(outcome));
         }
         Ok(renamed)
     }
 
     fn read<'a>(&mut self, line: &'a [u8]) -> io::Result<JournalLine<'a>> {
         self.records += 1;
-        JournalLine::read(line).ok_or_else(|| self.refuse("is not readable"))
+        JournalLine::read(line).ok_or_else(|| self.record_error("is not readable"))
     }
 
-    fn make(&mut self, call: HostCall<'_>) -> io::Result<CallOutcome> {
-        let made = tried(|| call.replay(&mut self.sandbox)).flatten();
+    fn replay_call(&mut self, call: HostCall<'_>) -> io::Result<CallOutcome> {
+        let made = catch_panic(|| call.replay(&mut self.sandbox)).flatten();
         self.sandbox.forget_outgoing();
-        made.ok_or_else(|| self.refuse("does not belong to this world"))
+        made.ok_or_else(|| self.record_error("does not belong to this world"))
     }
 
     /// Returns an error about the last record.
-    fn refuse(&self, why: &str) -> io::Error {
+    fn record_error(&self, why: &str) -> io::Error {
         let why = format!("record {} {why}", self.records);
         io::Error::new(io::ErrorKind::InvalidData, ReplayError { sound: self.records - 1, why })
     }
 
     /// Replays one line; returns `true` if a new world replaced the one before.
-    fn line(&mut self, line: &[u8]) -> io::Result<bool> {
+    fn replay_line(&mut self, line: &[u8]) -> io::Result<bool> {
         let JournalLine { outcome: recorded, call } = self.read(line)?;
         let (era, _) = self.sandbox.lineage();
         let goes_on = matches!(call, HostCall::Succeed { .. });
-        let outcome = self.make(call)?;
+        let outcome = self.replay_call(call)?;
         if recorded.is_some_and(|recorded| recorded != outcome) {
             let label = JournalLine::read(line).map(|line| line.call.label()).unwrap_or_default();
-            return Err(self.refuse(&format!(
+            return Err(self.record_error(&format!(
                 "({label}) has a different outcome than when it was recorded: another version of this program recorded it"
             )));
         }
@@ -153,12 +153,12 @@ impl Replay {
     ///
     /// # Errors
     ///
-    /// Those of [`Replay::lines`].
-    pub(crate) fn pass(&mut self, at: Timestamp, lines: &mut Vec<u8>) -> io::Result<()> {
+    /// Those of [`Replay::replay_lines`].
+    pub(crate) fn advance_to(&mut self, at: Timestamp, lines: &mut Vec<u8>) -> io::Result<()> {
         loop {
             self.records += 1;
-            let outcome = self.make(HostCall::Advance { at: at.0 })?;
-            lines.extend_from_slice(&HostCall::Advance { at: at.0 }.line(outcome));
+            let outcome = self.replay_call(HostCall::Advance { at: at.0 })?;
+            lines.extend_from_slice(&HostCall::Advance { at: at.0 }.to_line(outcome));
             if self.sandbox.next_due().is_none_or(|due| due > at) {
                 return Ok(());
             }
@@ -170,17 +170,17 @@ impl Replay {
     /// # Errors
     ///
     /// `InvalidData` if it reached another one: another version of the program wrote the records, or they were changed.
-    pub(crate) fn finish(mut self, tip: Option<WorldPosition>) -> io::Result<Replayed> {
+    pub(crate) fn finish(mut self, tip: Option<WorldPosition>) -> io::Result<ReplayedWorld> {
         // An advance of the clock without events leaves no record.
         if let Some(WorldPosition { now, .. }) = tip
             && self.sandbox.next_due().is_none_or(|due| due.0 > now)
         {
             self.sandbox.advance_to(Timestamp(now));
         }
-        let here = WorldPosition::of(&self.sandbox);
+        let here = WorldPosition::from_sandbox(&self.sandbox);
         if let Some(kept) = tip.filter(|kept| *kept != here) {
             let time = |tip: &WorldPosition| Timestamp(tip.now).to_string();
-            return Err(damaged(format!(
+            return Err(damage_error(format!(
                 "its {} records lead to {} and {} events, but {} and {} were recorded: another version of \
                  this program recorded them",
                 self.records,
@@ -192,7 +192,7 @@ impl Replay {
         }
         self.sandbox.forget_outgoing();
         let in_flight = self.sandbox.open_attempts().collect();
-        Ok(Replayed { sandbox: self.sandbox, in_flight })
+        Ok(ReplayedWorld { sandbox: self.sandbox, in_flight })
     }
 }
 
@@ -217,10 +217,10 @@ impl Finder {
     ///
     /// # Errors
     ///
-    /// Those of [`Replay::lines`].
-    pub(crate) fn lines(&mut self, lines: &[u8]) -> io::Result<()> {
+    /// Those of [`Replay::replay_lines`].
+    pub(crate) fn replay_lines(&mut self, lines: &[u8]) -> io::Result<()> {
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            let begins = self.replay.line(line)?;
+            let begins = self.replay.replay_line(line)?;
             let now = self.replay.sandbox.now();
             if begins {
                 (self.begun, self.before) = (now, None);
@@ -234,7 +234,7 @@ impl Finder {
     }
 
     /// Returns the start of the world, and the number of records that lead to the moment if it is later.
-    pub(crate) fn found(&self) -> (Timestamp, u64) {
+    pub(crate) fn result(&self) -> (Timestamp, u64) {
         (self.begun, self.before.unwrap_or(self.replay.records))
     }
 }

@@ -25,7 +25,7 @@ impl Digest {
     }
 
     /// Returns the digest of some parts, in order. Each is preceded by its length, so that the borders count.
-    pub(super) fn of_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Digest {
+    pub(super) fn from_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Digest {
         let mut hash = Sha256::new();
         for part in parts {
             hash.update((part.len() as u64).to_le_bytes());
@@ -78,7 +78,7 @@ impl Seal {
     /// Returns the seal of a journal without records.
     pub(super) fn first(setup: &[u8], options: Option<&[u8]>, end: Option<CommitEnd>) -> Seal {
         let parts = [&b"chargeproof journal"[..], setup, options.unwrap_or_default()];
-        Seal { records: 0, chain: Digest::of_parts(parts), end: None }.next(&[], &[], 0, end)
+        Seal { records: 0, chain: Digest::from_parts(parts), end: None }.next(&[], &[], 0, end)
     }
 
     /// Returns the seal after further records. `rewinds`: those before one of these records.
@@ -87,15 +87,15 @@ impl Seal {
         numbers.extend(rewinds.iter().flat_map(|rewind| [rewind.at, rewind.to]).flat_map(u64::to_le_bytes));
         let (_, now, happened, wall) = row_of(&self.chain, end);
         let last_end = [now, happened, wall].map(u64::to_le_bytes).concat();
-        let chain = Digest::of_parts([&self.chain.0[..], &numbers, &last_end, lines]);
+        let chain = Digest::from_parts([&self.chain.0[..], &numbers, &last_end, lines]);
         Seal { records: self.records + count, chain, end }
     }
 
-    pub(super) fn row(&self) -> SealRow {
+    pub(super) fn to_row(&self) -> SealRow {
         row_of(&self.chain, self.end)
     }
 
-    pub(super) fn of_row(records: u64, (chain, now, happened, wall): SealRow) -> Seal {
+    pub(super) fn from_row(records: u64, (chain, now, happened, wall): SealRow) -> Seal {
         // Zero stands for an unknown end.
         let end = (now != 0).then_some((WorldPosition { now, happened }, wall));
         Seal { records, chain: Digest(chain), end }
@@ -133,7 +133,7 @@ impl AcknowledgedCommit {
     /// Returns the offset of its slot in the file, and the bytes of the slot.
     pub(super) fn slot(&self) -> (u64, Vec<u8>) {
         let mut text = serde_json::to_vec(self).expect("numbers and texts are JSON");
-        let digest = Digest::of_parts([&*text]);
+        let digest = Digest::from_parts([&*text]);
         text.extend_from_slice(format!(" {digest:?}\n").as_bytes());
         assert!(text.len() <= SLOT_BYTES, "numbers and two digests fit into a slot");
         text.resize(SLOT_BYTES, b'\n');
@@ -141,11 +141,11 @@ impl AcknowledgedCommit {
     }
 
     /// Returns the newest complete slot of a file. A power cut can leave the other one incomplete.
-    pub(super) fn newest(file: &[u8]) -> Option<AcknowledgedCommit> {
+    pub(super) fn parse_newest(file: &[u8]) -> Option<AcknowledgedCommit> {
         let read = |slot: &[u8]| {
             let text = str::from_utf8(slot).ok()?.trim_end();
             let (text, digest) = text.rsplit_once(' ')?;
-            (digest == format!("{:?}", Digest::of_parts([text.as_bytes()])))
+            (digest == format!("{:?}", Digest::from_parts([text.as_bytes()])))
                 .then(|| serde_json::from_str::<AcknowledgedCommit>(text).ok())?
         };
         file.chunks(SLOT_BYTES).filter_map(read).max_by_key(|acknowledged| acknowledged.commit)
@@ -156,25 +156,25 @@ impl AcknowledgedCommit {
 mod tests {
     use super::*;
 
-    fn acknowledged(commit: u64) -> AcknowledgedCommit {
+    fn acknowledged_commit(commit: u64) -> AcknowledgedCommit {
         AcknowledgedCommit { commit, records: u64::MAX, chain: Digest([7; 32]) }
     }
 
     #[test]
     fn an_incomplete_slot_leaves_the_one_before() {
         let mut file = vec![0; 2 * SLOT_BYTES];
-        assert_eq!(AcknowledgedCommit::newest(&[]), None);
+        assert_eq!(AcknowledgedCommit::parse_newest(&[]), None);
         for commit in 1..6 {
-            let (offset, bytes) = acknowledged(commit).slot();
+            let (offset, bytes) = acknowledged_commit(commit).slot();
             let target = usize::try_from(offset).unwrap();
             for torn in [0, 1, 40, 150] {
                 let mut half = file.clone();
                 half[target..target + torn].copy_from_slice(&bytes[..torn]);
-                let newest = AcknowledgedCommit::newest(&half).map_or(0, |found| found.commit);
+                let newest = AcknowledgedCommit::parse_newest(&half).map_or(0, |found| found.commit);
                 assert!(newest <= commit && newest + 2 >= commit, "{newest} after {torn} bytes of {commit}");
             }
             file[target..target + SLOT_BYTES].copy_from_slice(&bytes);
-            assert_eq!(AcknowledgedCommit::newest(&file), Some(acknowledged(commit)));
+            assert_eq!(AcknowledgedCommit::parse_newest(&file), Some(acknowledged_commit(commit)));
         }
     }
 }

@@ -44,7 +44,7 @@ struct AnyFormat {
 }
 
 impl SetupRecord {
-    pub(crate) fn of(setup: &Setup) -> SetupRecord {
+    pub(crate) fn from_setup(setup: &Setup) -> SetupRecord {
         SetupRecord {
             format: FORMAT,
             seed: setup.seed.0,
@@ -59,23 +59,23 @@ impl SetupRecord {
         }
     }
 
-    /// Parses the text of [`SetupRecord::text`].
+    /// Parses the text of [`SetupRecord::to_json`].
     ///
     /// # Errors
     ///
     /// `InvalidData` if it is unreadable or of an unknown format.
     pub(crate) fn parse(text: &[u8]) -> io::Result<SetupRecord> {
         let AnyFormat { format } =
-            serde_json::from_slice(text).map_err(|_| damaged("its head is not readable"))?;
+            serde_json::from_slice(text).map_err(|_| damage_error("its head is not readable"))?;
         if !(FORMAT_OLDEST..=FORMAT).contains(&format) {
             let why = format!(
                 "it has format {format}, and this program reads formats {FORMAT_OLDEST} to {FORMAT}: open it with the \
                  program that wrote it"
             );
-            return Err(damaged(why));
+            return Err(damage_error(why));
         }
         let read: SetupRecord = serde_json::from_slice(text)
-            .map_err(|error| damaged(format!("its head is not readable: {error}")))?;
+            .map_err(|error| damage_error(format!("its head is not readable: {error}")))?;
         Ok(SetupRecord { format: FORMAT, ..read })
     }
 
@@ -85,12 +85,12 @@ impl SetupRecord {
     }
 
     /// Returns the text that [`SetupRecord::parse`] reads.
-    pub(crate) fn text(&self) -> Vec<u8> {
+    pub(crate) fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("texts and numbers are JSON")
     }
 
     /// Returns the setup of a world whose hosted pages are at `public_url`.
-    pub(crate) fn setup(&self, public_url: &str) -> Setup {
+    pub(crate) fn to_setup(&self, public_url: &str) -> Setup {
         Setup {
             seed: Seed(self.seed),
             start: Timestamp(self.start),
@@ -143,6 +143,6 @@ impl SetupRecord {
 }
 
 /// Returns an error for damaged storage.
-pub(crate) fn damaged(why: impl Into<String>) -> io::Error {
+pub(crate) fn damage_error(why: impl Into<String>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why.into())
 }

@@ -105,7 +105,7 @@ pub(crate) struct Directory {
 
 impl Directory {
     /// Returns the storage in a directory, which [`Directory::create`] creates.
-    pub(crate) fn at(path: PathBuf, options: DirectoryOptions) -> Directory {
+    pub(crate) fn new(path: PathBuf, options: DirectoryOptions) -> Directory {
         Directory {
             path,
             options,
@@ -192,7 +192,7 @@ impl Storage for Directory {
                 } else {
                     FileAccess::Write
                 };
-                let database = database(self.backend(file_access)?, access, cache)?;
+                let database = open_database(self.backend(file_access)?, access, cache)?;
                 if access == DatabaseAccess::Create {
                     sync_directory(&self.path)?;
                 }
@@ -202,16 +202,16 @@ impl Storage for Directory {
             }
             DatabaseAccess::Verify => {
                 let below = FileBackend::new(self.file(FILE, FileAccess::Write)?)?;
-                database(Overlay::locking(below)?, access, cache)
+                open_database(Overlay::with_locks(below)?, access, cache)
             }
             DatabaseAccess::Read => {
                 let below = FileBackend::new(self.file(FILE, FileAccess::Read)?)?;
-                database(Overlay::new(below)?, access, cache)
+                open_database(Overlay::new(below)?, access, cache)
             }
             DatabaseAccess::Replacement => {
                 let file = self.file(NEXT_FILE, FileAccess::Create)?;
                 file.set_len(0)?;
-                database(FileBackend::new(file)?, access, cache)
+                open_database(FileBackend::new(file)?, access, cache)
             }
         }
     }
@@ -311,7 +311,7 @@ impl Storage for Directory {
 }
 
 /// Opens a database in this storage.
-pub(crate) fn database(
+pub(crate) fn open_database(
     backend: impl StorageBackend,
     access: DatabaseAccess,
     cache_bytes: usize,
@@ -328,11 +328,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_checkpoint_that_can_not_be_written_takes_no_room() {
+    fn a_failed_checkpoint_leaves_no_file() {
         let place = TempDir::new().unwrap();
         let options =
             DirectoryOptions { cache_bytes: CACHE_BYTES, checkpoint_after: Some(1), recover: false };
-        let directory = Directory::at(place.path().to_owned(), options);
+        let directory = Directory::new(place.path().to_owned(), options);
         directory.write_checkpoint(&mut |file| file.write_all(b"first")).unwrap();
         let files = || {
             let mut names: Vec<_> =

@@ -8,8 +8,8 @@ use redb::ReadableTable;
 use reference_core::time::Timestamp;
 
 use super::{
-    disk::{CHUNKS, Disk, REWINDS, SEALS, count, rewinds_within},
-    replay::tried,
+    disk::{CHUNKS, Disk, REWINDS, SEALS, count_lines, rewinds_within},
+    replay::catch_panic,
     seal::{AcknowledgedCommit, Seal},
     setup::SetupRecord,
     storage::{DatabaseAccess, FILE, Storage},
@@ -26,17 +26,17 @@ pub(crate) struct Damage {
 }
 
 impl Damage {
-    pub(super) fn behind(good: Option<Seal>, why: String) -> Damage {
+    pub(super) fn new(good: Option<Seal>, why: String) -> Damage {
         Damage { why, good, has_sound_facts: true }
     }
 
     /// Returns the description of the damage, without the remedy.
-    pub(super) fn why(&self) -> &str {
+    pub(super) fn reason(&self) -> &str {
         &self.why
     }
 
     /// Returns the damage that an error reports.
-    pub(super) fn of(error: &io::Error) -> Option<&Damage> {
+    pub(super) fn from_error(error: &io::Error) -> Option<&Damage> {
         error.get_ref()?.downcast_ref()
     }
 }
@@ -48,7 +48,7 @@ impl fmt::Display for Damage {
                 f,
                 "{}; `--recover` opens it in its state after {}, and keeps the damaged file in the same directory",
                 self.why,
-                Point(good)
+                CommitLabel(good)
             ),
             None => write!(f, "{}; nothing of it can be opened: restore the directory from a copy", self.why),
         }
@@ -64,9 +64,9 @@ impl From<Damage> for io::Error {
 }
 
 /// A commit in a message: the number of records up to it and the wall clock.
-pub(super) struct Point<'a>(pub(super) &'a Seal);
+pub(super) struct CommitLabel<'a>(pub(super) &'a Seal);
 
-impl fmt::Display for Point<'_> {
+impl fmt::Display for CommitLabel<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Seal { records, end: Some((_, wall)), .. } => {
@@ -86,11 +86,14 @@ pub(super) fn verify(storage: &Arc<dyn Storage>) -> io::Result<()> {
     if !storage.exists() {
         return Ok(());
     }
-    let verified =
-        tried(|| Disk::open(storage, DatabaseAccess::Verify).and_then(|disk| verify_seals(&disk, storage)));
+    let verified = catch_panic(|| {
+        Disk::open(storage, DatabaseAccess::Verify).and_then(|disk| verify_seals(&disk, storage))
+    });
     match verified {
         Some(Ok(())) => Ok(()),
-        Some(Err(error)) if error.kind() != io::ErrorKind::InvalidData || Damage::of(&error).is_some() => {
+        Some(Err(error))
+            if error.kind() != io::ErrorKind::InvalidData || Damage::from_error(&error).is_some() =>
+        {
             Err(error)
         }
         Some(Err(error)) => Err(locate(storage, &error.to_string()).into()),
@@ -100,19 +103,19 @@ pub(super) fn verify(storage: &Arc<dyn Storage>) -> io::Result<()> {
 
 /// Finds the first damaged record of a database with damaged pages.
 fn locate(storage: &Arc<dyn Storage>, why: &str) -> Damage {
-    let found = tried(|| {
+    let found = catch_panic(|| {
         let disk = Disk::open(storage, DatabaseAccess::Read)?;
         verify_seals(&disk, storage)?;
         disk.seal_within(u64::MAX)
     });
     match found {
         Some(Ok(Some(last))) => {
-            Damage::behind(Some(last), format!("{why}, but all its {} records are sound", last.records))
+            Damage::new(Some(last), format!("{why}, but all its {} records are sound", last.records))
         }
         Some(Err(error)) => {
-            Damage::of(&error).cloned().unwrap_or_else(|| Damage::behind(None, why.to_owned()))
+            Damage::from_error(&error).cloned().unwrap_or_else(|| Damage::new(None, why.to_owned()))
         }
-        Some(Ok(None)) | None => Damage::behind(None, why.to_owned()),
+        Some(Ok(None)) | None => Damage::new(None, why.to_owned()),
     }
 }
 
@@ -127,11 +130,11 @@ fn verify_seals(disk: &Disk, storage: &Arc<dyn Storage>) -> io::Result<()> {
         _ => {
             let why =
                 format!("`{FILE}` is damaged: the initial settings of the world (seed, start, limit, names)");
-            return Err(Damage::behind(None, why).into());
+            return Err(Damage::new(None, why).into());
         }
     };
-    let last = follow(disk, first)?;
-    let acknowledged = AcknowledgedCommit::newest(&storage.read_acknowledged()?);
+    let last = verify_chain(disk, first)?;
+    let acknowledged = AcknowledgedCommit::parse_newest(&storage.read_acknowledged()?);
     let newest = disk.last_seal()?;
     let digest = newest.map(|newest| disk.digest_after(&last, newest.commit)).transpose()?;
     if newest.map(|newest| newest.digest) != digest || newest.is_none() {
@@ -147,7 +150,7 @@ fn verify_seals(disk: &Disk, storage: &Arc<dyn Storage>) -> io::Result<()> {
              that can be read is commit {commit} with {}",
             acknowledged.commit, acknowledged.records, last.records
         );
-        return Err(Damage::behind(Some(last), why).into());
+        return Err(Damage::new(Some(last), why).into());
     }
     let then = disk.seal_within(acknowledged.records)?;
     if then.is_none_or(|then| then.records != acknowledged.records || then.chain != acknowledged.chain) {
@@ -155,15 +158,15 @@ fn verify_seals(disk: &Disk, storage: &Arc<dyn Storage>) -> io::Result<()> {
             "the first {} records in `{FILE}` are not the acknowledged ones: another file replaced it",
             acknowledged.records
         );
-        return Err(Damage::behind(Some(last), why).into());
+        return Err(Damage::new(Some(last), why).into());
     }
     Ok(())
 }
 
 /// Verifies the seals from the first to the last, which is returned.
-fn follow(disk: &Disk, first: Seal) -> io::Result<Seal> {
+fn verify_chain(disk: &Disk, first: Seal) -> io::Result<Seal> {
     let mut good = first;
-    let followed = disk.look(|transaction| {
+    let followed = disk.with_transaction(|transaction| {
         let (chunks, seals, rewinds) = (
             transaction.open_table(CHUNKS)?,
             transaction.open_table(SEALS)?,
@@ -172,9 +175,9 @@ fn follow(disk: &Disk, first: Seal) -> io::Result<Seal> {
         for chunk in chunks.iter()? {
             let (first, lines) = chunk?;
             let (first, lines) = (first.value(), lines.value());
-            let count = count(lines);
+            let count = count_lines(lines);
             let end = first.saturating_add(count);
-            let kept = seals.get(end)?.map(|row| Seal::of_row(end, row.value()));
+            let kept = seals.get(end)?.map(|row| Seal::from_row(end, row.value()));
             let next = kept.and_then(|kept| {
                 let rewinds = rewinds_within(&rewinds, first..end).ok()?;
                 let next = good.next(&rewinds, lines, count, kept.end);
@@ -188,7 +191,7 @@ fn follow(disk: &Disk, first: Seal) -> io::Result<Seal> {
         let last = seals.last()?.map(|(records, _)| records.value());
         Ok(last.filter(|last| *last != good.records).map(|last| good.records..last))
     });
-    let named = |why: String| Damage::behind(Some(good), format!("`{FILE}` is damaged: {why}")).into();
+    let named = |why: String| Damage::new(Some(good), format!("`{FILE}` is damaged: {why}")).into();
     match followed {
         Ok(None) => Ok(good),
         Ok(Some(Range { start, end })) if end <= start + 1 => Err(named(format!("record {}", start + 1))),

@@ -39,11 +39,11 @@ impl JournaledWorld {
     /// Records a call with its outcome since `before`.
     fn record(&self, call: &HostCall<'_>, need: FsyncPolicy, before: BeforeCall, result: CallResult<'_>) {
         let outcome = before.outcome(&self.sandbox, result);
-        self.journal.record(call, outcome, need, WorldPosition::of(&self.sandbox));
+        self.journal.record(call, outcome, need, WorldPosition::from_sandbox(&self.sandbox));
     }
 
-    fn before(&self) -> BeforeCall {
-        BeforeCall::of(&self.sandbox)
+    fn before_call(&self) -> BeforeCall {
+        BeforeCall::from_sandbox(&self.sandbox)
     }
 
     /// Returns `true` if something is due before a call at `now`.
@@ -51,17 +51,17 @@ impl JournaledWorld {
         self.sandbox.next_due().is_some_and(|due| due <= now)
     }
 
-    fn admitted(
+    fn admit_and_record(
         &mut self,
         now: Timestamp,
         authorization: Option<&[u8]>,
         admit: impl FnOnce(&mut Sandbox) -> Result<Admitted, Response>,
     ) -> Result<Admitted, Response> {
-        let (was_due, before) = (self.is_due(now), self.before());
+        let (was_due, before) = (self.is_due(now), self.before_call());
         let admitted = admit(&mut self.sandbox);
         let counted = self.sandbox.setup().rate_limit.is_some() && !is_refused_key(admitted.as_ref().err());
         if was_due || counted {
-            let authorization = authorization.map(Bytes::of);
+            let authorization = authorization.map(Bytes::from_slice);
             let call = HostCall::Admit { at: now.0, authorization };
             self.record(&call, FsyncPolicy::Later, before, CallResult::Nothing);
         }
@@ -70,7 +70,7 @@ impl JournaledWorld {
 }
 
 /// Returns `true` if a request changes nothing but the limit of its key.
-fn reads(request: &Request<'_>) -> bool {
+fn is_read(request: &Request<'_>) -> bool {
     matches!(request.method, "GET" | "HEAD")
 }
 
@@ -79,8 +79,8 @@ fn is_refused_key(refusal: Option<&Response>) -> bool {
     refusal.is_some_and(|refusal| matches!(refusal.status, 401 | 429))
 }
 
-fn need(request: &Request<'_>) -> FsyncPolicy {
-    if reads(request) { FsyncPolicy::Later } else { FsyncPolicy::BeforeResponse }
+fn fsync_policy(request: &Request<'_>) -> FsyncPolicy {
+    if is_read(request) { FsyncPolicy::Later } else { FsyncPolicy::BeforeResponse }
 }
 
 impl World for JournaledWorld {
@@ -93,7 +93,7 @@ impl World for JournaledWorld {
     }
 
     fn advance_to(&mut self, now: Timestamp) {
-        let (was_due, before) = (self.is_due(now), self.before());
+        let (was_due, before) = (self.is_due(now), self.before_call());
         self.sandbox.advance_to(now);
         if was_due {
             self.record(&HostCall::Advance { at: now.0 }, FsyncPolicy::Later, before, CallResult::Nothing);
@@ -105,48 +105,51 @@ impl World for JournaledWorld {
     }
 
     fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
-        let (was_due, before) = (self.is_due(now), self.before());
+        let (was_due, before) = (self.is_due(now), self.before_call());
         if request.path.starts_with("/v1") {
             // Authenticated separately, because the status alone does not distinguish a refused key from other refusals.
-            let admitted = self
-                .admitted(now, request.authorization, |sandbox| sandbox.admit(now, request.authorization));
+            let admitted = self.admit_and_record(now, request.authorization, |sandbox| {
+                sandbox.admit(now, request.authorization)
+            });
             return match admitted {
                 Ok(admitted) => self.respond_as(now, &admitted, request),
                 Err(refusal) => Progress::Done(refusal),
             };
         }
         let progress = self.sandbox.call(now, request);
-        if was_due || !reads(request) {
-            let request_record = RecordedRequest::of(request);
+        if was_due || !is_read(request) {
+            let request_record = RecordedRequest::from_request(request);
             let call = HostCall::Respond { at: now.0, request: request_record };
-            self.record(&call, need(request), before, (&progress).into());
+            self.record(&call, fsync_policy(request), before, (&progress).into());
         }
         progress
     }
 
     fn admit_head(&mut self, now: Timestamp, head: RequestHead<'_>) -> Result<Option<Admitted>, Response> {
         let RequestHead { method, path, authorization } = head;
-        self.admitted(now, authorization, |sandbox| sandbox.admit_head(now, method, path, authorization))
-            .map(Some)
+        self.admit_and_record(now, authorization, |sandbox| {
+            sandbox.admit_head(now, method, path, authorization)
+        })
+        .map(Some)
     }
 
     fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Admitted, Response> {
-        self.admitted(now, authorization, |sandbox| sandbox.admit(now, authorization))
+        self.admit_and_record(now, authorization, |sandbox| sandbox.admit(now, authorization))
     }
 
     fn respond_as(&mut self, now: Timestamp, admitted: &Admitted, request: &Request<'_>) -> Progress {
-        let (was_due, before) = (self.is_due(now), self.before());
+        let (was_due, before) = (self.is_due(now), self.before_call());
         let progress = self.sandbox.call_as(now, admitted, request);
-        if was_due || !reads(request) {
-            let (who, request_record) = (admitted.record(), RecordedRequest::of(request));
+        if was_due || !is_read(request) {
+            let (who, request_record) = (admitted.record(), RecordedRequest::from_request(request));
             let call = HostCall::RespondAs { at: now.0, who, request: request_record };
-            self.record(&call, need(request), before, (&progress).into());
+            self.record(&call, fsync_policy(request), before, (&progress).into());
         }
         progress
     }
 
     fn continue_call(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
-        let (record, before) = (pending.record(), self.before());
+        let (record, before) = (pending.record(), self.before_call());
         let progress = self.sandbox.continue_call(now, pending);
         let call = HostCall::GoOn { at: now.0, pending: record };
         self.record(&call, FsyncPolicy::BeforeResponse, before, (&progress).into());
@@ -158,21 +161,21 @@ impl World for JournaledWorld {
     }
 
     fn on_attempt_result(&mut self, now: Timestamp, id: AttemptId, report: AttemptReport) {
-        let before = self.before();
+        let before = self.before_call();
         self.sandbox.on_attempt_result(now, id, report.clone());
         let call = HostCall::Ended { at: now.0, id, report: Box::new(report.into()) };
         self.record(&call, FsyncPolicy::BeforeResponse, before, CallResult::Nothing);
     }
 
     fn learn_name(&mut self, host: &str, addresses: Vec<IpAddr>) {
-        let before = self.before();
+        let before = self.before_call();
         self.sandbox.learn_name(host, addresses.clone());
         let call = HostCall::Name { host: host.into(), addresses };
         self.record(&call, FsyncPolicy::Later, before, CallResult::Timeless);
     }
 
     fn declare_forwarded(&mut self, host: &str) {
-        let before = self.before();
+        let before = self.before_call();
         self.sandbox.declare_forwarded(host);
         self.record(
             &HostCall::OwnWay { host: host.into() },
@@ -206,7 +209,7 @@ impl World for JournaledWorld {
         let lineage = self.sandbox.lineage();
         self.sandbox = with;
         if let RestoreKind::Rewind { to } = restore_kind {
-            let before = self.before();
+            let before = self.before_call();
             self.sandbox.succeed(lineage);
             self.journal.rewind(to);
             let (era, attempts) = lineage;

@@ -14,7 +14,7 @@ pub(crate) struct WorldPosition {
 }
 
 impl WorldPosition {
-    pub(crate) fn of(sandbox: &Sandbox) -> WorldPosition {
+    pub(crate) fn from_sandbox(sandbox: &Sandbox) -> WorldPosition {
         WorldPosition { now: sandbox.now().0, happened: sandbox.log().count() }
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use super::{
     FsyncPolicy, JournalMetadata, SetupRecord,
     checkpoints::Checkpoints,
-    disk::{Batch, Disk, count},
+    disk::{Batch, Disk, count_lines},
     history::{Rewind, Snapshot},
     lock,
     seal::CommitEnd,
@@ -113,15 +113,15 @@ pub(super) struct NewJournal {
 impl Writer {
     /// Creates a journal, which is stored once its [ticket](Writer::ticket) is reached. `options`: the record of the request
     /// that opened the world.
-    pub(super) fn begin(
+    pub(super) fn create(
         storage: Arc<dyn Storage>,
         setup: &Setup,
         options: Vec<u8>,
         (lines, end): (Vec<u8>, CommitEnd),
     ) -> io::Result<Writer> {
-        let metadata = JournalMetadata { records: count(&lines), ..JournalMetadata::default() };
+        let metadata = JournalMetadata { records: count_lines(&lines), ..JournalMetadata::default() };
         let first = Batch { lines, end: Some(end), ..Batch::default() };
-        let new_journal = NewJournal { setup: SetupRecord::of(setup).text(), options, first };
+        let new_journal = NewJournal { setup: SetupRecord::from_setup(setup).to_json(), options, first };
         let checkpoints = Checkpoints::new(Arc::clone(&storage), setup.clone(), 0);
         Writer::start(storage, Err(new_journal), (Some(end), metadata), checkpoints)
     }
@@ -163,7 +163,7 @@ impl Writer {
             let (shared, storage) = (Arc::clone(&shared), Arc::clone(&storage));
             let write = move || {
                 if let Some(new_journal) = new_journal {
-                    shared.begin(&storage, &new_journal);
+                    shared.create_file(&storage, &new_journal);
                 }
                 shared.write(&*storage, &mut checkpoints);
             };
@@ -195,19 +195,19 @@ impl Writer {
     }
 
     pub(super) fn record_snapshot(&self, n: u64, snapshot: Option<Snapshot>) {
-        self.add(|batch| batch.snapshots.push((n, snapshot)));
+        self.add_to_batch(|batch| batch.snapshots.push((n, snapshot)));
     }
 
     /// Records the number of worlds opened on request.
-    pub(super) fn count_worlds(&self, worlds: u64) {
-        self.add(|batch| batch.worlds = Some(worlds));
+    pub(super) fn record_world_count(&self, worlds: u64) {
+        self.add_to_batch(|batch| batch.worlds = Some(worlds));
     }
 
     pub(super) fn rewind(&self, rewind: Rewind) {
-        self.add(|batch| batch.rewinds.push(rewind));
+        self.add_to_batch(|batch| batch.rewinds.push(rewind));
     }
 
-    fn add(&self, act: impl FnOnce(&mut Batch)) {
+    fn add_to_batch(&self, act: impl FnOnce(&mut Batch)) {
         let mut queue = self.queue();
         if queue.durability == DurabilityState::Durable {
             act(&mut queue.batch);
@@ -256,7 +256,7 @@ impl Writer {
     }
 
     /// Waits until the disk has failed more than `times` times; returns the number of failures.
-    pub(crate) async fn fails(&self, times: u64) -> u64 {
+    pub(crate) async fn wait_for_failure(&self, times: u64) -> u64 {
         let mut progress = self.shared.progress.subscribe();
         let failed = progress.wait_for(|now| now.failures > times).await.map(|now| now.failures);
         // The sender lives as long as this writer.
@@ -274,7 +274,7 @@ impl Writer {
     }
 
     /// Returns the reason why changes are not stored.
-    pub(crate) fn why(&self) -> String {
+    pub(crate) fn failure_reason(&self) -> String {
         self.queue().why.clone()
     }
 
@@ -288,7 +288,7 @@ impl Writer {
     }
 
     /// Returns the open database whose file was removed or replaced. Closes it and returns `None` once the file is back.
-    pub(super) fn removed(&self) -> Option<Arc<Disk>> {
+    pub(super) fn removed_disk(&self) -> Option<Arc<Disk>> {
         let mut queue = self.queue();
         if self.storage.check_in_place().is_ok() {
             queue.removed = None;
@@ -390,9 +390,9 @@ impl Queue {
 
 impl WriterState {
     /// Creates the file.
-    fn begin(&self, storage: &Arc<dyn Storage>, NewJournal { setup, options, first }: &NewJournal) {
+    fn create_file(&self, storage: &Arc<dyn Storage>, NewJournal { setup, options, first }: &NewJournal) {
         let created = Disk::open(storage, DatabaseAccess::Create)
-            .and_then(|disk| disk.begin(setup, Some(options), first).map(|()| Arc::new(disk)));
+            .and_then(|disk| disk.initialize(setup, Some(options), first).map(|()| Arc::new(disk)));
         let mut queue = lock(&self.queue);
         match created {
             Ok(disk) => (queue.disk, queue.progress.durable) = (Some(disk), 1),

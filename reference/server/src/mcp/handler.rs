@@ -71,7 +71,7 @@ impl Handler {
                     .to_owned(),
             );
         }
-        let now = backend.host.times().map(|(now, _)| now).unwrap_or_default();
+        let now = backend.host.time_and_next_due().map(|(now, _)| now).unwrap_or_default();
         let by = text("by").and_then(Span::parse);
         let to = text("to").and_then(Timestamp::parse).map(|to| to.since(now));
         if by.or(to).is_some_and(|span| span > Span::days(ADVANCE_DAYS_MAX)) {
@@ -113,7 +113,7 @@ impl ServerHandler for Handler {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         let in_sandbox = caller(&context)?.in_sandbox;
-        Ok(ListToolsResult::with_all_items(Toolbox::get().shown(in_sandbox)))
+        Ok(ListToolsResult::with_all_items(Toolbox::get().tools_for(in_sandbox)))
     }
 
     // The SDK's defaults return empty lists; methods that are not offered must return an error.

@@ -73,19 +73,19 @@ impl Mcp {
         authority: Option<&str>,
         body: &RequestBody<'_>,
     ) -> Result<Answer, Refusal> {
-        backend.host.until_readable().await;
+        backend.host.wait_until_readable().await;
         let admitted = backend.host.admit(authorization)?;
         // After the request was counted: rejected requests count too.
-        let from_here = gate::pass(addrs, head, authority, &backend.addresses)?;
+        let from_here = gate::check_host_and_origin(addrs, head, authority, &backend.addresses)?;
         let admitted = match admitted {
             Ok(admitted) => admitted,
-            Err(refusal) => return Ok(answer::of_world(refusal)?),
+            Err(refusal) => return Ok(answer::from_world(refusal)?),
         };
-        let may_act = from_here || backend.token.is_in(&head.headers);
+        let may_act = from_here || backend.token.matches_token_header(&head.headers);
         let caller = Caller {
             backend: Arc::clone(backend),
             admitted,
-            base: backend.addresses.base(authority).into_owned(),
+            base: backend.addresses.base_url(authority).into_owned(),
             in_sandbox: admitted.mode() == reference_core::mode::Mode::Test && may_act,
         };
         let body = match body.read().await {
@@ -98,7 +98,7 @@ impl Mcp {
         *request.uri_mut() = head.uri.clone();
         *request.headers_mut() = head.headers.clone();
         request.extensions_mut().insert(caller);
-        let answer = whole(self.service.handle(request).await).await?;
+        let answer = from_sdk_response(self.service.handle(request).await).await?;
         // The SDK reports an invalid body as a wrong content type.
         let is_unread = answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json(&head.headers);
         let answer = if is_unread { not_a_message(&sent) } else { answer };
@@ -122,7 +122,7 @@ fn not_a_message(body: &[u8]) -> Answer {
 }
 
 /// Converts a response of the SDK. Its errors are plain text; those of this server are JSON.
-async fn whole(
+async fn from_sdk_response(
     response: http::Response<http_body_util::combinators::BoxBody<Bytes, std::convert::Infallible>>,
 ) -> Result<Answer, Refusal> {
     let (head, body) = response.into_parts();

@@ -12,13 +12,13 @@ pub(super) struct Arguments {
 }
 
 /// Returns the value with all references resolved. The document has no circular references.
-pub(super) fn whole(value: &Value, document: &Value) -> Value {
+pub(super) fn resolve_references(value: &Value, document: &Value) -> Value {
     match value {
         Value::Object(map) => {
             let mut found = match map.get("$ref").and_then(Value::as_str) {
                 Some(reference) => {
                     let target = document.pointer(reference.trim_start_matches('#'));
-                    match whole(target.unwrap_or(&Value::Null), document) {
+                    match resolve_references(target.unwrap_or(&Value::Null), document) {
                         Value::Object(target) => target,
                         other => return other,
                     }
@@ -27,18 +27,18 @@ pub(super) fn whole(value: &Value, document: &Value) -> Value {
             };
             // Keywords beside a reference override those of its target.
             for (key, inner) in map.iter().filter(|(key, _)| *key != "$ref") {
-                found.insert(key.clone(), whole(inner, document));
+                found.insert(key.clone(), resolve_references(inner, document));
             }
             Value::Object(found)
         }
-        Value::Array(all) => all.iter().map(|inner| whole(inner, document)).collect(),
+        Value::Array(all) => all.iter().map(|inner| resolve_references(inner, document)).collect(),
         other => other.clone(),
     }
 }
 
 /// Returns the schema of a parameter, with its description.
-pub(super) fn described(parameter: &Value) -> Value {
-    let mut schema = plain(&parameter["schema"], false);
+pub(super) fn parameter_schema(parameter: &Value) -> Value {
+    let mut schema = simplify(&parameter["schema"], false);
     if let (Value::Object(schema), Some(description)) = (&mut schema, parameter.get("description")) {
         schema.insert("description".to_owned(), description.clone());
     }
@@ -47,43 +47,43 @@ pub(super) fn described(parameter: &Value) -> Value {
 
 /// Returns the fields of a body as arguments. Allowed combinations are left to its description and to the service: few
 /// clients support alternatives at the top of a tool's schema. `keeps_null`: null has a meaning in this operation.
-pub(super) fn arguments(body: &Value, document: &Value, keeps_null: bool) -> Arguments {
-    let body = whole(body, document);
+pub(super) fn body_arguments(body: &Value, document: &Value, keeps_null: bool) -> Arguments {
+    let body = resolve_references(body, document);
     let Some(fields) = body.get("properties").and_then(Value::as_object) else {
         return Arguments::default();
     };
     Arguments {
-        properties: fields.iter().map(|(name, field)| (name.clone(), plain(field, keeps_null))).collect(),
+        properties: fields.iter().map(|(name, field)| (name.clone(), simplify(field, keeps_null))).collect(),
         required: body["required"].as_array().cloned().unwrap_or_default(),
         description: body["description"].as_str().unwrap_or_default().to_owned(),
     }
 }
 
 /// Returns the schema of an operation's successful response; `None` if it is not an object.
-pub(super) fn answer(operation: &Value, document: &Value) -> Option<Map<String, Value>> {
+pub(super) fn response_schema(operation: &Value, document: &Value) -> Option<Map<String, Value>> {
     let responses = operation["responses"].as_object()?;
     let (_, good) = responses.iter().find(|(status, _)| status.starts_with('2'))?;
-    match whole(&good["content"]["application/json"]["schema"], document) {
+    match resolve_references(&good["content"]["application/json"]["schema"], document) {
         Value::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => Some(schema),
         _ => None,
     }
 }
 
 /// Removes the alternatives that mean "not given": clients omit the argument instead.
-fn plain(schema: &Value, keeps_null: bool) -> Value {
+fn simplify(schema: &Value, keeps_null: bool) -> Value {
     let Value::Object(map) = schema else { return schema.clone() };
     let mut map: Map<String, Value> = map
         .iter()
         .map(|(word, inner)| {
             let inner = match (word.as_str(), inner) {
                 ("properties", Value::Object(fields)) => {
-                    fields.iter().map(|(name, field)| (name.clone(), plain(field, keeps_null))).collect()
+                    fields.iter().map(|(name, field)| (name.clone(), simplify(field, keeps_null))).collect()
                 }
-                ("items" | "additionalProperties", inner) => plain(inner, keeps_null),
+                ("items" | "additionalProperties", inner) => simplify(inner, keeps_null),
                 ("anyOf" | "oneOf", Value::Array(all)) => all
                     .iter()
-                    .filter(|schema| !is_left_out(schema, keeps_null))
-                    .map(|schema| plain(schema, keeps_null))
+                    .filter(|schema| !is_omitted(schema, keeps_null))
+                    .map(|schema| simplify(schema, keeps_null))
                     .collect(),
                 _ => inner.clone(),
             };
@@ -110,7 +110,7 @@ fn plain(schema: &Value, keeps_null: bool) -> Value {
 }
 
 /// Returns `true` for a schema that allows only `null` or the empty text.
-fn is_left_out(schema: &Value, keeps_null: bool) -> bool {
+fn is_omitted(schema: &Value, keeps_null: bool) -> bool {
     let is_null = schema["type"] == "null" && !keeps_null;
     let is_nothing = schema["maxLength"] == 0;
     is_null || is_nothing && !keeps_null
@@ -123,18 +123,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_is_replaced_and_what_stands_beside_it_counts() {
+    fn a_reference_is_resolved_and_keywords_beside_it_override_it() {
         let document = json!({ "schemas": { "Code": { "type": "string", "description": "A code." } } });
         let schema = json!({ "items": { "$ref": "#/schemas/Code", "description": "Of a charge." } });
         assert_eq!(
-            whole(&schema, &document),
+            resolve_references(&schema, &document),
             json!({ "items": { "type": "string", "description": "Of a charge." } })
         );
     }
 
     #[track_caller]
     fn check(schema: Value, keeps_null: bool, expected: Value) {
-        assert_eq!(plain(&schema, keeps_null), expected);
+        assert_eq!(simplify(&schema, keeps_null), expected);
     }
 
     #[test]

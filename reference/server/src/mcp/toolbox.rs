@@ -72,16 +72,16 @@ impl Toolbox {
     }
 
     /// Returns the tools that a client may use.
-    pub(super) fn shown(&self, in_sandbox: bool) -> Vec<Shown> {
-        self.within(in_sandbox).map(|tool| tool.shown.clone()).collect()
+    pub(super) fn tools_for(&self, in_sandbox: bool) -> Vec<Shown> {
+        self.available(in_sandbox).map(|tool| tool.shown.clone()).collect()
     }
 
     /// Returns the tool with this name, if the client may use it.
     pub(super) fn find(&self, name: &str, in_sandbox: bool) -> Option<&Tool> {
-        self.within(in_sandbox).find(|tool| tool.shown.name == name)
+        self.available(in_sandbox).find(|tool| tool.shown.name == name)
     }
 
-    fn within(&self, in_sandbox: bool) -> impl Iterator<Item = &Tool> {
+    fn available(&self, in_sandbox: bool) -> impl Iterator<Item = &Tool> {
         self.tools.iter().filter(move |tool| in_sandbox || tool.path.starts_with("/v1/"))
     }
 }
@@ -92,9 +92,9 @@ impl Tool {
         let mut required = Vec::new();
         let (mut in_path, mut in_query) = (Vec::new(), Vec::new());
         for parameter in operation["parameters"].as_array().into_iter().flatten() {
-            let parameter = schema::whole(parameter, document);
+            let parameter = schema::resolve_references(parameter, document);
             let name = parameter["name"].as_str().unwrap_or_default().to_owned();
-            let described = schema::described(&parameter);
+            let described = schema::parameter_schema(&parameter);
             match parameter["in"].as_str() {
                 Some("path") => {
                     required.push(Value::from(name.as_str()));
@@ -110,7 +110,7 @@ impl Tool {
             }
         }
         let body = &operation["requestBody"]["content"]["application/json"]["schema"];
-        let body = schema::arguments(body, document, method == "PATCH");
+        let body = schema::body_arguments(body, document, method == "PATCH");
         let fields = body.properties.keys().cloned().collect();
         let in_body = operation.get("requestBody").is_some().then_some(fields);
         required.extend(body.required);
@@ -140,14 +140,14 @@ impl Tool {
             (!reads).then(|| operation["x-idempotent"] == true),
             Some(false),
         );
-        let mut shown = Shown::new(snake(id), description, Arc::new(input)).with_annotations(hints);
+        let mut shown = Shown::new(to_snake_case(id), description, Arc::new(input)).with_annotations(hints);
         shown.title = Some(title);
-        shown.output_schema = schema::answer(operation, document).map(Arc::new);
+        shown.output_schema = schema::response_schema(operation, document).map(Arc::new);
         Tool { shown, method, path: path.to_owned(), in_path, in_query, in_body }
     }
 
     /// Returns a sentence that lists the arguments.
-    fn known(&self) -> String {
+    fn argument_names(&self) -> String {
         let names = self.shown.input_schema["properties"].as_object().into_iter().flat_map(Map::keys);
         match names.map(String::as_str).collect::<Vec<_>>().join(", ") {
             none if none.is_empty() => "this tool takes none.".to_owned(),
@@ -161,23 +161,23 @@ impl Tool {
         for name in &self.in_path {
             let value = arguments.remove(name).filter(|value| !value.is_null());
             let value = value.ok_or_else(|| format!("The {name} field is required."))?;
-            let segment = utf8_percent_encode(&plain(&value), IN_A_SEGMENT).to_string();
+            let segment = utf8_percent_encode(&value_text(&value), IN_A_SEGMENT).to_string();
             path = path.replace(&format!("{{{name}}}"), &segment);
         }
         let idempotency_key = match self.method {
             "GET" => None,
-            _ => arguments.remove(IDEMPOTENCY_KEY).filter(|key| !key.is_null()).map(|key| plain(&key)),
+            _ => arguments.remove(IDEMPOTENCY_KEY).filter(|key| !key.is_null()).map(|key| value_text(&key)),
         };
         let mut query = form_urlencoded::Serializer::new(String::new());
         for name in &self.in_query {
             if let Some(value) = arguments.remove(name).filter(|value| !value.is_null()) {
-                query.append_pair(name, &plain(&value));
+                query.append_pair(name, &value_text(&value));
             }
         }
         let query = Some(query.finish()).filter(|query| !query.is_empty());
         let fields = self.in_body.as_deref().unwrap_or_default();
         if let Some(name) = arguments.keys().find(|name| !fields.contains(name)) {
-            return Err(format!("The {name} argument is unknown; {}", self.known()));
+            return Err(format!("The {name} argument is unknown; {}", self.argument_names()));
         }
         let body = if self.in_body.is_some() { Value::Object(arguments).to_string() } else { String::new() };
         Ok(ToolRequest { method: self.method, path, query, idempotency_key, body })
@@ -193,12 +193,12 @@ fn is_for_keys(method: &str, path: &str) -> bool {
 }
 
 /// Returns a value as text for a path, a query or a header.
-fn plain(value: &Value) -> String {
+fn value_text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 /// Converts `createCharge` to `create_charge`.
-fn snake(id: &str) -> String {
+fn to_snake_case(id: &str) -> String {
     let mut name = String::new();
     for c in id.chars() {
         if c.is_ascii_uppercase() {
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_the_request_that_it_stands_for() {
+    fn a_tool_call_becomes_its_http_request() {
         check("get_account", json!({}), Ok(("GET", "/v1/account", None, "")));
         check("get_charge", json!({"id": "abc"}), Ok(("GET", "/v1/charges/abc", None, "")));
         check(

@@ -58,7 +58,8 @@ impl Asset {
     /// Returns the response with the file.
     pub(super) fn answer(&self) -> Answer {
         let content_type = HeaderValue::from_static(self.content_type);
-        let mut answer = answer::own(StatusCode::OK, content_type, Bytes::from_static(self.text.as_bytes()));
+        let mut answer =
+            answer::with_media_type(StatusCode::OK, content_type, Bytes::from_static(self.text.as_bytes()));
         answer.headers_mut().insert(CACHE_CONTROL, CACHE_FOREVER);
         answer
     }
@@ -69,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_named_after_what_is_in_it() {
+    fn the_name_of_a_file_depends_on_its_content() {
         let (one, other) = (Asset::css("a", "x"), Asset::css("a", "y"));
         assert_eq!(one.file(), "a-2d711642b726.css");
         assert_ne!(one.file(), other.file());

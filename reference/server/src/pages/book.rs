@@ -30,30 +30,30 @@ impl Deref for BookReader<'_> {
 }
 
 impl<'w> BookReader<'w> {
-    pub(crate) fn of(sandbox: &'w Sandbox, place: (AccountNo, Mode)) -> BookReader<'w> {
+    pub(crate) fn new(sandbox: &'w Sandbox, place: (AccountNo, Mode)) -> BookReader<'w> {
         BookReader { sandbox, place, book: sandbox.book(place) }
     }
 
     pub(crate) fn charge(&self, code: &str) -> Result<Charge, ApiError> {
-        Ok(Charge::of(self, self.find_charge(parse(code)?)?))
+        Ok(Charge::from_book(self, self.find_charge(parse(code)?)?))
     }
 
     pub(crate) fn invoice(&self, code: &str) -> Result<Invoice, ApiError> {
-        Ok(Invoice::of(self, self.find_invoice(parse(code)?)?))
+        Ok(Invoice::from_book(self, self.find_invoice(parse(code)?)?))
     }
 
     pub(crate) fn link(&self, code: &str) -> Result<Link, ApiError> {
-        Ok(Link::of(self, self.find_link(parse(code)?)?, self.sandbox.now()))
+        Ok(Link::from_book(self, self.find_link(parse(code)?)?, self.sandbox.now()))
     }
 
     pub(crate) fn event(&self, id: &str) -> Result<Event, ApiError> {
-        Ok(Event::of(self, self.find_event(parse_uuid(id).ok_or(ApiError::NotFound)?)?))
+        Ok(Event::from_book(self, self.find_event(parse_uuid(id).ok_or(ApiError::NotFound)?)?))
     }
 
     /// Returns the newest events of an API list with this query, newest first.
     pub(crate) fn events(&self, query: &str) -> Result<Vec<Event>, ApiError> {
         let (page, _) = self.list(&format!("events{query}"))?;
-        Ok(page.members.into_iter().map(|no| Event::of(self, EventNo(no))).collect())
+        Ok(page.members.into_iter().map(|no| Event::from_book(self, EventNo(no))).collect())
     }
 
     /// Returns the object numbers on a page of a list, and the anchor for its later pages. `path`:
@@ -78,7 +78,7 @@ impl<'w> BookReader<'w> {
     }
 
     pub(crate) fn account(&self) -> AccountView {
-        AccountView::of(self.sandbox.service().account(self.place.0), self.place.1)
+        AccountView::new(self.sandbox.service().account(self.place.0), self.place.1)
     }
 }
 

@@ -34,7 +34,7 @@ impl Form {
     }
 
     /// Returns all values of a field, unchanged.
-    pub(crate) fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 }
@@ -73,11 +73,11 @@ mod tests {
         assert_eq!(form.text("a"), Some("1"));
         assert_eq!(form.text("b"), None);
         assert_eq!(form.text("c"), Some("<b>"));
-        assert_eq!(form.all("a").collect::<Vec<_>>(), [" 1 ", "2"]);
+        assert_eq!(form.values("a").collect::<Vec<_>>(), [" 1 ", "2"]);
     }
 
     #[test]
-    fn anything_else_is_no_form() {
+    fn other_content_types_are_not_forms() {
         assert!(matches!(read(Some("application/json"), "{}"), Err(Refusal::NotAForm)));
         assert!(matches!(read(None, "a=1"), Err(Refusal::NotAForm)));
         assert!(read(None, "").is_ok());

@@ -42,7 +42,7 @@ impl MomentWords for Timestamp {
     }
 
     fn from(&self, now: &Timestamp) -> String {
-        let short = |of: Span| length(Duration::from_micros(of.0));
+        let short = |of: Span| duration_text(Duration::from_micros(of.0));
         match (self.since(*now), now.since(*self)) {
             (after, before) if after.0.max(before.0) < 1_000_000 => "now".to_owned(),
             (after, _) if self > now => format!("in {}", short(after)),
@@ -75,7 +75,7 @@ fn day_and_time(text: &str) -> Option<String> {
 }
 
 /// Formats a duration, rounded down to its largest unit: `29 minutes`.
-pub(crate) fn length(of: Duration) -> String {
+pub(crate) fn duration_text(of: Duration) -> String {
     let secs = of.as_secs();
     let (n, unit) = match secs {
         0..60 => (secs, "second"),
@@ -88,9 +88,9 @@ pub(crate) fn length(of: Duration) -> String {
 
 /// Returns the distance of the service clock from real time: `2 days ahead of real time`; `None` for less than two
 /// seconds.
-pub(crate) fn away(service: Timestamp, real: Timestamp) -> Option<String> {
+pub(crate) fn clock_offset(service: Timestamp, real: Timestamp) -> Option<String> {
     let (ahead, behind) = (service.since(real), real.since(service));
-    let short = |of: Span| length(Duration::from_micros(of.0));
+    let short = |of: Span| duration_text(Duration::from_micros(of.0));
     match (ahead.0.max(behind.0) >= 2_000_000, service > real) {
         (false, _) => None,
         (true, true) => Some(format!("{} ahead of real time", short(ahead))),
@@ -134,7 +134,7 @@ mod tests {
         for (secs, expected) in
             [(0, "0 seconds"), (1, "1 second"), (1_799, "29 minutes"), (7_200, "2 hours"), (86_400, "1 day")]
         {
-            assert_eq!(length(Duration::from_secs(secs)), expected);
+            assert_eq!(duration_text(Duration::from_secs(secs)), expected);
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) fn home(call: &Call<'_>) -> Result<Answer, Refusal> {
 }
 
 /// Answers an unknown path: the first steps for a browser, a JSON error for a program.
-pub(crate) fn lost(call: &Call<'_>) -> Result<Answer, Refusal> {
+pub(crate) fn not_found(call: &Call<'_>) -> Result<Answer, Refusal> {
     if !wants_page(call.head) {
         return Err(Refusal::NotFound);
     }

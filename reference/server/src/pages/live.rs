@@ -178,8 +178,8 @@ where
     F: Future<Output = Result<Vec<Part>, Refusal>>,
 {
     let host = &client.backend.host;
-    let mut pulse = host.pulse();
-    let Ok((_, mut happened)) = host.happened_after(u64::MAX, |_| false) else { return };
+    let mut pulse = host.subscribe();
+    let Ok((_, mut happened)) = host.has_event_after(u64::MAX, |_| false) else { return };
     loop {
         let Some(moves) = *pulse.borrow_and_update() else { return };
         let Ok(parts) = draw(client.clone()).await else { return };
@@ -200,7 +200,7 @@ where
                 changed = pulse.changed() => if changed.is_err() { return },
                 () = &mut redraw => break,
             }
-            let Ok((is_concerned, count)) = host.happened_after(happened, &topic.concerns) else { return };
+            let Ok((is_concerned, count)) = host.has_event_after(happened, &topic.concerns) else { return };
             happened = count;
             if is_concerned || *pulse.borrow() != Some(moves) {
                 break;
@@ -231,7 +231,7 @@ async fn send_pieces(
         };
         // Without memory for it the stream ends, and the browser reconnects later.
         let Some(piece) = piece else { return };
-        let Some(piece) = client.backend.in_flight.hold(piece, &client.activity).await else { return };
+        let Some(piece) = client.backend.in_flight.reserve(piece, &client.activity).await else { return };
         place.send(piece);
         sent = Some(latest);
     }
@@ -239,7 +239,7 @@ async fn send_pieces(
 
 /// Returns the message with the changed parts and the time; `None` after an internal error of the world.
 fn piece(client: &WorldClient, old: &[Part], parts: &[Part]) -> Option<Bytes> {
-    let (now, pace) = client.backend.host.clock().ok()?;
+    let (now, pace) = client.backend.host.time_and_speed().ok()?;
     let news: Vec<_> = parts
         .iter()
         .filter(|part| !old.contains(part))

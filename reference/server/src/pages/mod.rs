@@ -126,7 +126,7 @@ impl Call<'_> {
 
     /// Returns a client of the world that outlives this request.
     pub(crate) fn client(&self) -> WorldClient {
-        let base = self.backend.addresses.base(self.authority).into_owned();
+        let base = self.backend.addresses.base_url(self.authority).into_owned();
         WorldClient {
             pages: Arc::clone(self.pages),
             backend: Arc::clone(self.backend),
@@ -164,7 +164,7 @@ pub(crate) struct Complaint {
 
 impl Complaint {
     /// Parses an error response.
-    pub(crate) fn of(refusal: &Response) -> Result<Complaint, Refusal> {
+    pub(crate) fn from_response(refusal: &Response) -> Result<Complaint, Refusal> {
         let status = StatusCode::from_u16(refusal.status).map_err(|_| Refusal::Broken)?;
         let complaint: Complaint = serde_json::from_slice(&refusal.body).map_err(|_| Refusal::Broken)?;
         Ok(Complaint { status, ..complaint })
@@ -192,14 +192,14 @@ impl WorldClient {
     ) -> Result<Result<T, Complaint>, Refusal> {
         let response = self.backend.host.respond(&Request::json(&self.base, method, path, body)).await?;
         if !matches!(response.status, 200..300) {
-            return Complaint::of(&response).map(Err);
+            return Complaint::from_response(&response).map(Err);
         }
         serde_json::from_slice(&response.body).map(Ok).map_err(|_| Refusal::Broken)
     }
 
     /// Returns the context of every page.
     pub(crate) fn site(&self) -> Result<Site, Refusal> {
-        let (now, pace) = self.backend.host.clock()?;
+        let (now, pace) = self.backend.host.time_and_speed()?;
         Ok(Site {
             prefix: self.backend.addresses.prefix().to_owned(),
             base: self.base.clone(),
@@ -269,7 +269,7 @@ pub(crate) fn asset(path: &str) -> Result<Answer, Refusal> {
 /// Returns the response with a page.
 pub(crate) fn html(status: StatusCode, page: &impl Template) -> Result<Answer, Refusal> {
     let text = page.render().map_err(|_| Refusal::Broken)?;
-    let mut answer = answer::own(status, HTML, text);
+    let mut answer = answer::with_media_type(status, HTML, text);
     let headers = answer.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, POLICY);
     headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
@@ -286,14 +286,14 @@ pub(crate) fn see_other(site: &Site, path: &str) -> Result<Answer, Refusal> {
 
 /// Returns a redirect to an address of this server.
 pub(crate) fn redirect(to: &str) -> Result<Answer, Refusal> {
-    let mut answer = answer::own(StatusCode::SEE_OTHER, HTML, Bytes::new());
+    let mut answer = answer::with_media_type(StatusCode::SEE_OTHER, HTML, Bytes::new());
     let location = HeaderValue::try_from(to).map_err(|_| Refusal::Broken)?;
     answer.headers_mut().insert(LOCATION, location);
     Ok(answer)
 }
 
 /// Returns the error for a page that does not accept the method.
-pub(crate) fn takes_only(methods: &'static str) -> Answer {
+pub(crate) fn method_not_allowed(methods: &'static str) -> Answer {
     let mut answer = Refusal::PageMethod.answer();
     answer.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     answer

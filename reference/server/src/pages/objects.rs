@@ -35,7 +35,7 @@ impl Deref for Charge {
 }
 
 impl Charge {
-    pub(crate) fn of(book: &Book, no: ChargeNo) -> Charge {
+    pub(crate) fn from_book(book: &Book, no: ChargeNo) -> Charge {
         let charge = book.charge(no).clone();
         Charge {
             payment_link: charge.terms.link.map(|no| book.link(no).code),
@@ -125,7 +125,7 @@ impl Deref for Invoice {
 }
 
 impl Invoice {
-    pub(crate) fn of(book: &Book, no: InvoiceNo) -> Invoice {
+    pub(crate) fn from_book(book: &Book, no: InvoiceNo) -> Invoice {
         let invoice = book.invoice(no).clone();
         let charges = invoice.charges.iter().map(|no| {
             let charge = book.charge(*no);
@@ -164,7 +164,7 @@ pub(crate) struct Link {
 }
 
 impl Link {
-    pub(crate) fn of(book: &Book, no: LinkNo, now: Timestamp) -> Link {
+    pub(crate) fn from_book(book: &Book, no: LinkNo, now: Timestamp) -> Link {
         let link = book.link(no);
         Link {
             code: link.code,
@@ -265,7 +265,7 @@ impl Deref for Event {
 }
 
 impl Event {
-    pub(crate) fn of(book: &Book, no: EventNo) -> Event {
+    pub(crate) fn from_book(book: &Book, no: EventNo) -> Event {
         let event = book.events().get(no).clone();
         let (charge, invoice) = match event.subject {
             Subject::Charge(no) => (Some(book.charge(no).code), None),
@@ -287,7 +287,7 @@ pub(crate) struct AccountView {
 }
 
 impl AccountView {
-    pub(crate) fn of(account: &Account, mode: Mode) -> AccountView {
+    pub(crate) fn new(account: &Account, mode: Mode) -> AccountView {
         AccountView {
             id: account.id.to_string(),
             kind: account.kind,

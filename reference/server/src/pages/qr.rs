@@ -18,7 +18,7 @@ pub(crate) struct Qr {
 
 impl Qr {
     /// Encodes a text; `None` if it is too long for a QR code.
-    pub(crate) fn of(text: &str) -> Option<Qr> {
+    pub(crate) fn encode(text: &str) -> Option<Qr> {
         let code = QrCode::with_error_correction_level(text, EcLevel::M).ok()?;
         let width = code.width();
         let mut path = String::new();
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_code_has_three_corners_and_a_quiet_zone() {
-        let qr = Qr::of("bitcoin:bc1qexample?amount=0.0025").expect("it is short");
+        let qr = Qr::encode("bitcoin:bc1qexample?amount=0.0025").expect("it is short");
         // Version 3 at this level: 29 modules.
         assert_eq!(qr.size, 29 + 2 * BORDER);
         assert!(qr.path.starts_with("M4 4h7v1h-7z"), "{}", qr.path);
@@ -51,6 +51,6 @@ mod tests {
 
     #[test]
     fn too_long_texts_have_no_code() {
-        assert_eq!(Qr::of(&"x".repeat(5_000)), None);
+        assert_eq!(Qr::encode(&"x".repeat(5_000)), None);
     }
 }

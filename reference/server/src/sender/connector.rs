@@ -16,7 +16,7 @@ use tokio::{
 
 use super::{
     LOCAL_HINT, Tenant, WebhookSender,
-    forward::{self, Called, Target},
+    forward::{self, Target, TargetName},
     lookups::Share,
 };
 
@@ -36,36 +36,36 @@ impl WebhookSender {
     ) -> Result<Box<dyn Connection>, AttemptResult> {
         let (share, until) = (Share::Tenant(tenant), Instant::now() + self.bounds.connect_time);
         let addresses = match target {
-            Some(target) => self.forwarded(&share, target, until).await?,
-            None => self.judged(&share, url, until).await?,
+            Some(target) => self.forward_addresses(&share, target, until).await?,
+            None => self.public_addresses(&share, url, until).await?,
         };
-        trace.note = target.zip(addresses.first()).map(|(target, first)| target.note(first.ip()));
-        let stream = first_that_connects(&addresses, until).await?;
-        let reached = stream.peer_addr().map_err(|error| unreachable(&url.host(), &error))?;
+        trace.note = target.zip(addresses.first()).map(|(target, first)| target.log_note(first.ip()));
+        let stream = connect_first(&addresses, until).await?;
+        let reached = stream.peer_addr().map_err(|error| unreachable_error(&url.host(), &error))?;
         trace.address = Some(reached.to_string());
-        trace.note = target.map(|target| target.note(reached.ip()));
+        trace.note = target.map(|target| target.log_note(reached.ip()));
         // A request is one write; waiting for more would only delay it.
         let _ = stream.set_nodelay(true);
         if target.is_some_and(|target| !target.is_encrypted) {
             return Ok(Box::new(stream));
         }
         let host = match target {
-            Some(Target { called: Called::AsItself, host, .. }) => host,
+            Some(Target { called: TargetName::AsItself, host, .. }) => host,
             _ => url.host(),
         };
         let name = match host {
             Host::Address(ip) => ServerName::IpAddress((*ip).into()),
             Host::Name(name) => {
-                ServerName::try_from(name.clone()).map_err(|error| unreachable(host, &error))?
+                ServerName::try_from(name.clone()).map_err(|error| unreachable_error(host, &error))?
             }
         };
         let encrypted = timeout_at(until, self.tls.connect(name, stream)).await;
-        let encrypted = encrypted.map_err(|_| unreachable(&reached, &"TLS: no handshake in time"))?;
-        Ok(Box::new(encrypted.map_err(|error| unreachable(&reached, &format!("TLS: {error}")))?))
+        let encrypted = encrypted.map_err(|_| unreachable_error(&reached, &"TLS: no handshake in time"))?;
+        Ok(Box::new(encrypted.map_err(|error| unreachable_error(&reached, &format!("TLS: {error}")))?))
     }
 
     /// Returns the addresses of the endpoint's host, after checking that all are public.
-    async fn judged(
+    async fn public_addresses(
         &self,
         share: &Share,
         url: &EndpointUrl,
@@ -76,7 +76,7 @@ impl WebhookSender {
         match address_rule::judge_resolved(&found) {
             Ok(()) => Ok(with_port(found, url.port())),
             // Not a violation of the rule, and possibly temporary.
-            Err(refusal @ Refusal::Unresolved) => Err(unreachable(host, &refusal)),
+            Err(refusal @ Refusal::Unresolved) => Err(unreachable_error(host, &refusal)),
             Err(refusal) if forward::is_local(&refusal) => {
                 Err(AttemptResult::Refused(format!("{host}: {refusal}; {LOCAL_HINT}")))
             }
@@ -85,7 +85,7 @@ impl WebhookSender {
     }
 
     /// Connects to the target of a forward. The address rule does not apply to it.
-    async fn forwarded(
+    async fn forward_addresses(
         &self,
         share: &Share,
         target: &Target,
@@ -93,7 +93,7 @@ impl WebhookSender {
     ) -> Result<Vec<SocketAddr>, AttemptResult> {
         let found = self.addresses(share, &target.host, until).await?;
         if found.is_empty() {
-            return Err(unreachable(&target.host, &Refusal::Unresolved));
+            return Err(unreachable_error(&target.host, &Refusal::Unresolved));
         }
         Ok(with_port(found, target.port))
     }
@@ -107,24 +107,26 @@ impl WebhookSender {
     ) -> Result<Vec<IpAddr>, AttemptResult> {
         match host {
             Host::Address(ip) => Ok(vec![*ip]),
-            Host::Name(name) => {
-                self.lookups.resolve(share, name, until).await.map_err(|error| unreachable(host, &error))
-            }
+            Host::Name(name) => self
+                .lookups
+                .resolve(share, name, until)
+                .await
+                .map_err(|error| unreachable_error(host, &error)),
         }
     }
 }
 
 /// Connects to the first address that accepts. Each attempt gets an equal share of the remaining time, so an address
 /// that never responds leaves time for the others.
-async fn first_that_connects(addresses: &[SocketAddr], until: Instant) -> Result<TcpStream, AttemptResult> {
+async fn connect_first(addresses: &[SocketAddr], until: Instant) -> Result<TcpStream, AttemptResult> {
     let mut last = None;
     for (address, left) in addresses.iter().zip((1..=addresses.len()).rev()) {
         let share = until.saturating_duration_since(Instant::now())
             / u32::try_from(left).expect("a name has few addresses");
         match timeout(share, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => last = Some(unreachable(address, &error)),
-            Err(_) => last = Some(unreachable(address, &"no connection in time")),
+            Ok(Err(error)) => last = Some(unreachable_error(address, &error)),
+            Err(_) => last = Some(unreachable_error(address, &"no connection in time")),
         }
     }
     Err(last.expect("a host that was judged has an address"))
@@ -134,6 +136,6 @@ fn with_port(addresses: Vec<IpAddr>, port: u16) -> Vec<SocketAddr> {
     addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()
 }
 
-fn unreachable(place: &dyn std::fmt::Display, why: &dyn std::fmt::Display) -> AttemptResult {
+fn unreachable_error(place: &dyn std::fmt::Display, why: &dyn std::fmt::Display) -> AttemptResult {
     AttemptResult::Unreachable(format!("{place}: {why}"))
 }

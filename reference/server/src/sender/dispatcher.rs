@@ -65,32 +65,32 @@ impl Dispatcher {
             tokio::select! {
                 biased;
                 drain_time = &mut stop => break drain_time.unwrap_or_default(),
-                Some(ended) = self.under_way.join_next_with_id() => self.settle(ended),
-                Some(attempt) = attempts.recv() => self.accept(attempt),
+                Some(ended) = self.under_way.join_next_with_id() => self.finish_attempt(ended),
+                Some(attempt) = attempts.recv() => self.enqueue(attempt),
                 () = sleep_until(yields.unwrap_or_else(Instant::now)), if yields.is_some() => {}
             }
         };
         attempts.close();
         while let Ok(attempt) = attempts.try_recv() {
-            self.lose(&attempt, STOPPED);
+            self.report_unsent(&attempt, STOPPED);
         }
         for attempt in self.queue.drain() {
-            self.lose(&attempt, STOPPED);
+            self.report_unsent(&attempt, STOPPED);
         }
         let until = Instant::now() + drain_time;
         while let Ok(Some(ended)) = timeout_at(until, self.under_way.join_next_with_id()).await {
-            self.settle(ended);
+            self.finish_attempt(ended);
         }
         self.under_way.abort_all();
         while let Some(ended) = self.under_way.join_next_with_id().await {
-            self.settle(ended);
+            self.finish_attempt(ended);
         }
     }
 
     /// Aborts long attempts in favour of accounts that need a slot and have none: the longest attempt of the account
     /// with the most slots first. Returns when the next attempt may be aborted, if an account is waiting for that.
     fn make_room(&mut self) -> Option<Instant> {
-        let starved = self.queue.starved();
+        let starved = self.queue.starved_count();
         let mut wanted =
             starved.saturating_sub(self.attempts.values().filter(|attempt| attempt.abort.is_none()).count());
         let yield_time = self.sender.bounds.yield_time;
@@ -99,7 +99,7 @@ impl Dispatcher {
             let running = self.attempts.values_mut().filter(|attempt| attempt.abort.is_some());
             let is_long = |attempt: &RunningAttempt| now >= attempt.since + yield_time;
             let first = running.max_by_key(|attempt| {
-                (is_long(attempt), queue.held(&attempt.tenant), std::cmp::Reverse(attempt.since))
+                (is_long(attempt), queue.slots_in_use(&attempt.tenant), std::cmp::Reverse(attempt.since))
             })?;
             if !is_long(first) {
                 let since = self
@@ -117,7 +117,7 @@ impl Dispatcher {
         None
     }
 
-    fn accept(&mut self, attempt: WorldAttempt) {
+    fn enqueue(&mut self, attempt: WorldAttempt) {
         let host = attempt.attempt.post.url.host().to_string();
         let tenant = Tenant { world: attempt.world, account: attempt.attempt.account };
         self.queue.push(tenant, &host, attempt);
@@ -127,7 +127,7 @@ impl Dispatcher {
         // The world was closed while the attempt waited.
         if !self.owners.is_open(outgoing.world) {
             self.queue.end(tenant, &host, Pace::Quick);
-            return self.lose(&outgoing, ENDED);
+            return self.report_unsent(&outgoing, ENDED);
         }
         let (id, sender) = (outgoing.attempt.id, Arc::clone(&self.sender));
         let (abort, aborted) = oneshot::channel();
@@ -137,7 +137,7 @@ impl Dispatcher {
         self.attempts.insert(task.id(), attempt);
     }
 
-    fn settle(&mut self, ended: Result<(Id, AttemptReport), JoinError>) {
+    fn finish_attempt(&mut self, ended: Result<(Id, AttemptReport), JoinError>) {
         let (id, report) = match ended {
             Ok(ended) => ended,
             Err(error) => {
@@ -156,7 +156,7 @@ impl Dispatcher {
         self.owners.end_attempt(tenant.world, id, report);
     }
 
-    fn lose(&self, outgoing: &WorldAttempt, why: &str) {
+    fn report_unsent(&self, outgoing: &WorldAttempt, why: &str) {
         self.owners.end_attempt(
             outgoing.world,
             outgoing.attempt.id,

@@ -52,8 +52,8 @@ pub(super) async fn exchange(
         let answer = sender.send_request(request).await.map_err(|error| broken(&error))?;
         limit.lift();
         record.status = Some(answer.status().as_u16());
-        record.trace.response_headers = kept(answer.headers());
-        Ok(read(answer.into_body(), &mut record.trace.response_body).await)
+        record.trace.response_headers = stored_headers(answer.headers());
+        Ok(read_body(answer.into_body(), &mut record.trace.response_body).await)
     });
     let talked = tokio::select! {
         biased;
@@ -61,7 +61,7 @@ pub(super) async fn exchange(
         // An error of the connection also ends the request, which returns it.
         _ = &mut connection => return talk.await.map(|_| ()),
     };
-    if talked? == Read::ToTheEnd {
+    if talked? == BodyRead::ToTheEnd {
         // After an orderly shutdown the receiver need not log a broken connection.
         let _ = timeout(SHUTDOWN_TIME, connection).await;
     }
@@ -81,18 +81,18 @@ fn with_causes(error: &dyn Error) -> String {
 }
 
 #[derive(PartialEq, Eq)]
-enum Read {
+enum BodyRead {
     ToTheEnd,
     /// The body was truncated or exceeds the limit.
     InPart,
 }
 
 /// Reads a body up to the limit and stores its start.
-async fn read(mut body: Incoming, kept: &mut String) -> Read {
+async fn read_body(mut body: Incoming, kept: &mut String) -> BodyRead {
     let mut excerpt = Vec::new();
     let mut length = 0;
     while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else { return Read::InPart };
+        let Ok(frame) = frame else { return BodyRead::InPart };
         let Some(data) = frame.data_ref() else { continue };
         if excerpt.len() < EXCERPT_BYTES {
             excerpt.extend_from_slice(&data[..data.len().min(EXCERPT_BYTES - excerpt.len())]);
@@ -100,10 +100,10 @@ async fn read(mut body: Incoming, kept: &mut String) -> Read {
         }
         length += data.len();
         if length >= BODY_BYTES_MAX {
-            return Read::InPart;
+            return BodyRead::InPart;
         }
     }
-    Read::ToTheEnd
+    BodyRead::ToTheEnd
 }
 
 /// Returns the bytes as text, without an incomplete character at the end.
@@ -115,7 +115,7 @@ fn text_of(bytes: &[u8]) -> String {
     String::from_utf8_lossy(whole).into_owned()
 }
 
-fn kept(headers: &HeaderMap) -> Vec<(String, String)> {
+fn stored_headers(headers: &HeaderMap) -> Vec<(String, String)> {
     let bounded = |value: &[u8]| text_of(&value[..value.len().min(HEADER_VALUE_KEPT)]);
     headers
         .iter()
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_excerpt_is_text_whatever_came() {
+    fn an_excerpt_is_valid_text_for_any_bytes() {
         check(b"ok", "ok");
         check(b"a\xe2\x82", "a");
         check(b"a\xffb", "a\u{fffd}b");

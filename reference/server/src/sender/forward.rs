@@ -25,12 +25,12 @@ pub(super) struct Target {
     pub(super) is_encrypted: bool,
     pub(super) host: Host,
     pub(super) port: u16,
-    pub(super) called: Called,
+    pub(super) called: TargetName,
 }
 
 /// The name of the target in the `Host` header and in its certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Called {
+pub(super) enum TargetName {
     /// The name of the endpoint, as with curl's `--connect-to`.
     AsEndpoint,
     /// The target's own name: development servers reject requests for unknown names.
@@ -100,7 +100,7 @@ impl Forward {
     }
 
     /// Returns `true` if the forward applies to this endpoint.
-    pub(super) fn serves(&self, url: &EndpointUrl) -> bool {
+    pub(super) fn applies_to(&self, url: &EndpointUrl) -> bool {
         self.host == *url.host() && self.port == url.port()
     }
 }
@@ -120,8 +120,8 @@ impl LocalHandler {
         let url =
             Url::parse(text).map_err(|error| ForwardError::Target(format!("not a URL ({error}); {FORM}")))?;
         let (path, query) = (url.path(), url.query().map(|query| format!("?{query}")).unwrap_or_default());
-        let mut target = Target::of(&url, FORM)?;
-        target.called = Called::AsItself;
+        let mut target = Target::from_url(&url, FORM)?;
+        target.called = TargetName::AsItself;
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
         let label: String = format!("{}-{}", target.host, target.port).chars().map(plain).collect();
         let name = format!("{}.{ZONE}", label.trim_matches('-'));
@@ -134,7 +134,7 @@ impl LocalHandler {
     }
 
     /// Returns the handler at an address that is refused only because it is on this machine or in a private network.
-    pub(super) fn at_refused(text: &str) -> Option<LocalHandler> {
+    pub(super) fn from_refused_url(text: &str) -> Option<LocalHandler> {
         let mut url = Url::parse(text).ok()?;
         let handler = LocalHandler::parse(url.as_str()).ok()?;
         // The rule's decision about the host, whatever the scheme.
@@ -172,7 +172,7 @@ impl Target {
         const FORM: &str = "a forward leads to `http://host[:port]` or `https://host[:port]`";
         let url =
             Url::parse(text).map_err(|error| ForwardError::Target(format!("`{text}`: {error}; {FORM}")))?;
-        let target = Target::of(&url, FORM)?;
+        let target = Target::from_url(&url, FORM)?;
         if url.path() != "/" || url.query().is_some() {
             return Err(ForwardError::Target(format!(
                 "`{text}` has a path, and the endpoint's own path is used; {FORM}"
@@ -182,7 +182,7 @@ impl Target {
     }
 
     /// Parses the scheme, host and port of a URL. `form`: the allowed form, for errors.
-    fn of(url: &Url, form: &str) -> Result<Target, ForwardError> {
+    fn from_url(url: &Url, form: &str) -> Result<Target, ForwardError> {
         if !url.username().is_empty() || url.password().is_some() {
             return Err(ForwardError::Target(format!("the target carries a user name or password; {form}")));
         }
@@ -204,16 +204,16 @@ impl Target {
         };
         let port = url.port_or_known_default().filter(|port| *port != 0);
         let port = port.ok_or_else(|| ForwardError::Target(format!("`{url}` has port 0; {form}")))?;
-        Ok(Target { is_encrypted, host, port, called: Called::AsEndpoint })
+        Ok(Target { is_encrypted, host, port, called: TargetName::AsEndpoint })
     }
 
     /// Returns the `Host` header for the target; `None` to use that of the endpoint.
     pub(super) fn authority(&self) -> Option<String> {
         let (usual, Target { host, port, .. }) = (self.usual_port(), self);
         match self.called {
-            Called::AsEndpoint => None,
-            Called::AsItself if *port == usual => Some(host.to_string()),
-            Called::AsItself => Some(format!("{host}:{port}")),
+            TargetName::AsEndpoint => None,
+            TargetName::AsItself if *port == usual => Some(host.to_string()),
+            TargetName::AsItself => Some(format!("{host}:{port}")),
         }
     }
 
@@ -222,7 +222,7 @@ impl Target {
     }
 
     /// Returns the note for the delivery log: the target, and the decision of the address rule about it.
-    pub(super) fn note(&self, ip: IpAddr) -> String {
+    pub(super) fn log_note(&self, ip: IpAddr) -> String {
         match address_rule::judge_address(ip) {
             Ok(()) => format!("forwarded to {self}"),
             Err(refusal) => {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forward_that_cannot_be_meant_is_refused() {
+    fn an_invalid_forward_is_refused() {
         check_refused("https://shop.example", "has no `=`");
         check_refused("http://shop.example=http://127.0.0.1", "only `https` is allowed");
         check_refused("https://localhost=http://127.0.0.1", "a public host name");
@@ -303,7 +303,7 @@ mod tests {
     #[track_caller]
     fn check_way(forward: &str, url: &str, expected: bool) {
         let forward = Forward::parse(forward).expect("forwards in tests are good");
-        assert_eq!(forward.serves(&address_rule::judge_url(url).expect("a good URL")), expected, "{url}");
+        assert_eq!(forward.applies_to(&address_rule::judge_url(url).expect("a good URL")), expected, "{url}");
     }
 
     #[test]
@@ -320,7 +320,7 @@ mod tests {
         let handler = LocalHandler::parse(text).expect(text);
         assert_eq!((handler.target(), handler.url()), (text, url));
         assert_eq!(handler.forward.target.authority().as_deref(), Some(authority));
-        assert!(handler.forward.serves(&address_rule::judge_url(url).expect("a good URL")), "{url}");
+        assert!(handler.forward.applies_to(&address_rule::judge_url(url).expect("a good URL")), "{url}");
     }
 
     #[test]
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_that_cannot_be_meant_is_refused() {
+    fn an_invalid_handler_is_refused() {
         for (text, part) in [
             ("localhost:3000", "the scheme `localhost`"),
             ("3000", "not a URL"),
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn only_an_address_refused_for_being_local_is_a_local_handler() {
-        let found = |text: &str| LocalHandler::at_refused(text).map(|handler| handler.typed);
+        let found = |text: &str| LocalHandler::from_refused_url(text).map(|handler| handler.typed);
         for text in
             ["http://localhost:3000/hooks", "https://127.0.0.1/", "http://10.0.0.1/x", "http://shop:80/"]
         {
@@ -371,7 +371,7 @@ mod tests {
     #[track_caller]
     fn check_note(forward: &str, ip: [u8; 4], expected: &str) {
         let forward = Forward::parse(forward).expect("forwards in tests are good");
-        assert_eq!(forward.target.note(ip.into()), expected);
+        assert_eq!(forward.target.log_note(ip.into()), expected);
     }
 
     #[test]

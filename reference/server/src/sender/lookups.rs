@@ -60,19 +60,19 @@ impl Lookups {
         until: Instant,
     ) -> Result<Vec<IpAddr>, io::Error> {
         let late = || io::Error::new(io::ErrorKind::TimedOut, "the name lookup timed out");
-        let answer = timeout_at(until, self.answer(share, host)).await.map_err(|_| late())?;
+        let answer = timeout_at(until, self.wait_for_result(share, host)).await.map_err(|_| late())?;
         match &*answer {
             Ok(addresses) => Ok(addresses.clone()),
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         }
     }
 
-    async fn answer(self: &Arc<Self>, share: &Share, host: &str) -> LookupAnswer {
+    async fn wait_for_result(self: &Arc<Self>, share: &Share, host: &str) -> LookupAnswer {
         let mut running = loop {
             // Register before checking, so that no notification is lost between the two.
             let mut ended = pin!(self.ended.notified());
             ended.as_mut().enable();
-            match self.begin(share, host) {
+            match self.join_or_start(share, host) {
                 Some(running) => break running,
                 None => ended.await,
             }
@@ -86,8 +86,12 @@ impl Lookups {
     }
 
     /// Returns the running lookup of this name, or starts one; `None` if there is no free slot.
-    fn begin(self: &Arc<Self>, share: &Share, host: &str) -> Option<watch::Receiver<Option<LookupAnswer>>> {
-        let mut running = self.running();
+    fn join_or_start(
+        self: &Arc<Self>,
+        share: &Share,
+        host: &str,
+    ) -> Option<watch::Receiver<Option<LookupAnswer>>> {
+        let mut running = self.lock();
         let key = (share.clone(), host.to_owned());
         if let Some(same) = running.get(&key) {
             return Some(same.clone());
@@ -108,7 +112,7 @@ impl Lookups {
         Some(receiver)
     }
 
-    fn running(&self) -> MutexGuard<'_, Running> {
+    fn lock(&self) -> MutexGuard<'_, Running> {
         // No code under the lock can panic.
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -122,7 +126,7 @@ struct LookupSlot {
 
 impl Drop for LookupSlot {
     fn drop(&mut self) {
-        self.lookups.running().remove(&self.key);
+        self.lookups.lock().remove(&self.key);
         self.lookups.ended.notify_waiters();
     }
 }

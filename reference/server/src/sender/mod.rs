@@ -213,8 +213,8 @@ impl WebhookSender {
     /// Returns the target of the forward for an endpoint.
     fn target_of(&self, url: &EndpointUrl) -> Option<Target> {
         let added = self.added.read().unwrap_or_else(PoisonError::into_inner);
-        let found = added.iter().rev().filter_map(Weak::upgrade).find(|forward| forward.serves(url));
-        let configured = || self.configured.iter().find(|forward| forward.serves(url));
+        let found = added.iter().rev().filter_map(Weak::upgrade).find(|forward| forward.applies_to(url));
+        let configured = || self.configured.iter().find(|forward| forward.applies_to(url));
         found.as_deref().or_else(configured).map(|forward| forward.target.clone())
     }
 

@@ -111,7 +111,7 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
     }
 
     /// Returns the number of accounts that go first and find no free slot.
-    pub(super) fn starved(&self) -> usize {
+    pub(super) fn starved_count(&self) -> usize {
         if self.under_way < self.limits.total {
             return 0;
         }
@@ -119,7 +119,7 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
     }
 
     /// Returns the number of slots that an account uses.
-    pub(super) fn held(&self, account: &A) -> usize {
+    pub(super) fn slots_in_use(&self, account: &A) -> usize {
         self.accounts.get(account).map_or(0, |queue| queue.under_way)
     }
 
@@ -195,7 +195,7 @@ mod tests {
                     }
                     started.push("|".to_owned());
                 }
-                ['!'] => started.push(format!("!{}", queue.starved())),
+                ['!'] => started.push(format!("!{}", queue.starved_count())),
                 ['-', account, host] => queue.end(account, &host.to_string(), Pace::Quick),
                 ['~', account, host] => queue.end(account, &host.to_string(), Pace::Slow),
                 [account, host, item] => queue.push(account, &host.to_string(), item),
@@ -245,12 +245,12 @@ mod tests {
     }
 
     #[test]
-    fn a_single_place_is_for_everybody() {
+    fn a_single_slot_is_shared_by_all_accounts() {
         check(1, 1, "Xa1 Xa2 Yb1 ? -Xa ? -Yb ?", "Xa1 | Yb1 | Xa2 |");
     }
 
     #[test]
-    fn a_host_that_comes_back_starts_anew() {
+    fn an_idle_host_can_get_new_deliveries() {
         check(9, 1, "Xa1 ? -Xa Xa2 Xa3 ? -Xa ?", "Xa1 | Xa2 | Xa3 |");
     }
 

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_system_knows_its_own_name() {
+    async fn the_system_resolver_resolves_localhost() {
         let found = SystemResolver.resolve("localhost").await.expect("every system knows localhost");
         assert!(found.iter().all(IpAddr::is_loopback) && !found.is_empty(), "{found:?}");
     }

@@ -53,8 +53,8 @@ impl WebhookSender {
             Ok(url) if url.is_simulated() => return None,
             Ok(url) => url,
             Err(refusal) => {
-                let handler = LocalHandler::at_refused(&typed)?;
-                return Some(local(&refusal.to_string(), &handler));
+                let handler = LocalHandler::from_refused_url(&typed)?;
+                return Some(local_refusal(&refusal.to_string(), &handler));
             }
         };
         let Host::Name(name) = url.host() else { return None };
@@ -66,7 +66,7 @@ impl WebhookSender {
         Some(match self.lookups.resolve(&share, name, until).await {
             Ok(addresses) => match address_rule::judge_resolved(&addresses) {
                 Err(refusal) if is_local(&refusal) => {
-                    local(&format!("{host}: {refusal}"), &LocalHandler::parse(&typed).ok()?)
+                    local_refusal(&format!("{host}: {refusal}"), &LocalHandler::parse(&typed).ok()?)
                 }
                 _ => HostCheck::Resolved { host, addresses },
             },
@@ -82,7 +82,7 @@ pub(crate) fn may_save(request: &Request<'_>) -> bool {
 }
 
 /// Returns the error for a local address, with the command that forwards to it.
-fn local(refusal: &str, handler: &LocalHandler) -> HostCheck {
+fn local_refusal(refusal: &str, handler: &LocalHandler) -> HostCheck {
     let target = handler.target();
     HostCheck::Local(format!(
         "The url field is invalid: {refusal}. To reach a handler on your own machine, start the server with \
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn only_saving_an_endpoint_asks_for_a_name() {
+    fn only_saving_an_endpoint_needs_a_lookup() {
         let body = r#"{"url":"https://Shop.example/hooks","events":["charge.paid"]}"#;
         let url = Some("https://Shop.example/hooks");
         check("POST", "/sandbox/endpoints", body, url);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_names_no_url_is_the_world_s_to_refuse() {
+    fn a_body_without_a_url_is_left_to_the_world() {
         check("PATCH", "/sandbox/endpoints/abc", "{}", None);
         check("POST", "/sandbox/endpoints", "[", None);
         check("POST", "/sandbox/endpoints", r#"{"url":"https://a.example","url":"https://b.example"}"#, None);

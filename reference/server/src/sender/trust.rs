@@ -49,14 +49,14 @@ mod tests {
     }
 
     #[test]
-    fn roots_that_are_none_are_refused() {
+    fn invalid_roots_are_refused() {
         check_refused("", "hold no `BEGIN CERTIFICATE` block");
         check_refused("-----BEGIN CERTIFICATE-----\n%%%\n-----END CERTIFICATE-----\n", "the extra root");
         check_refused("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "the extra root");
     }
 
     #[test]
-    fn without_extra_roots_the_usual_ones_are_believed() {
+    fn without_extra_roots_the_default_ones_are_trusted() {
         assert!(client_config(None).is_ok());
     }
 }

@@ -11,7 +11,7 @@ use reference_wire::{Response, fields::Fields};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{NotOpened, OpenedWorld, TooManyWorlds, WORLDS_MAX, WorldOptions, Worlds};
+use super::{OpenError, OpenedWorld, TooManyWorlds, WORLDS_MAX, WorldOptions, Worlds};
 use crate::{
     answer::{self, Answer},
     clock::ClockKind,
@@ -22,7 +22,7 @@ use crate::{
 const PATH: &str = "/sandbox/worlds";
 
 /// Returns `true` if a path of the first world is handled here.
-pub(crate) fn is_at(path: &str) -> bool {
+pub(crate) fn is_worlds_path(path: &str) -> bool {
     path.strip_prefix(PATH).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -86,78 +86,83 @@ pub(crate) async fn answer(
     };
     match reply {
         Ok(answer) => Ok(answer),
-        Err(Refused::By(response)) => Ok(answer::of_world(response)?),
-        Err(Refused::Unknown) => Err(Refusal::UnknownWorld),
-        Err(Refused::Broken) => Err(Refusal::Broken),
+        Err(WorldsError::By(response)) => Ok(answer::from_world(response)?),
+        Err(WorldsError::Unknown) => Err(Refusal::UnknownWorld),
+        Err(WorldsError::Broken) => Err(Refusal::Broken),
     }
 }
 
 /// The reason for a refusal.
-enum Refused {
+enum WorldsError {
     By(Response),
     Unknown,
     Broken,
 }
 
-impl From<ApiError> for Refused {
-    fn from(error: ApiError) -> Refused {
-        Refused::By(Response::refusal(&error))
+impl From<ApiError> for WorldsError {
+    fn from(error: ApiError) -> WorldsError {
+        WorldsError::By(Response::refusal(&error))
     }
 }
 
-impl From<NotOpened> for Refused {
-    fn from(why: NotOpened) -> Refused {
+impl From<OpenError> for WorldsError {
+    fn from(why: OpenError) -> WorldsError {
         match why {
-            NotOpened::Broken(why) => why.into(),
-            why => Refused::By(refused(why)),
+            OpenError::Broken(why) => why.into(),
+            why => WorldsError::By(refusal_response(why)),
         }
     }
 }
 
-impl From<InternalError> for Refused {
-    fn from(InternalError: InternalError) -> Refused {
-        Refused::Broken
+impl From<InternalError> for WorldsError {
+    fn from(InternalError: InternalError) -> WorldsError {
+        WorldsError::Broken
     }
 }
 
 /// Ends a world and deletes its stored data.
-async fn end(worlds: &Worlds, id: Code, authority: Option<&str>, body: &Bytes) -> Result<Answer, Refused> {
+async fn end(
+    worlds: &Worlds,
+    id: Code,
+    authority: Option<&str>,
+    body: &Bytes,
+) -> Result<Answer, WorldsError> {
     Fields::none(body)?;
-    let world = worlds.end(id).ok_or(Refused::Unknown)?;
-    world.backend.host.all_settled().await.map_err(Refused::By)?;
+    let world = worlds.end(id).ok_or(WorldsError::Unknown)?;
+    world.backend.host.wait_for_all_commits().await.map_err(WorldsError::By)?;
     json_answer(StatusCode::OK, &record(&world, authority)?)
 }
 
-async fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, Refused> {
-    worlds.waiting.all().await;
+async fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, WorldsError> {
+    worlds.waiting.wait_for_all().await;
     let all = worlds.all();
     // A broken world has no clock; the others are listed all the same.
     let records: Vec<_> = all.iter().filter_map(|world| record(world, authority).ok()).collect();
-    let listening = worlds.first().addresses.listening();
+    let listening = worlds.first().addresses.listening_url();
     json_answer(StatusCode::OK, &json!({ "worlds": records, "most": WORLDS_MAX, "listening": listening }))
 }
 
 /// Returns the refusal of a world that was not opened.
-pub(super) fn refused(why: NotOpened) -> Response {
+pub(super) fn refusal_response(why: OpenError) -> Response {
     let why = match why {
-        NotOpened::Refused(response) => return response,
-        NotOpened::TooMany(TooManyWorlds) => format!(
+        OpenError::Refused(response) => return response,
+        OpenError::TooMany(TooManyWorlds) => format!(
             "{WORLDS_MAX} worlds are open, the maximum. DELETE {PATH}/{{world}} ends one, and one that is opened \
              with a ttl, such as \"10m\", ends by itself when it is unused."
         ),
-        NotOpened::NoRoom(why) => format!(
+        OpenError::NoRoom(why) => format!(
             "{why}, so no world is opened. DELETE {PATH}/{{world}} ends one, and GET {PATH} shows the memory of each; or start \
              the server with a higher limit."
         ),
-        NotOpened::NotStored(error) => format!("The world cannot be stored ({error}), so it was not opened."),
-        NotOpened::Broken(InternalError) => {
+        OpenError::NotStored(error) => format!("The world cannot be stored ({error}), so it was not opened."),
+        OpenError::Broken(InternalError) => {
             "The world to branch from failed with an internal error.".to_owned()
         }
     };
     Response::refusal(&ApiError::conflict(why))
 }
 
-async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<Answer, Refused> {
+async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<Answer, WorldsError> {
     if worlds.has_waiting() {
         // Opens the world to branch from, if it is stored and not open yet.
         let request: Value = serde_json::from_slice(body).unwrap_or_default();
@@ -165,12 +170,12 @@ async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<
             worlds.waiting.open(id).await;
         }
     }
-    let (options, branch_point) = WorldOptions::read(body, worlds.usual(), |id| worlds.backend(id))?;
+    let (options, branch_point) = WorldOptions::read(body, worlds.defaults(), |id| worlds.backend(id))?;
     let world = match branch_point {
         None => worlds.open(options)?,
         Some(branch_point) => worlds.open_from(options, &branch_point).await?,
     };
-    worlds.settle(&world).await.map_err(Refused::By)?;
+    worlds.settle(&world).await.map_err(WorldsError::By)?;
     let keys = world.backend.host.first_keys()?;
     let record = record(&world, authority)?;
     let location = HeaderValue::try_from(format!("{PATH}/{}", world.id)).map_err(|_| InternalError)?;
@@ -181,8 +186,8 @@ async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<
 }
 
 fn record<'a>(world: &'a OpenedWorld, authority: Option<&str>) -> Result<WorldRecord<'a>, InternalError> {
-    let base = world.backend.addresses.base(authority).into_owned();
-    let (now, speed): (Timestamp, u64) = world.backend.host.clock()?;
+    let base = world.backend.addresses.base_url(authority).into_owned();
+    let (now, speed): (Timestamp, u64) = world.backend.host.time_and_speed()?;
     Ok(WorldRecord {
         world: world.id.as_str(),
         name: world.name.as_deref(),
@@ -203,7 +208,7 @@ fn record<'a>(world: &'a OpenedWorld, authority: Option<&str>) -> Result<WorldRe
     })
 }
 
-fn json_answer(status: StatusCode, value: &impl Serialize) -> Result<Answer, Refused> {
+fn json_answer(status: StatusCode, value: &impl Serialize) -> Result<Answer, WorldsError> {
     let body = serde_json::to_vec(value).map_err(|_| InternalError)?;
     Ok(answer::json(status, body))
 }

@@ -57,7 +57,7 @@ pub(crate) struct Worlds {
     usual: Terms,
     /// The starts of keys.
     key_starts: [String; 2],
-    opened: RwLock<Opened>,
+    opened: RwLock<OpenWorlds>,
     /// The number of open worlds beside the first, readable without the lock.
     open: AtomicUsize,
     /// Notified when a world with a time to live opens.
@@ -70,7 +70,7 @@ pub(crate) struct Worlds {
 }
 
 #[derive(Default)]
-struct Opened {
+struct OpenWorlds {
     worlds: BTreeMap<WorldNo, Arc<OpenedWorld>>,
     by_id: BTreeMap<Code, WorldNo>,
     /// The number of worlds opened so far.
@@ -104,7 +104,7 @@ struct Usage {
 pub(crate) struct TooManyWorlds;
 
 /// The reason why no world was opened.
-pub(crate) enum NotOpened {
+pub(crate) enum OpenError {
     TooMany(TooManyWorlds),
     /// The memory for worlds is used up: a clause for a message.
     NoRoom(String),
@@ -165,7 +165,7 @@ impl Worlds {
         let memory = MemoryBudget::new(shared.bounds.world_bytes);
         let identity =
             Identity { no: WorldNo(0), id: "", requests_max: REQUESTS_MAX, memory: memory.share() };
-        let first = Arc::new(Backend::begin(&shared, &usual, identity, begin)?);
+        let first = Arc::new(Backend::start(&shared, &usual, identity, begin)?);
         // The seed of a stored world wins over the configured one; worlds opened by name derive theirs from it.
         usual.seed = first.host.seed().unwrap_or(usual.seed);
         Ok(Worlds {
@@ -188,32 +188,34 @@ impl Worlds {
     }
 
     /// Returns the defaults of a new world.
-    pub(crate) fn usual(&self) -> &Terms {
+    pub(crate) fn defaults(&self) -> &Terms {
         &self.usual
     }
 
     pub(crate) fn totals(&self) -> WorldTotals {
-        let opened = self.opened();
+        let opened = self.read_opened();
         WorldTotals {
             open: opened.worlds.len() + 1,
             opened: opened.count,
-            opening: self.waiting.left(),
-            held_bytes: self.memory.held(),
-            held_bytes_max: self.memory.most(),
+            opening: self.waiting.remaining(),
+            held_bytes: self.memory.used_bytes(),
+            held_bytes_max: self.memory.max_bytes(),
         }
     }
 
     /// Opens a world, which is stored once it has [settled](Worlds::settle).
-    pub(crate) fn open(&self, options: WorldOptions) -> Result<Arc<OpenedWorld>, NotOpened> {
+    pub(crate) fn open(&self, options: WorldOptions) -> Result<Arc<OpenedWorld>, OpenError> {
         let place = self.reserve(WORLD_BYTES)?;
         let named = (place.no, place.id);
-        self.begin(place, options, |options, setup| self.started(named, options, NewWorld::new(setup)))
+        self.start_world(place, options, |options, setup| {
+            self.start_new_world(named, options, NewWorld::new(setup))
+        })
     }
 
     /// Waits until an opened world is stored; ends one that cannot be.
     pub(crate) async fn settle(&self, world: &OpenedWorld) -> Result<(), Response> {
-        let settled = match world.backend.host.all_settled().await {
-            Ok(()) => self.first.host.all_settled().await,
+        let settled = match world.backend.host.wait_for_all_commits().await {
+            Ok(()) => self.first.host.wait_for_all_commits().await,
             refused => refused,
         };
         if settled.is_err() {
@@ -227,18 +229,19 @@ impl Worlds {
         &self,
         options: WorldOptions,
         BranchPoint { backend, moment }: &BranchPoint,
-    ) -> Result<Arc<OpenedWorld>, NotOpened> {
+    ) -> Result<Arc<OpenedWorld>, OpenError> {
         // A branch is not larger than the world that it branches from.
         let place = self.reserve(backend.host.held_bytes())?;
         let (no, id) = (place.no, place.id);
         let named = |setup: Setup| Setup {
-            public_url: self.shared.addresses.of_world(id.as_str()).url().to_owned(),
+            public_url: self.shared.addresses.for_world(id.as_str()).url().to_owned(),
             key_tag: id.to_string(),
             ..setup
         };
         let branched = backend.host.branch(moment, named).await;
-        let branch = branched.map_err(NotOpened::Broken)?.map_err(NotOpened::Refused)?;
-        let world = self.begin(place, options, |options, _| self.started((no, id), options, branch))?;
+        let branch = branched.map_err(OpenError::Broken)?.map_err(OpenError::Refused)?;
+        let world =
+            self.start_world(place, options, |options, _| self.start_new_world((no, id), options, branch))?;
         world.backend.host.share_forwards(&backend.host);
         Ok(world)
     }
@@ -250,22 +253,22 @@ impl Worlds {
         at: Timestamp,
     ) -> Result<Result<Arc<OpenedWorld>, Response>, InternalError> {
         let terms = backend.terms().unwrap_or_else(|| self.usual.clone());
-        let options = WorldOptions { seed: Some(terms.seed), ..WorldOptions::usual(&terms) };
+        let options = WorldOptions { seed: Some(terms.seed), ..WorldOptions::from_terms(&terms) };
         let branch_point = BranchPoint { backend: Arc::clone(backend), moment: WorldMoment::At(at) };
         match self.open_from(options, &branch_point).await {
             Ok(world) => Ok(self.settle(&world).await.map(|()| world)),
-            Err(NotOpened::Broken(broken)) => Err(broken),
-            Err(why) => Ok(Err(api::refused(why))),
+            Err(OpenError::Broken(broken)) => Err(broken),
+            Err(why) => Ok(Err(api::refusal_response(why))),
         }
     }
 
     /// Reserves an id and `bytes` of memory for a world.
-    fn reserve(&self, bytes: u64) -> Result<Reservation, NotOpened> {
-        let mut opened = self.opened_mut();
-        if opened.worlds.len() + self.waiting.left() >= WORLDS_MAX {
-            return Err(NotOpened::TooMany(TooManyWorlds));
+    fn reserve(&self, bytes: u64) -> Result<Reservation, OpenError> {
+        let mut opened = self.write_opened();
+        if opened.worlds.len() + self.waiting.remaining() >= WORLDS_MAX {
+            return Err(OpenError::TooMany(TooManyWorlds));
         }
-        let memory = self.memory.reserve(bytes).map_err(NotOpened::NoRoom)?;
+        let memory = self.memory.reserve(bytes).map_err(OpenError::NoRoom)?;
         let ids = self.usual.seed.rng_key("worlds", "id", "code");
         let (no, id) = loop {
             opened.count += 1;
@@ -276,23 +279,23 @@ impl Worlds {
             }
         };
         if self.directory.is_some() {
-            self.first.host.count_worlds(opened.count);
+            self.first.host.record_world_count(opened.count);
         }
         Ok(Reservation { no, id, memory, is_kept: false })
     }
 
-    fn begin(
+    fn start_world(
         &self,
         Reservation { no, id, memory, is_kept }: Reservation,
         options: WorldOptions,
         begin: impl FnOnce(&WorldOptions, &Setup) -> io::Result<RunningWorld>,
-    ) -> Result<Arc<OpenedWorld>, NotOpened> {
+    ) -> Result<Arc<OpenedWorld>, OpenError> {
         let WorldOptions { ref name, seed, start, clock, rate_limit, ttl } = options;
         let seed = seed.unwrap_or_else(|| seed_of(self.usual.seed, name.as_deref(), no));
         let terms = Terms { seed, start, clock, rate_limit };
         let identity = Identity { no, id: id.as_str(), requests_max: OPENED_REQUESTS_MAX, memory };
-        let backend = Backend::begin(&self.shared, &terms, identity, |setup| begin(&options, setup));
-        let backend = Arc::new(backend.map_err(NotOpened::NotStored)?);
+        let backend = Backend::start(&self.shared, &terms, identity, |setup| begin(&options, setup));
+        let backend = Arc::new(backend.map_err(OpenError::NotStored)?);
         let timer = (!backend.host.is_frozen()).then(|| {
             let backend = Arc::clone(&backend);
             tokio::spawn(async move { backend.host.run_timer().await }).abort_handle()
@@ -304,12 +307,12 @@ impl Worlds {
         let usage = Mutex::new(Usage { under_way: 0, idle_since: Instant::now() });
         let name = options.name;
         let world = Arc::new(OpenedWorld { id, name, terms, ttl, backend, usage, timer, keeper });
-        let mut opened = self.opened_mut();
+        let mut opened = self.write_opened();
         // Other worlds may have been opened meanwhile.
-        if !is_kept && opened.worlds.len() + self.waiting.left() >= WORLDS_MAX {
+        if !is_kept && opened.worlds.len() + self.waiting.remaining() >= WORLDS_MAX {
             drop(opened);
             world.backend.host.discard_journal();
-            return Err(NotOpened::TooMany(TooManyWorlds));
+            return Err(OpenError::TooMany(TooManyWorlds));
         }
         opened.by_id.insert(id, no);
         opened.worlds.insert(no, Arc::clone(&world));
@@ -324,7 +327,7 @@ impl Worlds {
     /// Ends a world: its keys and paths become unknown. Running delivery attempts finish unreported; no other starts.
     pub(crate) fn end(&self, id: Code) -> Option<Arc<OpenedWorld>> {
         let world = {
-            let mut opened = self.opened_mut();
+            let mut opened = self.write_opened();
             let no = *opened.by_id.get(&id)?;
             self.remove(&mut opened, no)
         }?;
@@ -333,7 +336,7 @@ impl Worlds {
         Some(world)
     }
 
-    fn remove(&self, opened: &mut Opened, no: WorldNo) -> Option<Arc<OpenedWorld>> {
+    fn remove(&self, opened: &mut OpenWorlds, no: WorldNo) -> Option<Arc<OpenedWorld>> {
         let world = opened.worlds.remove(&no)?;
         opened.by_id.remove(&world.id);
         self.open.store(opened.worlds.len(), Ordering::Release);
@@ -342,7 +345,7 @@ impl Worlds {
 
     /// Returns an open world.
     pub(crate) fn get(&self, id: Code) -> Option<Arc<OpenedWorld>> {
-        let opened = self.opened();
+        let opened = self.read_opened();
         opened.worlds.get(opened.by_id.get(&id)?).cloned()
     }
 
@@ -356,7 +359,7 @@ impl Worlds {
 
     /// Returns all opened worlds, oldest first.
     pub(crate) fn all(&self) -> Vec<Arc<OpenedWorld>> {
-        self.opened().worlds.values().cloned().collect()
+        self.read_opened().worlds.values().cloned().collect()
     }
 
     /// Ends idle worlds when their time to live is over. Never returns.
@@ -375,7 +378,7 @@ impl Worlds {
 
     /// Ends the worlds that are due; returns the time of the next check.
     fn end_idle_at(&self, now: Instant) -> Option<Instant> {
-        let mut opened = self.opened_mut();
+        let mut opened = self.write_opened();
         let ends: Vec<_> =
             opened.worlds.iter().filter_map(|(no, world)| Some((*no, world.ends_at(now)?))).collect();
         let (due, later): (Vec<_>, Vec<_>) = ends.into_iter().partition(|(_, at)| *at <= now);
@@ -389,9 +392,9 @@ impl Worlds {
     }
 
     /// Ends the observers of every world.
-    pub(crate) fn end_pulses(&self) {
-        self.first.host.end_pulse();
-        self.all().iter().for_each(|world| world.backend.host.end_pulse());
+    pub(crate) fn end_observers(&self) {
+        self.first.host.end_observers();
+        self.all().iter().for_each(|world| world.backend.host.end_observers());
     }
 
     /// Commits the remaining records of every world and closes their files. Later records are lost.
@@ -403,19 +406,19 @@ impl Worlds {
         hosts().for_each(|host| host.finish_journal());
     }
 
-    fn opened(&self) -> std::sync::RwLockReadGuard<'_, Opened> {
+    fn read_opened(&self) -> std::sync::RwLockReadGuard<'_, OpenWorlds> {
         // Nothing that can panic happens under the lock.
         self.opened.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn opened_mut(&self) -> std::sync::RwLockWriteGuard<'_, Opened> {
+    fn write_opened(&self) -> std::sync::RwLockWriteGuard<'_, OpenWorlds> {
         self.opened.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl AttemptOwners for Worlds {
     fn is_open(&self, world: WorldNo) -> bool {
-        world == WorldNo(0) || self.opened().worlds.contains_key(&world)
+        world == WorldNo(0) || self.read_opened().worlds.contains_key(&world)
     }
 
     fn end_attempt(&self, world: WorldNo, id: AttemptId, report: AttemptReport) {
@@ -423,7 +426,7 @@ impl AttemptOwners for Worlds {
             return self.first.host.end_attempt(id, report);
         }
         // An ended world takes no reports.
-        let found = self.opened().worlds.get(&world).cloned();
+        let found = self.read_opened().worlds.get(&world).cloned();
         if let Some(world) = found {
             world.backend.host.end_attempt(id, report);
         }

@@ -47,7 +47,7 @@ pub(crate) struct WorldOptions {
 
 impl WorldOptions {
     /// Returns the options of the server's first world.
-    pub(crate) fn usual(usual: &Terms) -> WorldOptions {
+    pub(crate) fn from_terms(usual: &Terms) -> WorldOptions {
         let Terms { start, clock, rate_limit, .. } = *usual;
         WorldOptions { name: None, seed: None, start, clock, rate_limit, ttl: None }
     }

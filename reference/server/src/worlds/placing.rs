@@ -13,13 +13,13 @@ use crate::{backend::Backend, refusal::Refusal};
 /// The world of a request, kept open while the request is answered.
 pub(crate) struct AddressedWorld<'a> {
     first: &'a Arc<Backend>,
-    stay: Option<Stay>,
+    stay: Option<WorldUse>,
     /// The path below the world.
     pub(crate) path: &'a str,
 }
 
 /// A use of a world, during which it is not idle.
-struct Stay(Arc<OpenedWorld>);
+struct WorldUse(Arc<OpenedWorld>);
 
 impl AddressedWorld<'_> {
     /// Returns the world.
@@ -28,7 +28,7 @@ impl AddressedWorld<'_> {
     }
 }
 
-impl Drop for Stay {
+impl Drop for WorldUse {
     fn drop(&mut self) {
         let mut usage = self.0.usage();
         usage.under_way -= 1;
@@ -38,7 +38,7 @@ impl Drop for Stay {
 
 impl Worlds {
     /// Returns the world that a path or a key selects. `path`: without the public prefix.
-    pub(crate) fn place<'a>(
+    pub(crate) fn select_world<'a>(
         &'a self,
         path: &'a str,
         authorization: Option<&HeaderValue>,
@@ -54,8 +54,8 @@ impl Worlds {
             Some("v1" | "mcp") if self.open.load(Ordering::Acquire) > 0 => {
                 authorization.and_then(|shown| self.world_of_key(shown))
             }
-            Some("sandbox") if !api::is_at(path) => match authorization {
-                Some(shown) => self.world_meant_by(shown)?,
+            Some("sandbox") if !api::is_worlds_path(path) => match authorization {
+                Some(shown) => self.sandbox_world_of_key(shown)?,
                 None => None,
             },
             _ => None,
@@ -65,7 +65,7 @@ impl Worlds {
 
     /// Returns `true` if stored worlds are waiting to be opened.
     pub(crate) fn has_waiting(&self) -> bool {
-        self.waiting.left() > 0
+        self.waiting.remaining() > 0
     }
 
     /// Waits for the world that a path or a key selects, if it is stored and not open yet.
@@ -84,13 +84,13 @@ impl Worlds {
         Code::parse(std::str::from_utf8(self.secret_of(shown)?.get(..KEY_TAG_MAX)?).ok()?)
     }
 
-    fn world_of_key(&self, shown: &HeaderValue) -> Option<Stay> {
+    fn world_of_key(&self, shown: &HeaderValue) -> Option<WorldUse> {
         self.enter(self.id_in_key(shown)?)
     }
 
     /// Returns the world of a sandbox request, where a key only selects the world. The key of an ended world must not act on
     /// the first world.
-    fn world_meant_by(&self, shown: &HeaderValue) -> Result<Option<Stay>, Refusal> {
+    fn sandbox_world_of_key(&self, shown: &HeaderValue) -> Result<Option<WorldUse>, Refusal> {
         if self.secret_of(shown).is_none() {
             return Ok(None);
         }
@@ -106,11 +106,11 @@ impl Worlds {
         self.key_starts.iter().find_map(|start| text.strip_prefix(start.as_bytes()))
     }
 
-    fn enter(&self, id: Code) -> Option<Stay> {
-        let opened = self.opened();
+    fn enter(&self, id: Code) -> Option<WorldUse> {
+        let opened = self.read_opened();
         let world = opened.worlds.get(opened.by_id.get(&id)?)?;
         // Counted under the lock that ends idle worlds, so that this one does not end in between.
         world.usage().under_way += 1;
-        Some(Stay(Arc::clone(world)))
+        Some(WorldUse(Arc::clone(world)))
     }
 }

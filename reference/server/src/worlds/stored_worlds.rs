@@ -14,7 +14,7 @@ use crate::{
     clock::ClockKind,
     config::Data,
     journal::{
-        Directory, DirectoryOptions, NewWorld, RunningWorld, SetupRecord, StoredWorld, Writer, damaged,
+        Directory, DirectoryOptions, NewWorld, RunningWorld, SetupRecord, StoredWorld, Writer, damage_error,
     },
     sender::WorldNo,
 };
@@ -41,12 +41,12 @@ pub(super) struct WorldsDirectory {
 }
 
 impl WorldsDirectory {
-    fn of(&self, id: &str) -> Directory {
-        Directory::at(self.path.join(id), self.options)
+    fn directory_of(&self, id: &str) -> Directory {
+        Directory::new(self.path.join(id), self.options)
     }
 
     /// Stores a new world.
-    fn begin(
+    fn create(
         &self,
         (no, id): (WorldNo, Code),
         options: &WorldOptions,
@@ -59,7 +59,7 @@ impl WorldsDirectory {
             ttl_micros: options.ttl.map(|ttl| u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX)),
         };
         let record = serde_json::to_vec(&record).expect("texts and numbers are JSON");
-        RunningWorld::on_disk(Arc::new(self.of(id.as_str())), record, world)
+        RunningWorld::on_disk(Arc::new(self.directory_of(id.as_str())), record, world)
     }
 
     /// Returns the names of the entries. A missing directory is empty.
@@ -77,14 +77,14 @@ impl WorldsDirectory {
 
 impl Worlds {
     /// Starts a new world, stored in the directory if there is one.
-    pub(super) fn started(
+    pub(super) fn start_new_world(
         &self,
         place: (WorldNo, Code),
         options: &WorldOptions,
         world: NewWorld,
     ) -> io::Result<RunningWorld> {
         match &self.directory {
-            Some(directory) => directory.begin(place, options, world),
+            Some(directory) => directory.create(place, options, world),
             None => Ok(RunningWorld::from_records(world, OPENED_MEMORY_MAX)),
         }
     }
@@ -94,7 +94,7 @@ impl Worlds {
     /// # Errors
     ///
     /// The directory cannot be read.
-    pub(crate) fn keep_in(&mut self, data: &Data) -> io::Result<()> {
+    pub(crate) fn use_directory(&mut self, data: &Data) -> io::Result<()> {
         let directory =
             WorldsDirectory { path: data.directory.join(WORLDS), options: data.options(CACHE_BYTES) };
         let (mut worlds, mut lost) = (VecDeque::new(), Vec::new());
@@ -102,7 +102,7 @@ impl Worlds {
             match Code::parse(&name) {
                 Some(id) => worlds.push_back(id),
                 None => {
-                    let why = damaged("its name is not a world id").to_string();
+                    let why = damage_error("its name is not a world id").to_string();
                     lost.push(LostWorld { id: name, why });
                 }
             }
@@ -111,8 +111,8 @@ impl Worlds {
         self.waiting = WaitingWorlds::new(worlds, Openings { waiting: 0, lost, notices });
         self.directory = Some(directory);
         // No number is used twice, because ids and seeds are drawn from it.
-        let counted = self.first.host.worlds_counted();
-        let mut opened = self.opened_mut();
+        let counted = self.first.host.world_count();
+        let mut opened = self.write_opened();
         opened.count = opened.count.max(counted);
         Ok(())
     }
@@ -121,18 +121,18 @@ impl Worlds {
     pub(crate) async fn open_waiting(self: Arc<Self>) {
         while let Some(id) = self.waiting.take() {
             let worlds = Arc::clone(&self);
-            let opened = tokio::task::spawn_blocking(move || worlds.open_kept(id)).await;
+            let opened = tokio::task::spawn_blocking(move || worlds.open_stored(id)).await;
             let opened = match opened {
                 Ok(opened) => opened.map_err(|error| error.to_string()),
                 Err(_) => Err("opening it failed with an internal error".to_owned()),
             };
-            self.waiting.done(id, opened);
+            self.waiting.finish(id, opened);
         }
     }
 
     /// Adds a notice for the operator.
-    pub(crate) fn notice(&self, notice: Option<String>) {
-        self.waiting.notice(notice);
+    pub(crate) fn add_notice(&self, notice: Option<String>) {
+        self.waiting.add_notice(notice);
     }
 
     /// Returns the progress of opening stored worlds.
@@ -146,29 +146,29 @@ impl Worlds {
     }
 
     /// Opens a stored world; returns notices for the operator.
-    fn open_kept(&self, id: Code) -> io::Result<Vec<String>> {
-        let (Some(directory), Some((first, _))) = (&self.directory, self.first.host.begun()) else {
+    fn open_stored(&self, id: Code) -> io::Result<Vec<String>> {
+        let (Some(directory), Some((first, _))) = (&self.directory, self.first.host.setup_and_clock()) else {
             return Ok(Vec::new());
         };
         let name = id.as_str();
         // Its real size is known once it is open.
         let memory = self.memory.reserve(WORLD_BYTES).map_err(io::Error::other)?;
-        let public_url = self.shared.addresses.of_world(name).url().to_owned();
+        let public_url = self.shared.addresses.for_world(name).url().to_owned();
         let judge = |kept: &SetupRecord| {
-            let setup = kept.setup(&public_url);
+            let setup = kept.to_setup(&public_url);
             if setup.key_tag != name {
                 return Err(format!("is `{}`, which is not the name of its directory", setup.key_tag));
             }
             kept.judge(&Setup { rate_limit: setup.rate_limit, ..first.clone() }, None, None)
         };
         let Some(StoredWorld { options, opened }) =
-            Writer::open_stored(Arc::new(directory.of(name)), &public_url, judge)?
+            Writer::open_stored(Arc::new(directory.directory_of(name)), &public_url, judge)?
         else {
             return Ok(Vec::new());
         };
         let record: WorldOptionsRecord =
-            serde_json::from_slice(&options).map_err(|_| damaged("its options are unreadable"))?;
-        if self.opened().worlds.len() >= WORLDS_MAX {
+            serde_json::from_slice(&options).map_err(|_| damage_error("its options are unreadable"))?;
+        if self.read_opened().worlds.len() >= WORLDS_MAX {
             return Err(io::Error::other(format!("{WORLDS_MAX} worlds are open already")));
         }
         let setup = &opened.setup;
@@ -182,9 +182,9 @@ impl Worlds {
         };
         let place = Reservation { no: WorldNo(record.no), id, memory, is_kept: true };
         let world = self
-            .begin(place, options, |_, _| Ok(RunningWorld::from_journal(opened)))
-            .map_err(|_| damaged("it can't begin"))?;
-        let mut all = self.opened_mut();
+            .start_world(place, options, |_, _| Ok(RunningWorld::from_journal(opened)))
+            .map_err(|_| damage_error("it can't begin"))?;
+        let mut all = self.write_opened();
         all.count = all.count.max(record.no);
         Ok(world.backend.host.notices())
     }

@@ -18,7 +18,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn worlds() -> Worlds {
     let shared = Shared {
         addresses: Addresses::new((Ipv4Addr::LOCALHOST, 8080).into(), None, SandboxAccess::default()),
-        token: Arc::new(Token::draw().expect("randomness")),
+        token: Arc::new(Token::generate().expect("randomness")),
         bounds: Bounds::default(),
         in_flight: Arc::new(InFlight::new(1)),
         dialect: Dialect::default(),
@@ -35,12 +35,13 @@ fn worlds() -> Worlds {
 }
 
 fn open(worlds: &Worlds, name: Option<&str>, ttl: Option<Duration>) -> Arc<OpenedWorld> {
-    let options = WorldOptions { name: name.map(str::to_owned), ttl, ..WorldOptions::usual(worlds.usual()) };
+    let options =
+        WorldOptions { name: name.map(str::to_owned), ttl, ..WorldOptions::from_terms(worlds.defaults()) };
     worlds.open(options).ok().expect("there is room")
 }
 
 #[tokio::test]
-async fn worlds_of_one_name_are_the_same_again_and_others_are_not() {
+async fn worlds_with_the_same_name_have_the_same_seed() {
     let worlds = worlds();
     let seed = |name| open(&worlds, name, None).terms.seed;
     let named = seed(Some("a"));
@@ -50,7 +51,7 @@ async fn worlds_of_one_name_are_the_same_again_and_others_are_not() {
 }
 
 #[tokio::test]
-async fn a_world_ends_when_nobody_used_it_for_so_long() {
+async fn a_world_ends_when_it_was_idle_for_its_ttl() {
     let worlds = worlds();
     let begun = Instant::now();
     let (short, long) = (open(&worlds, None, Some(10 * SECOND)), open(&worlds, None, Some(60 * SECOND)));
@@ -62,7 +63,7 @@ async fn a_world_ends_when_nobody_used_it_for_so_long() {
     assert_eq!(left(9 * SECOND), (3, true));
     // A request that takes longer than the time to live.
     let path = format!("/w/{}/v1/account", short.id);
-    let place = worlds.place(&path, None).map(Some).unwrap_or_default();
+    let place = worlds.select_world(&path, None).map(Some).unwrap_or_default();
     assert!(place.is_some());
     assert_eq!(left(30 * SECOND), (3, true));
     drop(place);
@@ -88,7 +89,7 @@ async fn idle_worlds_end_by_themselves() {
 #[tokio::test]
 async fn the_end_of_a_world_stops_its_timer() {
     let worlds = worlds();
-    let options = WorldOptions { clock: ClockKind::Wall, ..WorldOptions::usual(worlds.usual()) };
+    let options = WorldOptions { clock: ClockKind::Wall, ..WorldOptions::from_terms(worlds.defaults()) };
     let world = worlds.open(options).ok().expect("there is room");
     let timer = world.timer.clone().expect("its clock goes");
     worlds.end(world.id).expect("it is open");

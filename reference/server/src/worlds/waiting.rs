@@ -60,7 +60,7 @@ impl WaitingWorlds {
     }
 
     /// Adds a notice for the operator.
-    pub(super) fn notice(&self, notice: Option<String>) {
+    pub(super) fn add_notice(&self, notice: Option<String>) {
         self.openings.send_modify(|openings| openings.notices.extend(notice));
     }
 
@@ -73,7 +73,7 @@ impl WaitingWorlds {
     }
 
     /// Reports a world as open, with notices, or as lost, with the reason.
-    pub(super) fn done(&self, id: Code, opened: Result<Vec<String>, String>) {
+    pub(super) fn finish(&self, id: Code, opened: Result<Vec<String>, String>) {
         self.queue().under_way.remove(&id);
         self.left.fetch_sub(1, Ordering::Release);
         self.openings.send_modify(|openings| {
@@ -91,7 +91,7 @@ impl WaitingWorlds {
     }
 
     /// Returns the number of worlds that are not open yet. Takes no lock.
-    pub(super) fn left(&self) -> usize {
+    pub(super) fn remaining(&self) -> usize {
         self.left.load(Ordering::Acquire)
     }
 
@@ -107,19 +107,19 @@ impl WaitingWorlds {
     /// Moves a world to the front of the queue and waits until it is open or lost.
     pub(super) async fn open(&self, id: Code) {
         let mut openings = self.openings.subscribe();
-        while self.request_commit(id) {
+        while self.prioritize(id) {
             // The sender lives as long as `self`.
             let _ = openings.changed().await;
         }
     }
 
     /// Waits until every world is open or lost.
-    pub(super) async fn all(&self) {
+    pub(super) async fn wait_for_all(&self) {
         let _ = self.openings.subscribe().wait_for(|openings| openings.waiting == 0).await;
     }
 
     /// Returns `true` if a world is not open yet.
-    fn request_commit(&self, id: Code) -> bool {
+    fn prioritize(&self, id: Code) -> bool {
         let mut queue = self.queue();
         if let Some(place) = queue.next.iter().position(|waiting| *waiting == id) {
             queue.next.remove(place);
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_world_that_somebody_asks_for_is_opened_first() {
+    async fn a_requested_world_is_opened_first() {
         let ids = ["aaaaaaaaaaaa", "bbbbbbbbbbbb", "cccccccccccc"].map(|id| Code::parse(id).expect("an id"));
         let [a, b, c] = ids;
         let waiting = Arc::new(WaitingWorlds::new(ids.into(), Openings::default()));
@@ -154,16 +154,16 @@ mod tests {
         let (first, last) = (asks(a), asks(c));
         tokio::task::yield_now().await;
         assert_eq!(waiting.take(), Some(c));
-        waiting.done(c, Ok(Vec::new()));
+        waiting.finish(c, Ok(Vec::new()));
         last.await.expect("it is open");
         assert!(!first.is_finished() && waiting.has(a) && !waiting.has(c));
-        waiting.done(a, Err("damaged".to_owned()));
+        waiting.finish(a, Err("damaged".to_owned()));
         first.await.expect("a lost world answers at once");
-        assert_eq!((waiting.left(), waiting.openings().borrow().lost.len()), (1, 1));
+        assert_eq!((waiting.remaining(), waiting.openings().borrow().lost.len()), (1, 1));
         waiting.open(a).await;
         assert_eq!(waiting.take(), Some(b));
-        waiting.done(b, Ok(vec!["of no use".to_owned()]));
-        waiting.all().await;
+        waiting.finish(b, Ok(vec!["of no use".to_owned()]));
+        waiting.wait_for_all().await;
         assert_eq!(waiting.take(), None);
         assert_eq!(waiting.openings().borrow().notices, ["of no use"]);
     }

@@ -33,7 +33,7 @@ async fn a_charge_is_paid_on_the_panel_and_the_page_follows_without_a_reload() {
 }
 
 #[tokio::test]
-async fn every_trouble_of_the_panel_shows_on_the_page() {
+async fn every_failure_of_the_panel_is_shown_on_the_page() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
@@ -109,7 +109,7 @@ async fn late_payments_are_shown_as_late() {
 }
 
 #[tokio::test]
-async fn each_button_shows_the_line_that_does_the_same() {
+async fn each_button_shows_its_curl_command() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let path = shop.charge("BTC").await;
@@ -146,7 +146,7 @@ async fn the_time_left_runs_as_the_service_clock_does() {
 }
 
 #[tokio::test]
-async fn without_scripts_the_page_shows_and_does_the_same() {
+async fn the_page_works_without_scripts() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
@@ -167,7 +167,7 @@ async fn without_scripts_the_page_shows_and_does_the_same() {
 }
 
 #[tokio::test]
-async fn a_keyboard_is_enough() {
+async fn the_page_can_be_used_by_keyboard() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;

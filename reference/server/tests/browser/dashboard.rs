@@ -42,7 +42,7 @@ async fn a_key_is_made_shown_once_and_revoked() {
     page.wait_for_address("notice=").await;
     let secret = page.text("#secret").await;
     assert!(secret.starts_with("svc_live_"), "{secret}");
-    assert_eq!(shop.api_with(&secret, "/v1/account").await, 200);
+    assert_eq!(shop.status_with_key(&secret, "/v1/account").await, 200);
 
     page.open(&shop.url(&format!("{LIVE}/keys"))).await;
     assert_eq!(page.count("#secret").await, 0, "it is shown once");
@@ -52,7 +52,7 @@ async fn a_key_is_made_shown_once_and_revoked() {
     page.click("tbody tr:first-child form button").await;
     page.wait_for_text(".note.good", "revoked").await;
     page.wait_for_text("tbody tr:last-child", "revoked").await;
-    assert_eq!(shop.api_with(&secret, "/v1/account").await, 401);
+    assert_eq!(shop.status_with_key(&secret, "/v1/account").await, 401);
     assert_eq!(page.complaints(), Vec::<String>::new());
 }
 

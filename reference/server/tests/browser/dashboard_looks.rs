@@ -54,7 +54,7 @@ fn hostile_invoice(bad: &str, short: &str) -> Value {
 }
 
 /// Fills every page of a book with hostile data; returns the paths of pages by name.
-async fn full(shop: &Shop) -> Vec<(&'static str, String)> {
+async fn fill_book(shop: &Shop) -> Vec<(&'static str, String)> {
     let bad = hostile();
     let short: String = bad.chars().take(250).collect();
     let endpoint =
@@ -146,7 +146,7 @@ async fn inspect(page: &Page, shop: &Shop, name: &str, path: &str) {
 async fn every_page_shows_hostile_content_at_every_width() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let pages = full(&shop).await;
+    let pages = fill_book(&shop).await;
     let page = browser.page().await;
     for (name, path) in &pages {
         inspect(&page, &shop, name, path).await;

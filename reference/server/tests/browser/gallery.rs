@@ -89,10 +89,10 @@ fn invoice() -> Value {
 }
 
 async fn invoices(shop: &Shop) -> Vec<Piece> {
-    let open = shop.make("invoices", invoice()).await;
-    let chosen = shop.make("invoices", invoice()).await;
-    let paid = shop.make("invoices", invoice()).await;
-    let void = shop.make("invoices", invoice()).await;
+    let open = shop.create("invoices", invoice()).await;
+    let chosen = shop.create("invoices", invoice()).await;
+    let paid = shop.create("invoices", invoice()).await;
+    let void = shop.create("invoices", invoice()).await;
     shop.api("POST", &format!("/v1/invoices/{}/void", Shop::code(&void)), json!({})).await;
     for (path, asset) in [(&paid, "LTC"), (&chosen, "BTC")] {
         let charge =
@@ -121,11 +121,11 @@ async fn links(shop: &Shop) -> Vec<Piece> {
         "suggested_amounts": ["10.00", "25.00", "1000.00"], "min_amount": "5.00", "max_amount": "5000.00",
         "accepted_assets": ["BTC", "ETH", "USDC_BASE"],
     });
-    let archived = shop.make("payment-links", fixed.clone()).await;
+    let archived = shop.create("payment-links", fixed.clone()).await;
     shop.api("POST", &format!("/v1/payment-links/{}/archive", Shop::code(&archived)), json!({})).await;
     vec![
-        ("link-fixed", shop.make("payment-links", fixed).await, "Dietary wishes"),
-        ("link-open", shop.make("payment-links", open).await, "Another amount"),
+        ("link-fixed", shop.create("payment-links", fixed).await, "Dietary wishes"),
+        ("link-open", shop.create("payment-links", open).await, "Another amount"),
         ("link-archived", archived, "This payment link was archived"),
     ]
 }

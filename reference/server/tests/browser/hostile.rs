@@ -10,7 +10,7 @@ const MARKUP: &str =
     "</title></script><script>window.ran=1</script><img src=x onerror=window.ran=1>\"'`{{7*7}}";
 const ARABIC: &str = "مرحبا بالعالم \u{202e}gnp.exe";
 
-fn long() -> String {
+fn long_word() -> String {
     "Donaudampfschifffahrtsgesellschaft".repeat(7)
 }
 
@@ -34,13 +34,13 @@ async fn markup_is_shown_and_never_run() {
         json!({ "display_name": format!("{MARKUP}{ARABIC}"), "support_email": "\"<b>\"@shop.example" });
     shop.patch("/sandbox/accounts/acme", settings).await;
     let metadata: serde_json::Map<String, Value> = (0..20)
-        .map(|n| (format!("{n}<b>{}", "k".repeat(20)), json!(format!("{MARKUP}{}", long()))))
+        .map(|n| (format!("{n}<b>{}", "k".repeat(20)), json!(format!("{MARKUP}{}", long_word()))))
         .collect();
     let charge = json!({
-        "asset": "LTC", "amount": "1000000.00", "currency": "CZK", "description": format!("{MARKUP} {} {ARABIC}", long()),
+        "asset": "LTC", "amount": "1000000.00", "currency": "CZK", "description": format!("{MARKUP} {} {ARABIC}", long_word()),
         "metadata": metadata, "customer_name": MARKUP,
     });
-    let charge = shop.make("charges", charge).await;
+    let charge = shop.create("charges", charge).await;
     let page = browser.page().await;
     page.open(&shop.url(&charge)).await;
     page.wait_for_text(".merchant", "<script>").await;
@@ -54,11 +54,11 @@ async fn markup_is_shown_and_never_run() {
     judge(&page, "receipt").await;
 
     let items: Vec<Value> = (0..30)
-        .map(|n| json!({ "description": format!("{n} {MARKUP} {}", long().get(..100).unwrap()), "quantity": "0.125", "unit_amount": "99999.99" }))
+        .map(|n| json!({ "description": format!("{n} {MARKUP} {}", long_word().get(..100).unwrap()), "quantity": "0.125", "unit_amount": "99999.99" }))
         .collect();
     let invoice =
         json!({ "customer_name": format!("{ARABIC} {MARKUP}"), "memo": MARKUP.repeat(5), "items": items });
-    let invoice = shop.make("invoices", invoice).await;
+    let invoice = shop.create("invoices", invoice).await;
     for path in [invoice.clone(), format!("{invoice}/document")] {
         page.open(&shop.url(&path)).await;
         page.wait_for_text(".items", "onerror").await;
@@ -66,10 +66,10 @@ async fn markup_is_shown_and_never_run() {
     }
 
     let fields: Vec<Value> = (0..20)
-        .map(|n| json!({ "label": format!("{n} {MARKUP}{}", long().get(..80).unwrap()), "required": n % 2 == 0 }))
+        .map(|n| json!({ "label": format!("{n} {MARKUP}{}", long_word().get(..80).unwrap()), "required": n % 2 == 0 }))
         .collect();
-    let link = json!({ "title": format!("{MARKUP} {ARABIC}"), "description": long(), "amount": "5.00", "custom_fields": fields });
-    let link = shop.make("payment-links", link).await;
+    let link = json!({ "title": format!("{MARKUP} {ARABIC}"), "description": long_word(), "amount": "5.00", "custom_fields": fields });
+    let link = shop.create("payment-links", link).await;
     page.open(&shop.url(&link)).await;
     page.wait_for_text("h1", "onerror").await;
     judge(&page, "link").await;

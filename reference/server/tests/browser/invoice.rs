@@ -17,7 +17,7 @@ async fn charges(shop: &Shop, invoice: &str) -> Vec<(String, String)> {
 async fn an_invoice_is_paid_after_its_coin_was_switched() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let path = shop.make("invoices", json!({ "amount": "80.00", "customer_name": "Ada" })).await;
+    let path = shop.create("invoices", json!({ "amount": "80.00", "customer_name": "Ada" })).await;
     let page = browser.page().await;
     page.open(&shop.url(&path)).await;
     page.wait_for_text("h1", "Invoice INV-0001").await;
@@ -58,7 +58,7 @@ async fn an_invoice_is_paid_after_its_coin_was_switched() {
 async fn the_first_view_of_an_invoice_is_recorded_once() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let path = shop.make("invoices", json!({ "amount": "80.00" })).await;
+    let path = shop.create("invoices", json!({ "amount": "80.00" })).await;
     let views = async || {
         let list = format!("/v1/events?type=invoice.viewed&invoice={}", Shop::code(&path));
         shop.api("GET", &list, Value::Null).await.as_array().expect("a list").len()

@@ -11,7 +11,7 @@ async fn a_link_asks_its_questions_and_opens_a_charge_with_the_answers() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let path = shop
-        .make(
+        .create(
             "payment-links",
             json!({
                 "title": "Workshop", "pricing_type": "open", "currency": "EUR",
@@ -60,7 +60,7 @@ async fn a_link_asks_its_questions_and_opens_a_charge_with_the_answers() {
 }
 
 #[tokio::test]
-async fn a_link_that_takes_nothing_more_says_so() {
+async fn a_closed_link_shows_the_reason() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let link = |more: Value| {
@@ -68,10 +68,10 @@ async fn a_link_that_takes_nothing_more_says_so() {
         link.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         link
     };
-    let archived = shop.make("payment-links", link(json!({}))).await;
+    let archived = shop.create("payment-links", link(json!({}))).await;
     shop.api("POST", &format!("/v1/payment-links/{}/archive", Shop::code(&archived)), json!({})).await;
-    let expired = shop.make("payment-links", link(json!({ "expires_at": "2026-09-21T00:00:00Z" }))).await;
-    let sold_out = shop.make("payment-links", link(json!({ "max_payments": 1 }))).await;
+    let expired = shop.create("payment-links", link(json!({ "expires_at": "2026-09-21T00:00:00Z" }))).await;
+    let sold_out = shop.create("payment-links", link(json!({ "max_payments": 1 }))).await;
     let choice = json!({ "asset": "LTC" });
     let charge = shop.sandbox(&format!("links/{}/choose", Shop::code(&sold_out)), choice).await;
     shop.pay(charge["charge"].as_str().expect("a code"), "1", 3).await;

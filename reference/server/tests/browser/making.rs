@@ -11,40 +11,44 @@ const LIVE: &str = "/dashboard/acme/live";
 /// A form: its button, invalid input with the expected error, and valid input.
 struct Form {
     list: &'static str,
-    wrong: (&'static str, &'static str),
-    says: &'static str,
-    right: &'static [(&'static str, &'static str)],
-    made: &'static str,
+    invalid_input: (&'static str, &'static str),
+    error: &'static str,
+    valid_input: &'static [(&'static str, &'static str)],
+    notice: &'static str,
 }
 
 const FORMS: [Form; 4] = [
     Form {
         list: "/charges",
-        wrong: ("#amount", "ten"),
-        says: "amount",
-        right: &[("#amount", "12.50"), ("#customer_email", "ann@shop.example"), ("#metadata", "A-1001")],
-        made: "The charge is open",
+        invalid_input: ("#amount", "ten"),
+        error: "amount",
+        valid_input: &[
+            ("#amount", "12.50"),
+            ("#customer_email", "ann@shop.example"),
+            ("#metadata", "A-1001"),
+        ],
+        notice: "The charge is open",
     },
     Form {
         list: "/invoices",
-        wrong: ("#item-1", "Consulting"),
-        says: "unit_amount",
-        right: &[("#unit-amount-1", "80.00"), ("#quantity-1", "2")],
-        made: "The invoice is issued",
+        invalid_input: ("#item-1", "Consulting"),
+        error: "unit_amount",
+        valid_input: &[("#unit-amount-1", "80.00"), ("#quantity-1", "2")],
+        notice: "The invoice is issued",
     },
     Form {
         list: "/links",
-        wrong: ("#amount", "-1"),
-        says: "amount",
-        right: &[("#title", "A cup of coffee"), ("#amount", "3.50")],
-        made: "The link was created",
+        invalid_input: ("#amount", "-1"),
+        error: "amount",
+        valid_input: &[("#title", "A cup of coffee"), ("#amount", "3.50")],
+        notice: "The link was created",
     },
     Form {
         list: "/charges",
-        wrong: ("#customer_email", "nobody"),
-        says: "customer_email",
-        right: &[("#customer_email", "bob@shop.example"), ("#amount", "7")],
-        made: "The charge is open",
+        invalid_input: ("#customer_email", "nobody"),
+        error: "customer_email",
+        valid_input: &[("#customer_email", "bob@shop.example"), ("#amount", "7")],
+        notice: "The charge is open",
     },
 ];
 
@@ -61,16 +65,16 @@ async fn forms_create_objects_and_keep_invalid_input() {
     for form in FORMS {
         page.open(&shop.url(&format!("{LIVE}{}", form.list))).await;
         page.click_through("#new, #new-first").await;
-        page.fill(form.wrong.0, form.wrong.1).await;
+        page.fill(form.invalid_input.0, form.invalid_input.1).await;
         page.click_through("#make").await;
-        page.wait_for_text(&format!("{}-wrong", form.wrong.0), form.says).await;
+        page.wait_for_text(&format!("{}-wrong", form.invalid_input.0), form.error).await;
         page.wait_for_text(".note.bad", "Not done").await;
-        must_stay(&page, form.wrong).await;
-        for (field, text) in form.right {
+        must_stay(&page, form.invalid_input).await;
+        for (field, text) in form.valid_input {
             page.fill(field, text).await;
         }
         page.click_through("#make").await;
-        page.wait_for_text(".note.good", form.made).await;
+        page.wait_for_text(".note.good", form.notice).await;
         assert!(!page.address().await.contains("/new"), "{}", form.list);
     }
     assert_eq!(page.complaints(), Vec::<String>::new());
@@ -84,7 +88,7 @@ async fn search_finds_objects() {
         "asset": "BTC", "amount": "49.90", "currency": "EUR", "customer_email": "ann@shop.example",
         "metadata": { "order_id": "A-1001" },
     });
-    let code = Shop::code(&shop.make("charges", order).await).to_owned();
+    let code = Shop::code(&shop.create("charges", order).await).to_owned();
     let page = browser.page().await;
     for wanted in ["a-1001", "ANN@shop"] {
         page.open(&shop.url(LIVE)).await;
@@ -135,12 +139,12 @@ async fn a_payment_on_its_way_is_not_paid_again() {
 async fn an_invoice_and_a_link_are_paid_by_one_click() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
-    let invoice = shop.make("invoices", json!({ "amount": "99.00", "currency": "EUR" })).await;
+    let invoice = shop.create("invoices", json!({ "amount": "99.00", "currency": "EUR" })).await;
     let link = json!({
         "title": "Support us", "pricing_type": "open", "currency": "EUR", "require_email": true,
         "custom_fields": [{ "label": "Seat", "required": true }],
     });
-    let link = shop.make("payment-links", link).await;
+    let link = shop.create("payment-links", link).await;
     let page = browser.page().await;
     page.open(&shop.url(&invoice)).await;
     page.click("#act-pay-btc").await;
@@ -151,7 +155,7 @@ async fn an_invoice_and_a_link_are_paid_by_one_click() {
     page.wait_for_text("main", "Payment seen, confirming").await;
     page.open(&shop.url(&format!("{LIVE}/invoices/{}", Shop::code(&invoice)))).await;
     assert_eq!(page.count("#pay-in").await, 0, "its payment is on its way");
-    let other = shop.make("invoices", json!({ "amount": "9.00", "currency": "EUR" })).await;
+    let other = shop.create("invoices", json!({ "amount": "9.00", "currency": "EUR" })).await;
     for (list, path) in [("invoices", &other), ("links", &link)] {
         page.open(&shop.url(&format!("{LIVE}/{list}/{}", Shop::code(path)))).await;
         page.click_through("#pay-in").await;
@@ -162,7 +166,7 @@ async fn an_invoice_and_a_link_are_paid_by_one_click() {
 
 /// A refunded late payment needs no decision any more, and the customer sees the refund.
 #[tokio::test]
-async fn money_sent_back_is_shown_as_sent_back() {
+async fn a_refunded_late_payment_is_shown_as_refunded() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let path = shop.charge("BTC").await;
@@ -199,7 +203,7 @@ async fn a_link_is_archived_and_restored() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let link = json!({ "title": "Support us", "pricing_type": "open", "currency": "EUR" });
-    let link = shop.make("payment-links", link).await;
+    let link = shop.create("payment-links", link).await;
     let page = browser.page().await;
     page.open(&shop.url(&format!("{LIVE}/links/{}", Shop::code(&link)))).await;
     page.click("#archive summary").await;

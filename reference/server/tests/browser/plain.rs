@@ -20,7 +20,7 @@ async fn call(shop: &Shop, method: &str, path: &str, headers: &[(&str, &str)], b
 }
 
 #[tokio::test]
-async fn a_page_forbids_whatever_it_does_not_need() {
+async fn a_page_has_a_strict_content_security_policy() {
     let shop = Shop::frozen().await;
     let page = call(&shop, "GET", &shop.charge("BTC").await, &[], "").await;
     assert_eq!(page.status, 200);
@@ -98,8 +98,8 @@ fn check(status: &Message, expected: u16, headers: &[(&str, &str)]) {
 #[tokio::test]
 async fn a_form_of_another_site_does_nothing() {
     let shop = Shop::frozen().await;
-    let invoice = shop.make("invoices", serde_json::json!({ "amount": "5.00" })).await;
-    let link = shop.make("payment-links", serde_json::json!({ "title": "Book", "amount": "5.00" })).await;
+    let invoice = shop.create("invoices", serde_json::json!({ "amount": "5.00" })).await;
+    let link = shop.create("payment-links", serde_json::json!({ "title": "Book", "amount": "5.00" })).await;
     let charge = shop.charge("BTC").await;
     let own = shop.url("");
     let word = form_token(&shop, &charge).await;
@@ -169,7 +169,7 @@ async fn a_page_lists_its_allowed_methods() {
 }
 
 #[tokio::test]
-async fn a_receipt_is_for_what_is_paid() {
+async fn only_a_paid_charge_has_a_receipt() {
     let shop = Shop::frozen().await;
     let charge = shop.charge("LTC").await;
     let receipt = format!("{charge}/receipt");
@@ -192,7 +192,7 @@ async fn pages_with_live_updates_do_not_block_shutdown() {
 
 #[tokio::test]
 async fn live_updates_use_at_most_half_of_the_connections() {
-    let shop = Shop::with_room(4).await;
+    let shop = Shop::with_connections(4).await;
     let path = format!("{}/live", shop.charge("BTC").await);
     let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", shop.server.address());
     let mut open = Vec::new();
@@ -213,8 +213,8 @@ async fn unknown_pages_have_no_stream() {
 
 #[tokio::test]
 async fn links_of_a_page_begin_with_the_public_path() {
-    let shop = Shop::at("https://pay.example/shop").await;
-    let path = shop.make("payment-links", serde_json::json!({ "title": "Book", "amount": "5.00" })).await;
+    let shop = Shop::with_public_url("https://pay.example/shop").await;
+    let path = shop.create("payment-links", serde_json::json!({ "title": "Book", "amount": "5.00" })).await;
     let page = call(&shop, "GET", &path, &[], "").await;
     let links = page.body.split('"').filter(|word| word.starts_with('/')).collect::<Vec<_>>();
     assert!(links.len() >= 6 && links.iter().all(|link| link.starts_with("/shop/")), "{links:?}");

@@ -27,12 +27,12 @@ impl Shop {
     }
 
     /// Starts a server with a public URL.
-    pub(crate) async fn at(public_url: &str) -> Shop {
+    pub(crate) async fn with_public_url(public_url: &str) -> Shop {
         Shop::start(ClockKind::Frozen, Some(public_url), Bounds::default()).await
     }
 
     /// Starts a server with a limit on connections.
-    pub(crate) async fn with_room(connections: usize) -> Shop {
+    pub(crate) async fn with_connections(connections: usize) -> Shop {
         Shop::start(ClockKind::Frozen, None, Bounds { connections, ..Bounds::default() }).await
     }
 
@@ -55,7 +55,7 @@ impl Shop {
     }
 
     /// Sends `GET` to the API with a key and returns the status.
-    pub(crate) async fn api_with(&self, key: &str, path: &str) -> u16 {
+    pub(crate) async fn status_with_key(&self, key: &str, path: &str) -> u16 {
         let address = self.server.address();
         let request =
             format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {key}\r\n\r\n");
@@ -102,7 +102,7 @@ impl Shop {
     }
 
     /// Creates an object and returns the path of its page, such as `/c/` and a code.
-    pub(crate) async fn make(&self, kind: &str, body: Value) -> String {
+    pub(crate) async fn create(&self, kind: &str, body: Value) -> String {
         let made = self.api("POST", &format!("/v1/{kind}"), body).await;
         let code = made["code"].as_str().expect("a code");
         match kind {
@@ -116,7 +116,7 @@ impl Shop {
     pub(crate) async fn charge(&self, asset: &str) -> String {
         let body =
             json!({ "asset": asset, "amount": "49.90", "currency": "EUR", "description": "Order 1001" });
-        self.make("charges", body).await
+        self.create("charges", body).await
     }
 
     /// Returns the last segment of a path.

@@ -131,7 +131,7 @@ async fn marks_are_reachable_by_keyboard() {
 }
 
 #[tokio::test]
-async fn filters_leave_what_was_chosen() {
+async fn filters_show_only_the_selected_objects() {
     let Some(browser) = Browser::start().await else { return };
     let (_directory, page) = open(&browser, &scenario(), None).await;
     let left = "[...document.querySelectorAll('.mark')].filter((it) => it.checkVisibility()).map((it) => it.textContent)";

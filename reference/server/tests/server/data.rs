@@ -13,7 +13,7 @@ use crate::{
         self, call,
         names::Names,
         receiver::{Receiver, ReceiverBehavior},
-        save, to_shop,
+        save, shop_forward,
     },
 };
 
@@ -30,7 +30,7 @@ fn data(directory: &Path) -> Option<Data> {
     })
 }
 
-fn kept(directory: &Path) -> Config {
+fn stored_config(directory: &Path) -> Config {
     Config { data: data(directory), ..crate::config() }
 }
 
@@ -38,7 +38,7 @@ async fn start(config: Config) -> Server {
     Server::start(config).await.expect("the world is sound")
 }
 
-async fn refused(config: Config) -> io::Error {
+async fn start_error(config: Config) -> io::Error {
     Server::start(config).await.map(|_| ()).expect_err("it is refused")
 }
 
@@ -50,39 +50,39 @@ async fn open_charge(server: &Server) -> Value {
     charge["data"].clone()
 }
 
-async fn ok(server: &Server, method: &str, path: &str, body: &Value) -> Value {
+async fn call_ok(server: &Server, method: &str, path: &str, body: &Value) -> Value {
     let (status, answer) = call(server, method, path, body).await;
     assert_eq!(status, 200, "{method} {path}: {answer}");
     answer
 }
 
-async fn look(server: &Server) -> (Value, Value) {
-    let charges = ok(server, "GET", CHARGE, &Value::Null).await;
-    (charges["data"].clone(), ok(server, "GET", "/sandbox/happenings", &Value::Null).await)
+async fn read_world(server: &Server) -> (Value, Value) {
+    let charges = call_ok(server, "GET", CHARGE, &Value::Null).await;
+    (charges["data"].clone(), call_ok(server, "GET", "/sandbox/happenings", &Value::Null).await)
 }
 
 #[tokio::test]
 async fn a_stored_world_continues_after_a_restart() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("shop/world");
-    let server = start(kept(&path)).await;
+    let server = start(stored_config(&path)).await;
     assert!(Data::has_world(&path));
     let keys = server.first_keys().unwrap();
     open_charge(&server).await;
-    ok(&server, "POST", "/sandbox/mine", &json!({ "mode": "live", "asset": "BTC", "blocks": 2 })).await;
-    ok(&server, "POST", "/sandbox/advance", &json!({ "by": "5m" })).await;
-    let (now, before) = (server.now(), look(&server).await);
+    call_ok(&server, "POST", "/sandbox/mine", &json!({ "mode": "live", "asset": "BTC", "blocks": 2 })).await;
+    call_ok(&server, "POST", "/sandbox/advance", &json!({ "by": "5m" })).await;
+    let (now, before) = (server.now(), read_world(&server).await);
 
-    let busy = refused(kept(&path)).await;
+    let busy = start_error(stored_config(&path)).await;
     assert_eq!(busy.kind(), io::ErrorKind::WouldBlock, "{busy}");
     assert!(busy.to_string().contains("another process"), "{busy}");
     server.stop().await;
 
     // A configured seed that is not required does not replace that of the stored world.
-    let server = start(Config { seed: Seed(99), ..kept(&path) }).await;
+    let server = start(Config { seed: Seed(99), ..stored_config(&path) }).await;
     assert_eq!((server.now(), server.seed()), (now, Seed(1)));
     assert_eq!(server.first_keys().unwrap().live, keys.live);
-    let (charges, happened) = look(&server).await;
+    let (charges, happened) = read_world(&server).await;
     let code = |charges: &Value| charges[0]["code"].clone();
     assert_eq!((code(&charges), happened), (code(&before.0), before.1));
     server.stop().await;
@@ -100,7 +100,7 @@ async fn a_stored_world_continues_after_a_restart() {
         (other(Some(Seed(2)), None), "the seed `1`, not `2`"),
         (other(None, Some(later)), "the start `2026-09-20T10:05:41.000000Z`"),
     ] {
-        let why = refused(Config { data: Some(data), ..kept(&path) }).await;
+        let why = start_error(Config { data: Some(data), ..stored_config(&path) }).await;
         assert_eq!(why.kind(), io::ErrorKind::InvalidInput);
         assert!(why.to_string().contains(part), "{why}");
     }
@@ -109,13 +109,13 @@ async fn a_stored_world_continues_after_a_restart() {
 #[tokio::test]
 async fn a_world_opens_from_its_checkpoint_or_without_one() {
     let directory = TempDir::new().unwrap();
-    let server = start(kept(directory.path())).await;
+    let server = start(stored_config(directory.path())).await;
     open_charge(&server).await;
     let (id, _) = open_world(&server, &json!({ "clock": "frozen" })).await;
     let of_other = format!("/w/{id}/sandbox/happenings");
     let seen = async |server: &Server| {
-        let (charges, happened) = look(server).await;
-        let all = json!([charges, happened, ok(server, "GET", &of_other, &Value::Null).await]);
+        let (charges, happened) = read_world(server).await;
+        let all = json!([charges, happened, call_ok(server, "GET", &of_other, &Value::Null).await]);
         // The port differs between starts.
         all.to_string().replace(&server.address().to_string(), "here")
     };
@@ -130,7 +130,7 @@ async fn a_world_opens_from_its_checkpoint_or_without_one() {
             state[100] ^= 1;
             fs::write(path, state).unwrap();
         }
-        let server = start(kept(directory.path())).await;
+        let server = start(stored_config(directory.path())).await;
         assert_eq!(server.lost_worlds().await.len(), 0);
         assert_eq!(seen(&server).await, expected);
         let notices = server.openings().borrow().notices.clone();
@@ -150,7 +150,7 @@ async fn an_invalid_world_file_is_rejected_and_left_unchanged() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("world.redb");
     fs::write(&file, "a diary").unwrap();
-    let why = refused(kept(directory.path())).await;
+    let why = start_error(stored_config(directory.path())).await;
     assert!(why.to_string().contains("the world in"), "{why}");
     assert_eq!(fs::read_to_string(&file).unwrap(), "a diary");
 }
@@ -160,13 +160,13 @@ async fn an_interrupted_delivery_is_repeated_with_its_id() {
     let directory = TempDir::new().unwrap();
     let mut deaf = Receiver::plain(ReceiverBehavior::Hangs("")).await;
     let config = |receiver: &Receiver| {
-        let sender = sender::sender(&Names::default(), &[to_shop(receiver)]);
+        let sender = sender::sender(&Names::default(), &[shop_forward(receiver)]);
         Config { data: data(directory.path()), ..sender::config(sender) }
     };
     let server = start(config(&deaf)).await;
     let (_, endpoint) = save(&server, "https://shop.example").await;
     let test = format!("/sandbox/endpoints/{}/test", endpoint["endpoint"]["id"].as_str().unwrap());
-    ok(&server, "POST", &test, &json!({})).await;
+    call_ok(&server, "POST", &test, &json!({})).await;
     let first = deaf.next().await;
     // Dropped: the result of the attempt is not recorded.
     drop(server);
@@ -183,8 +183,8 @@ async fn an_interrupted_delivery_is_repeated_with_its_id() {
     let again = shop.next().await;
     assert_eq!(first.header("X-Service-Delivery"), again.header("X-Service-Delivery"));
     assert_eq!(first.body, again.body);
-    ok(&server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
-    let deliveries = ok(&server, "GET", "/sandbox/deliveries", &Value::Null).await;
+    call_ok(&server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
+    let deliveries = call_ok(&server, "GET", "/sandbox/deliveries", &Value::Null).await;
     let attempts = &deliveries["deliveries"][0]["attempts"];
     assert_eq!(attempts.as_array().map(Vec::len), Some(1), "{deliveries}");
     server.stop().await;
@@ -192,45 +192,45 @@ async fn an_interrupted_delivery_is_repeated_with_its_id() {
 
 /// Returns the inputs of the world as a scenario.
 async fn saved_scenario(server: &Server) -> String {
-    let saved_scenario = ok(server, "GET", "/sandbox/scenario", &Value::Null).await;
+    let saved_scenario = call_ok(server, "GET", "/sandbox/scenario", &Value::Null).await;
     saved_scenario["scenario"].as_str().expect("a text").to_owned()
 }
 
 #[tokio::test]
 async fn a_world_is_restored_to_a_snapshot_and_to_a_later_one() {
     let directory = TempDir::new().unwrap();
-    for config in [crate::config(), kept(directory.path())] {
+    for config in [crate::config(), stored_config(directory.path())] {
         let is_kept = config.data.is_some();
         let server = start(config).await;
         let first = open_charge(&server).await;
-        let early = ok(&server, "POST", "/sandbox/snapshots", &json!({ "name": "one charge" })).await;
+        let early = call_ok(&server, "POST", "/sandbox/snapshots", &json!({ "name": "one charge" })).await;
         assert_eq!(
             (&early["snapshot"]["id"], &early["snapshot"]["name"]),
             (&json!("s1"), &json!("one charge"))
         );
         let second = open_charge(&server).await;
-        ok(&server, "POST", "/sandbox/advance", &json!({ "by": "1d" })).await;
-        let late = look(&server).await;
-        ok(&server, "POST", "/sandbox/snapshots", &json!({ "name": "a day later" })).await;
+        call_ok(&server, "POST", "/sandbox/advance", &json!({ "by": "1d" })).await;
+        let late = read_world(&server).await;
+        call_ok(&server, "POST", "/sandbox/snapshots", &json!({ "name": "a day later" })).await;
 
-        let back = ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "s1" })).await;
+        let back = call_ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "s1" })).await;
         assert_eq!(back["now"], early["now"]);
         assert_eq!(server.now(), Some(START));
-        let (charges, _) = look(&server).await;
+        let (charges, _) = read_world(&server).await;
         assert_eq!(charges.as_array().map(Vec::len), Some(1));
         assert_eq!(charges[0]["code"], first["code"]);
         assert_eq!(saved_scenario(&server).await.matches("path: /v1/charges").count(), 1);
         // The same calls give the same codes on every branch.
         assert_eq!(open_charge(&server).await["code"], second["code"]);
 
-        ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "a day later" })).await;
-        assert_eq!(look(&server).await, late);
+        call_ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "a day later" })).await;
+        assert_eq!(read_world(&server).await, late);
         let scenario = saved_scenario(&server).await;
         assert_eq!(scenario.matches("path: /v1/charges").count(), 2, "{scenario}");
         assert!(scenario.ends_with("  - wait: 1d\n"), "{scenario}");
-        let list = ok(&server, "GET", "/sandbox/snapshots", &Value::Null).await;
+        let list = call_ok(&server, "GET", "/sandbox/snapshots", &Value::Null).await;
         assert_eq!(list["snapshots"].as_array().map(Vec::len), Some(2), "{list}");
-        ok(&server, "DELETE", "/sandbox/snapshots/s1", &Value::Null).await;
+        call_ok(&server, "DELETE", "/sandbox/snapshots/s1", &Value::Null).await;
         for (method, path, body) in [
             ("DELETE", "/sandbox/snapshots/s1", Value::Null),
             ("GET", "/sandbox/snapshots/s1", Value::Null),
@@ -240,10 +240,10 @@ async fn a_world_is_restored_to_a_snapshot_and_to_a_later_one() {
         }
         server.stop().await;
         if is_kept {
-            let server = start(kept(directory.path())).await;
-            assert_eq!(look(&server).await.1, late.1);
+            let server = start(stored_config(directory.path())).await;
+            assert_eq!(read_world(&server).await.1, late.1);
             assert_eq!(saved_scenario(&server).await, scenario);
-            let list = ok(&server, "GET", "/sandbox/snapshots", &Value::Null).await;
+            let list = call_ok(&server, "GET", "/sandbox/snapshots", &Value::Null).await;
             assert_eq!(list["snapshots"][0]["id"], "s2", "{list}");
         }
     }
@@ -263,7 +263,7 @@ async fn open_world(server: &Server, body: &Value) -> (String, String) {
 
 async fn all_worlds(server: &Server) -> Value {
     // The port differs between starts.
-    let all = ok(server, "GET", "/sandbox/worlds", &Value::Null).await;
+    let all = call_ok(server, "GET", "/sandbox/worlds", &Value::Null).await;
     let all = all.to_string().replace(&server.address().to_string(), "here");
     serde_json::from_str(&all).expect("it was JSON")
 }
@@ -271,26 +271,26 @@ async fn all_worlds(server: &Server) -> Value {
 #[tokio::test]
 async fn opened_worlds_continue_after_a_restart() {
     let directory = TempDir::new().unwrap();
-    let server = start(kept(directory.path())).await;
+    let server = start(stored_config(directory.path())).await;
     let opening = json!({ "name": "checkout", "clock": "fast", "speed": 9, "ttl": "7d", "rate_limit": null });
     let (timed, _) = open_world(&server, &opening).await;
     let (plain, code) = open_world(&server, &json!({ "name": "plain", "rate_limit": 9 })).await;
     let (branch, _) = open_world(&server, &json!({ "from": { "world": plain } })).await;
     let (gone, _) = open_world(&server, &json!({})).await;
-    ok(&server, "DELETE", &format!("/sandbox/worlds/{gone}"), &Value::Null).await;
+    call_ok(&server, "DELETE", &format!("/sandbox/worlds/{gone}"), &Value::Null).await;
     assert!(!directory.path().join("worlds").join(&gone).exists());
     let path = format!("/w/{plain}/sandbox/snapshots");
-    ok(&server, "POST", &path, &json!({ "name": "here" })).await;
-    ok(&server, "POST", &format!("/w/{plain}/sandbox/advance"), &json!({ "by": "1h" })).await;
+    call_ok(&server, "POST", &path, &json!({ "name": "here" })).await;
+    call_ok(&server, "POST", &format!("/w/{plain}/sandbox/advance"), &json!({ "by": "1h" })).await;
     let keys = async |server: &Server, id: &str| {
-        ok(server, "GET", &format!("/w/{id}/sandbox/keys"), &Value::Null).await["keys"].clone()
+        call_ok(server, "GET", &format!("/w/{id}/sandbox/keys"), &Value::Null).await["keys"].clone()
     };
     let (before, known) = (all_worlds(&server).await, keys(&server, &plain).await);
     server.stop().await;
 
     // A directory of a world that was never acknowledged.
     fs::create_dir(directory.path().join("worlds").join("0a1b2c3d4e5f")).unwrap();
-    let server = start(Config { seed: Seed(99), ..kept(directory.path()) }).await;
+    let server = start(Config { seed: Seed(99), ..stored_config(directory.path()) }).await;
     let lost = server.lost_worlds().await;
     assert!(lost.is_empty(), "{lost:?}");
     let after = all_worlds(&server).await;
@@ -306,12 +306,12 @@ async fn opened_worlds_continue_after_a_restart() {
     assert_eq!(keys(&server, &plain).await, known);
     for (id, charges) in [(&plain, 1), (&branch, 2)] {
         let path = format!("/w/{id}/sandbox/books/acme/live/charges");
-        let found = ok(&server, "GET", &path, &Value::Null).await;
+        let found = call_ok(&server, "GET", &path, &Value::Null).await;
         assert_eq!(found["data"].as_array().map(Vec::len), Some(charges), "{found}");
         assert!(found.to_string().contains(&code));
     }
     let back = format!("/w/{plain}/sandbox/restore");
-    ok(&server, "POST", &back, &json!({ "snapshot": "here" })).await;
+    call_ok(&server, "POST", &back, &json!({ "snapshot": "here" })).await;
     // No id is reused, and worlds with the same name have the same codes.
     let (next, again) = open_world(&server, &json!({ "name": "plain" })).await;
     assert!(next != gone && again == code, "{next} {gone}");
@@ -321,29 +321,29 @@ async fn opened_worlds_continue_after_a_restart() {
 #[tokio::test]
 async fn a_request_to_a_stored_world_waits_until_it_is_open() {
     let directory = TempDir::new().unwrap();
-    let server = start(kept(directory.path())).await;
+    let server = start(stored_config(directory.path())).await;
     let mut worlds = Vec::new();
     for _ in 0..12 {
         worlds.push(open_world(&server, &json!({})).await);
     }
     server.stop().await;
-    let server = start(kept(directory.path())).await;
+    let server = start(stored_config(directory.path())).await;
     // The newest worlds are requested first, each in another way.
     let last = |n: usize| &worlds[worlds.len() - 1 - n];
     for (n, path) in ["/w/{}/sandbox/books/acme/live/charges", "/sandbox/worlds/{}"].iter().enumerate() {
-        let found = ok(&server, "GET", &path.replace("{}", &last(n).0), &Value::Null).await;
+        let found = call_ok(&server, "GET", &path.replace("{}", &last(n).0), &Value::Null).await;
         assert!(found.to_string().contains(if n == 0 { &last(n).1 } else { &last(n).0 }), "{found}");
     }
     let (_, branched) = open_world(&server, &json!({ "from": { "world": last(2).0 } })).await;
     assert_ne!(branched, last(2).1, "another charge, in a world that had one already");
-    ok(&server, "DELETE", &format!("/sandbox/worlds/{}", last(3).0), &Value::Null).await;
+    call_ok(&server, "DELETE", &format!("/sandbox/worlds/{}", last(3).0), &Value::Null).await;
     assert_eq!(all_worlds(&server).await["worlds"].as_array().map(Vec::len), Some(12));
     assert!(server.lost_worlds().await.is_empty());
     server.stop().await;
 
     // A server that is stopped at once closes every world, open or not.
-    start(kept(directory.path())).await.stop().await;
-    let server = start(kept(directory.path())).await;
+    start(stored_config(directory.path())).await.stop().await;
+    let server = start(stored_config(directory.path())).await;
     assert!(server.lost_worlds().await.is_empty());
     server.stop().await;
 }
@@ -351,7 +351,7 @@ async fn a_request_to_a_stored_world_waits_until_it_is_open() {
 #[tokio::test]
 async fn a_damaged_world_is_reported_and_the_others_open() {
     let directory = TempDir::new().unwrap();
-    let server = start(kept(directory.path())).await;
+    let server = start(stored_config(directory.path())).await;
     let (broken, _) = open_world(&server, &json!({})).await;
     let (moved, _) = open_world(&server, &json!({})).await;
     let (sound, _) = open_world(&server, &json!({})).await;
@@ -361,7 +361,7 @@ async fn a_damaged_world_is_reported_and_the_others_open() {
     fs::rename(place(&moved), place("0a1b2c3d4e5f")).unwrap();
     fs::write(place("notes.txt"), "a diary").unwrap();
 
-    let server = start(kept(directory.path())).await;
+    let server = start(stored_config(directory.path())).await;
     let open = all_worlds(&server).await;
     assert_eq!(open["worlds"].as_array().map(Vec::len), Some(1), "{open}");
     assert_eq!(open["worlds"][0]["world"], sound);
@@ -387,7 +387,7 @@ async fn a_damaged_world_is_reported_and_the_others_open() {
 async fn changes_are_refused_while_the_directory_is_missing() {
     let place = TempDir::new().unwrap();
     let (path, aside) = (place.path().join("world"), place.path().join("aside"));
-    let server = start(kept(&path)).await;
+    let server = start(stored_config(&path)).await;
     let first = open_charge(&server).await;
     fs::rename(&path, &aside).unwrap();
     let draft = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
@@ -395,7 +395,7 @@ async fn changes_are_refused_while_the_directory_is_missing() {
     assert_eq!(status, 503, "{why}");
     assert!(why["message"].as_str().is_some_and(|why| why.contains("`world.redb` was removed")), "{why}");
     // The world is not recreated, and can still be read.
-    let (charges, _) = look(&server).await;
+    let (charges, _) = read_world(&server).await;
     assert_eq!((charges.as_array().map(Vec::len), &charges[0]["code"]), (Some(1), &first["code"]));
     assert!(!path.exists());
     fs::rename(&aside, &path).unwrap();
@@ -406,15 +406,15 @@ async fn changes_are_refused_while_the_directory_is_missing() {
     }
     assert_eq!(status, 201);
     server.stop().await;
-    let server = start(kept(&path)).await;
-    assert_eq!(look(&server).await.0.as_array().map(Vec::len), Some(2));
+    let server = start(stored_config(&path)).await;
+    assert_eq!(read_world(&server).await.0.as_array().map(Vec::len), Some(2));
     server.stop().await;
 }
 
 #[tokio::test]
 async fn a_damaged_world_is_rejected_with_its_position_and_recovered_on_request() {
     let directory = TempDir::new().unwrap();
-    let server = start(kept(directory.path())).await;
+    let server = start(stored_config(directory.path())).await;
     for _ in 0..3 {
         open_charge(&server).await;
     }
@@ -430,25 +430,25 @@ async fn a_damaged_world_is_rejected_with_its_position_and_recovered_on_request(
         }
         fs::write(file, damaged).unwrap();
     }
-    let why = refused(kept(directory.path())).await;
+    let why = start_error(stored_config(directory.path())).await;
     assert_eq!(why.kind(), io::ErrorKind::InvalidData);
     for part in ["`world.redb` is damaged: record", "`--recover`"] {
         assert!(why.to_string().contains(part), "{why}");
     }
     let recovering = Data { recover: true, ..data(directory.path()).unwrap() };
-    let server = start(Config { data: Some(recovering), ..kept(directory.path()) }).await;
+    let server = start(Config { data: Some(recovering), ..stored_config(directory.path()) }).await;
     assert!(server.lost_worlds().await.is_empty());
     let notices = server.openings().borrow().notices.clone();
     assert_eq!(notices.iter().filter(|notice| notice.contains("was damaged")).count(), 2, "{notices:?}");
-    assert_eq!(look(&server).await.0, json!([]));
+    assert_eq!(read_world(&server).await.0, json!([]));
     open_charge(&server).await;
     server.stop().await;
     for file in &files {
         assert!(file.with_extension("redb.damaged-1").exists());
     }
-    let server = start(kept(directory.path())).await;
+    let server = start(stored_config(directory.path())).await;
     assert!(server.lost_worlds().await.is_empty());
-    assert_eq!(look(&server).await.0.as_array().map(Vec::len), Some(1));
+    assert_eq!(read_world(&server).await.0.as_array().map(Vec::len), Some(1));
     server.stop().await;
 }
 
@@ -464,13 +464,13 @@ async fn a_world_ahead_of_real_time_is_reset_on_request() {
         charges.as_array().unwrap().iter().map(|charge| charge["code"].clone()).collect::<Vec<_>>()
     };
     let early = open_charge(&server).await;
-    ok(&server, "POST", "/sandbox/advance", &json!({ "by": "400d" })).await;
+    call_ok(&server, "POST", "/sandbox/advance", &json!({ "by": "400d" })).await;
     let late = open_charge(&server).await;
     server.stop().await;
 
     // Without the option it stays ahead.
     let server = start(config(false)).await;
-    assert_eq!(code(&look(&server).await.0), [late["code"].clone(), early["code"].clone()]);
+    assert_eq!(code(&read_world(&server).await.0), [late["code"].clone(), early["code"].clone()]);
     let ahead = server.now().unwrap();
     server.stop().await;
     let server = start(config(true)).await;
@@ -478,7 +478,7 @@ async fn a_world_ahead_of_real_time_is_reset_on_request() {
     assert!(notices.len() == 1 && notices[0].contains("was restored to"), "{notices:?}");
     assert!(server.now().unwrap().plus(Span::days(399)) < ahead);
     // Its rate lock is running again: it had ended 400 days later.
-    let (charges, _) = look(&server).await;
+    let (charges, _) = read_world(&server).await;
     assert_eq!((code(&charges), &charges[0]["status"]), (vec![early["code"].clone()], &json!("pending")));
     server.stop().await;
 
@@ -487,18 +487,18 @@ async fn a_world_ahead_of_real_time_is_reset_on_request() {
     // A checkpoint of the abandoned branch may have been written, and is reported as ignored.
     let notices = server.openings().borrow().notices.clone();
     assert!(notices.iter().all(|notice| !notice.contains("taken back")), "{notices:?}");
-    ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "before --clock-reset" })).await;
-    assert_eq!(code(&look(&server).await.0), [late["code"].clone(), early["code"].clone()]);
+    call_ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "before --clock-reset" })).await;
+    assert_eq!(code(&read_world(&server).await.0), [late["code"].clone(), early["code"].clone()]);
     server.stop().await;
 
     let frozen = Config { clock: ClockKind::Frozen, ..config(true) };
-    let why = refused(frozen).await;
+    let why = start_error(frozen).await;
     assert!(why.to_string().contains("`--clock wall`"), "{why}");
 }
 
 /// Exports a snapshot.
-async fn file(server: &Server) -> Vec<u8> {
-    ok(server, "POST", "/sandbox/snapshots", &json!({ "name": "to share" })).await;
+async fn export_snapshot(server: &Server) -> Vec<u8> {
+    call_ok(server, "POST", "/sandbox/snapshots", &json!({ "name": "to share" })).await;
     let text = sender::call_text(server, "GET", "/sandbox/snapshots/s1", "").await.1;
     text.into_bytes()
 }
@@ -507,27 +507,27 @@ async fn file(server: &Server) -> Vec<u8> {
 async fn an_exported_snapshot_opens_on_another_server() {
     let server = start(Config { seed: Seed(5), ..crate::config() }).await;
     open_charge(&server).await;
-    ok(&server, "POST", "/sandbox/advance", &json!({ "by": "3m" })).await;
-    let file = file(&server).await;
-    let (keys, before) = (server.first_keys().unwrap(), look(&server).await);
+    call_ok(&server, "POST", "/sandbox/advance", &json!({ "by": "3m" })).await;
+    let file = export_snapshot(&server).await;
+    let (keys, before) = (server.first_keys().unwrap(), read_world(&server).await);
 
     let directory = TempDir::new().unwrap();
-    for config in [crate::config(), kept(directory.path())] {
+    for config in [crate::config(), stored_config(directory.path())] {
         let is_kept = config.data.is_some();
         let other = start(Config { from: Some(file.clone()), ..config.clone() }).await;
         assert_eq!((other.seed(), other.now()), (Seed(5), server.now()));
         assert_eq!(other.first_keys().unwrap().live, keys.live);
-        assert_eq!(look(&other).await.1, before.1);
+        assert_eq!(read_world(&other).await.1, before.1);
         // It continues independently and has its own history.
-        ok(&other, "POST", "/sandbox/snapshots", &json!({ "name": "here" })).await;
+        call_ok(&other, "POST", "/sandbox/snapshots", &json!({ "name": "here" })).await;
         let charge = open_charge(&other).await;
-        ok(&other, "POST", "/sandbox/restore", &json!({ "snapshot": "s1" })).await;
+        call_ok(&other, "POST", "/sandbox/restore", &json!({ "snapshot": "s1" })).await;
         assert_eq!(open_charge(&other).await["code"], charge["code"]);
         other.stop().await;
         if is_kept {
-            let why = refused(Config { from: Some(file.clone()), ..config }).await;
+            let why = start_error(Config { from: Some(file.clone()), ..config }).await;
             assert!(why.to_string().contains("has a world already"), "{why}");
-            let other = start(kept(directory.path())).await;
+            let other = start(stored_config(directory.path())).await;
             assert_eq!(other.first_keys().unwrap().live, keys.live);
         }
     }
@@ -537,8 +537,8 @@ async fn an_exported_snapshot_opens_on_another_server() {
 async fn a_modified_world_file_is_rejected() {
     let server = start(crate::config()).await;
     open_charge(&server).await;
-    ok(&server, "POST", "/sandbox/advance", &json!({ "by": "3m" })).await;
-    let file = file(&server).await;
+    call_ok(&server, "POST", "/sandbox/advance", &json!({ "by": "3m" })).await;
+    let file = export_snapshot(&server).await;
     let (head, records) = {
         let end = file.iter().position(|byte| *byte == b'\n').unwrap();
         (
@@ -579,7 +579,7 @@ async fn a_modified_world_file_is_rejected() {
         ),
     ];
     for (name, bytes, part) in cases {
-        let why = refused(Config { from: Some(bytes), ..crate::config() }).await;
+        let why = start_error(Config { from: Some(bytes), ..crate::config() }).await;
         assert_eq!(why.kind(), io::ErrorKind::InvalidData, "{name}: {why}");
         assert!(why.to_string().contains(part), "{name}: {why}");
     }

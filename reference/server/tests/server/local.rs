@@ -11,7 +11,7 @@ fn call(server: &Local, request: Request<'_>) -> Message {
 }
 
 #[test]
-fn one_line_starts_it_and_a_drop_stops_it() {
+fn a_server_starts_by_one_line_and_stops_on_drop() {
     let server = Local::start().expect("a free port");
     let url = server.url().to_owned();
     for (mode, key) in [("live", server.live_key()), ("test", server.test_key())] {
@@ -46,7 +46,7 @@ fn two_servers_have_equal_but_separate_worlds() {
 }
 
 #[tokio::test]
-async fn it_works_inside_a_runtime() {
+async fn a_local_server_works_inside_a_runtime() {
     let server = Local::with(Config { clock: ClockKind::Frozen, rate_limit: None, ..Config::local() });
     let server = server.expect("a free port");
     assert!(

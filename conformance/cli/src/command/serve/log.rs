@@ -111,7 +111,7 @@ fn as_text(entry: &LogEntry) -> String {
                 one_line(&message),
             )
         }
-        LogEntry::Happened(WorldEvent { at, what, .. }) => {
+        LogEntry::Event(WorldEvent { at, what, .. }) => {
             let style = match what {
                 WorldEventKind::Post { answer, .. } if !answer.starts_with('2') => BAD,
                 _ => DIM,
@@ -133,7 +133,7 @@ fn as_json(entry: &LogEntry) -> Value {
             line["world"] = Value::from(&**world);
             line
         }
-        LogEntry::Happened(event) => simulator::api::json(event),
+        LogEntry::Event(event) => simulator::api::json(event),
         LogEntry::Request(record) => {
             let RequestRecord { at, method, target, status, took, key, message, .. } = &**record;
             let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);

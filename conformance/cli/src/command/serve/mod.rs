@@ -16,7 +16,7 @@ use std::{
 
 use reference_core::{rng::Seed, time::Timestamp};
 use reference_server::{
-    Bounds, ClockKind, Config as ServerConfig, Data, Forwarded, LostWorld, McpClock, Openings, Reach,
+    Bounds, ClockKind, Config as ServerConfig, Data, ForwardRecord, LostWorld, McpClock, Openings, Reach,
     SandboxAccess, SenderConfig, Server, WORLD_FILE_MAX,
 };
 use serde::Serialize;
@@ -51,7 +51,7 @@ struct ServerReady {
     /// The certificate that clients have to trust, with `--tls`.
     #[serde(skip_serializing_if = "Option::is_none")]
     certificate: Option<PathBuf>,
-    forwards: Vec<Forwarded>,
+    forwards: Vec<ForwardRecord>,
 }
 
 pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {

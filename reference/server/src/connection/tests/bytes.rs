@@ -112,7 +112,7 @@ fn pieces() -> impl Strategy<Value = Vec<Vec<u8>>> {
 }
 
 /// Generates whether the client closes its sending side.
-fn manner() -> impl Strategy<Value = bool> {
+fn any_half_close() -> impl Strategy<Value = bool> {
     any::<bool>()
 }
 
@@ -122,7 +122,7 @@ fn router() -> Arc<Router> {
 }
 
 /// Sends the chunks and returns all bytes of the server.
-async fn received(router: Arc<Router>, pieces: Vec<Vec<u8>>, hangs_up: bool) -> Vec<u8> {
+async fn run_connection(router: Arc<Router>, pieces: Vec<Vec<u8>>, hangs_up: bool) -> Vec<u8> {
     let Pipe { stream, server, stopping, .. } = connect_to(router);
     let (mut from_server, mut to_server) = tokio::io::split(stream);
     let sending = async {
@@ -173,14 +173,14 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_comes_whole_answers_go_back_or_the_connection_is_closed(
-        talks in prop::collection::vec((pieces(), manner()), 1..4),
+    fn any_bytes_get_complete_responses_or_a_closed_connection(
+        talks in prop::collection::vec((pieces(), any_half_close()), 1..4),
     ) {
         let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
         runtime.block_on(async {
             let router = router();
             for (pieces, hangs_up) in talks {
-                let received = received(Arc::clone(&router), pieces, hangs_up).await;
+                let received = run_connection(Arc::clone(&router), pieces, hangs_up).await;
                 let statuses = statuses(&received);
                 prop_assert!(statuses.is_ok(), "{statuses:?}: {}", String::from_utf8_lossy(&received));
                 // 501 and 505 are hyper's; 500 would be an internal error of the server.
@@ -193,7 +193,7 @@ proptest! {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_bytes_of_a_good_request_get_a_good_answer() {
+async fn a_valid_request_gets_its_response() {
     let router = router();
     for (text, expected) in [
         (
@@ -204,7 +204,7 @@ async fn the_bytes_of_a_good_request_get_a_good_answer() {
         ("nonsense\r\n\r\n", &[400]),
         ("", &[]),
     ] {
-        let received = received(Arc::clone(&router), vec![text.as_bytes().to_vec()], true).await;
+        let received = run_connection(Arc::clone(&router), vec![text.as_bytes().to_vec()], true).await;
         assert_eq!(statuses(&received).as_deref(), Ok(expected), "{text}");
     }
 }

@@ -81,7 +81,7 @@ fn router_of(world: Box<dyn World>) -> Arc<Router> {
     };
     let shared = Shared {
         addresses: Addresses::new(([127, 0, 0, 1], 8080).into(), None, SandboxAccess::default()),
-        token: Arc::new(Token::draw().expect("randomness")),
+        token: Arc::new(Token::generate().expect("randomness")),
         bounds,
         in_flight: Arc::new(InFlight::new(bounds.bytes_in_flight)),
         dialect: Dialect::default(),
@@ -118,7 +118,7 @@ impl Pipe {
 
     /// Checks that the server closes after this time, and that its last output is `saying`.
     #[track_caller]
-    fn closes(self, after: Duration, saying: &'static str) -> impl Future<Output = ()> {
+    fn check_closes(self, after: Duration, saying: &'static str) -> impl Future<Output = ()> {
         let caller = std::panic::Location::caller();
         let Pipe { mut stream, server, began, stopping } = self;
         async move {
@@ -140,7 +140,7 @@ impl Pipe {
     }
 
     /// Reads one response, whose body is a line.
-    async fn answer(&mut self) -> String {
+    async fn read_response(&mut self) -> String {
         let mut answer = String::new();
         while !answer.ends_with("bytes\n") {
             answer.push(self.stream.read_u8().await.expect("an answer").into());
@@ -152,25 +152,25 @@ impl Pipe {
 const LATE: &str = "HTTP/1.1 408 Request Timeout\r\n";
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_says_nothing_is_closed_without_a_word() {
-    connect().closes(HEAD_TIME, "").await;
+async fn a_silent_connection_is_closed_without_a_response() {
+    connect().check_closes(HEAD_TIME, "").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_that_stops_half_way_is_late() {
+async fn an_incomplete_head_times_out() {
     let mut pipe = connect();
     pipe.send("GET /v1/a HT").await;
-    pipe.closes(HEAD_TIME, LATE).await;
+    pipe.check_closes(HEAD_TIME, LATE).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_head_in_drops_is_late_all_the_same() {
+async fn a_head_sent_in_small_pieces_times_out_too() {
     let mut pipe = connect();
     for drop in ["GET", " /v1/a", " HTTP/1.1", "\r\nX: x", "\r\nX: x"] {
         pipe.send(drop).await;
         sleep(2 * SECOND).await;
     }
-    pipe.closes(HEAD_TIME, LATE).await;
+    pipe.check_closes(HEAD_TIME, LATE).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -180,47 +180,47 @@ async fn the_time_of_a_head_begins_with_its_first_byte() {
     pipe.send("GET /v1/a HTTP/1.1\r\n").await;
     sleep(9 * SECOND).await;
     pipe.send("Host: a\r\n\r\n").await;
-    pipe.answer().await;
+    pipe.read_response().await;
     sleep(60 * SECOND).await;
     pipe.send("GET").await;
-    pipe.closes(8 * SECOND + 9 * SECOND + 60 * SECOND + HEAD_TIME, LATE).await;
+    pipe.check_closes(8 * SECOND + 9 * SECOND + 60 * SECOND + HEAD_TIME, LATE).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_idle_connection_is_closed_after_its_last_answer() {
+async fn an_idle_connection_is_closed_after_its_last_response() {
     let mut pipe = connect();
     for _ in 0..5 {
         pipe.send(GET).await;
-        pipe.answer().await;
+        pipe.read_response().await;
         sleep(70 * SECOND).await;
     }
-    pipe.closes(280 * SECOND + IDLE_TIME, "").await;
+    pipe.check_closes(280 * SECOND + IDLE_TIME, "").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_second_request_that_came_half_with_the_first_is_not_waited_for_longer_than_an_idle_client() {
+async fn an_incomplete_pipelined_request_is_closed_after_the_idle_time() {
     let mut pipe = connect();
     pipe.send(&format!("{GET}GET /v1/b")).await;
-    pipe.answer().await;
-    pipe.closes(IDLE_TIME, "").await;
+    pipe.read_response().await;
+    pipe.check_closes(IDLE_TIME, "").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_stops_half_way_is_late() {
+async fn an_incomplete_body_times_out() {
     let mut pipe = connect();
     pipe.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf").await;
-    pipe.closes(BODY_TIME, LATE).await;
+    pipe.check_closes(BODY_TIME, LATE).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_in_drops_is_late_all_the_same() {
+async fn a_body_sent_in_small_pieces_times_out_too() {
     let mut pipe = connect();
     pipe.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n").await;
     for _ in 0..7 {
         sleep(2 * SECOND).await;
         pipe.send("drop").await;
     }
-    pipe.closes(BODY_TIME, LATE).await;
+    pipe.check_closes(BODY_TIME, LATE).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,13 +231,13 @@ async fn a_body_may_take_longer_than_a_head() {
         sleep(2 * SECOND).await;
         pipe.send("drop").await;
     }
-    assert!(pipe.answer().await.ends_with("28 bytes\n"));
+    assert!(pipe.read_response().await.ends_with("28 bytes\n"));
     // The rest of the body's time does not count for the next head.
-    pipe.closes(14 * SECOND + IDLE_TIME, "").await;
+    pipe.check_closes(14 * SECOND + IDLE_TIME, "").await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_client_that_does_not_take_its_answer_is_cut_off() {
+async fn a_client_that_does_not_read_its_response_is_disconnected() {
     let mut pipe = connect();
     pipe.send("GET /v1/megabyte HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let Pipe { mut stream, server, began, stopping } = pipe;

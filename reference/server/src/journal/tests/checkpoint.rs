@@ -4,7 +4,7 @@ use super::*;
 
 /// Opens a world with its checkpoint and without.
 #[track_caller]
-pub(super) fn leads_to_the_same(storage: &Memory, rate_limit: Option<u32>) {
+pub(super) fn check_checkpoint_state(storage: &Memory, rate_limit: Option<u32>) {
     let digest = || open(storage, rate_limit).world.sandbox.state_digest();
     let with = digest();
     let after = storage.state().checkpoint_after.take();
@@ -13,8 +13,8 @@ pub(super) fn leads_to_the_same(storage: &Memory, rate_limit: Option<u32>) {
 }
 
 /// Returns a closed journal of a world with this number of charges.
-fn world(checkpoint_after: Option<u64>, charges: usize) -> Memory {
-    let storage = Memory::keeping(checkpoint_after);
+fn stored_world(checkpoint_after: Option<u64>, charges: usize) -> Memory {
+    let storage = Memory::with_checkpoints(checkpoint_after);
     let (mut driver, journal) = Driver::new(open(&storage, None));
     for _ in 0..charges {
         driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
@@ -24,14 +24,14 @@ fn world(checkpoint_after: Option<u64>, charges: usize) -> Memory {
 }
 
 /// Returns the reason why the checkpoint was ignored.
-fn ignored(storage: &Memory) -> Option<String> {
+fn ignored_reason(storage: &Memory) -> Option<String> {
     let opened = open(storage, None);
     opened.journal.writer().and_then(|writer| writer.notices().first()).cloned()
 }
 
 #[test]
-fn one_is_written_when_opening_took_long_and_not_before() {
-    let storage = world(None, 3);
+fn a_checkpoint_is_written_after_a_long_replay_only() {
+    let storage = stored_world(None, 3);
     let check = |after: Option<u64>, is_written: bool| {
         storage.state().checkpoint = None;
         storage.state().checkpoint_after = after;
@@ -46,8 +46,8 @@ fn one_is_written_when_opening_took_long_and_not_before() {
 }
 
 #[test]
-fn one_is_written_while_the_world_goes_on() {
-    let storage = Memory::keeping(Some(4));
+fn a_checkpoint_is_written_while_the_world_runs() {
+    let storage = Memory::with_checkpoints(Some(4));
     let (mut driver, journal) = Driver::new(open(&storage, None));
     let mut rounds = 0;
     // Another checkpoint may be under way.
@@ -59,18 +59,18 @@ fn one_is_written_while_the_world_goes_on() {
         std::thread::yield_now();
     }
     let now = driver.now;
-    let expected = driver.reads();
+    let expected = driver.read_all();
     drop((driver, journal));
-    assert_eq!(ignored(&storage), None);
+    assert_eq!(ignored_reason(&storage), None);
     let (mut again, _) = Driver::new(open(&storage, None));
     again.now = now;
-    same(&again.reads(), &expected);
-    leads_to_the_same(&storage, None);
+    assert_same(&again.read_all(), &expected);
+    check_checkpoint_state(&storage, None);
 }
 
 #[test]
-fn a_damaged_one_is_ignored_wherever_the_damage_is() {
-    let storage = world(Some(1), 2);
+fn a_damaged_checkpoint_is_ignored_wherever_the_damage_is() {
+    let storage = stored_world(Some(1), 2);
     drop(open(&storage, None));
     let sound = storage.state().checkpoint.clone().expect("one was written");
     let opened: Arc<dyn crate::journal::storage::Storage> = Arc::new(storage.clone());
@@ -94,7 +94,7 @@ fn a_damaged_one_is_ignored_wherever_the_damage_is() {
     // A greater tail than there is, so that it is not rewritten.
     storage.state().checkpoint_after = Some(100);
     assert_eq!(
-        ignored(&storage).as_deref(),
+        ignored_reason(&storage).as_deref(),
         Some("the checkpoint in `memory` was ignored: it is damaged; all records were replayed")
     );
 }
@@ -113,8 +113,8 @@ fn with_head(sound: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
 }
 
 #[test]
-fn one_of_another_program_or_another_way_is_ignored() {
-    let storage = world(Some(1), 2);
+fn a_checkpoint_of_another_program_or_branch_is_ignored() {
+    let storage = stored_world(Some(1), 2);
     drop(open(&storage, None));
     let sound = storage.state().checkpoint.clone().expect("one was written");
     storage.state().checkpoint_after = Some(100);
@@ -122,7 +122,7 @@ fn one_of_another_program_or_another_way_is_ignored() {
         storage.state().checkpoint = Some(with_head(&sound, change));
         let expected = why
             .map(|why| format!("the checkpoint in `memory` was ignored: {why}; all records were replayed"));
-        assert_eq!(ignored(&storage), expected);
+        assert_eq!(ignored_reason(&storage), expected);
     };
     check(&|_| {}, None);
     let (other, left) =
@@ -136,8 +136,8 @@ fn one_of_another_program_or_another_way_is_ignored() {
 }
 
 #[test]
-fn one_that_does_not_lead_on_is_ignored() {
-    let (short, long) = (world(Some(1), 1), world(Some(1), 2));
+fn a_checkpoint_with_the_state_of_another_world_is_ignored() {
+    let (short, long) = (stored_world(Some(1), 1), stored_world(Some(1), 2));
     drop((open(&short, None), open(&long, None)));
     // Its records are those of the other world, and its state is not.
     let state = |storage: &Memory| storage.state().checkpoint.clone().expect("one was written");
@@ -147,6 +147,6 @@ fn one_that_does_not_lead_on_is_ignored() {
         [&shorter[..head(&shorter[..shorter.len() - 32])], &longer[head(&longer[..longer.len() - 32])..]];
     long.state().checkpoint = Some(with_head(&mixed.concat(), |_| {}));
     long.state().checkpoint_after = Some(100);
-    let why = ignored(&long).expect("its state is too early");
+    let why = ignored_reason(&long).expect("its state is too early");
     assert!(why.contains("but"), "{why}");
 }

@@ -17,7 +17,7 @@ const FLIPS: usize = 300;
 pub(super) struct Numbers(pub(super) u64);
 
 impl Numbers {
-    pub(super) fn below(&mut self, bound: usize) -> usize {
+    pub(super) fn next_below(&mut self, bound: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -33,8 +33,8 @@ struct ClosedWorld {
 }
 
 impl ClosedWorld {
-    fn of(charges: usize, checkpoint_after: Option<u64>) -> ClosedWorld {
-        let storage = Memory::keeping(checkpoint_after);
+    fn with_charges(charges: usize, checkpoint_after: Option<u64>) -> ClosedWorld {
+        let storage = Memory::with_checkpoints(checkpoint_after);
         let (mut driver, journal) = Driver::new(open(&storage, None));
         for n in 0..charges {
             let body = format!(r#"{{"asset":"BTC","amount":"{}.90","currency":"EUR"}}"#, 30 + n);
@@ -43,7 +43,7 @@ impl ClosedWorld {
             flush(&journal);
             driver.run(&Op::Pass { seconds: 100 });
         }
-        let (now, shown) = (driver.now, driver.reads());
+        let (now, shown) = (driver.now, driver.read_all());
         drop((driver, journal));
         ClosedWorld { storage, shown, now }
     }
@@ -53,8 +53,8 @@ impl ClosedWorld {
     }
 
     /// Returns the storage with other bytes in its database.
-    fn with(&self, bytes: Vec<u8>) -> Memory {
-        let storage = Memory::of(bytes);
+    fn storage_with(&self, bytes: Vec<u8>) -> Memory {
+        let storage = Memory::from_bytes(bytes);
         let state = self.storage.state();
         storage.state().acknowledged.clone_from(&state.acknowledged);
         storage.state().checkpoint.clone_from(&state.checkpoint);
@@ -75,7 +75,7 @@ fn refusal(storage: &Memory) -> String {
 
 fn charges(opened: OpenedJournal) -> usize {
     let (mut driver, _) = Driver::new(opened);
-    let counts: Value = serde_json::from_str(&driver.reads()[8][4..]).expect("JSON");
+    let counts: Value = serde_json::from_str(&driver.read_all()[8][4..]).expect("JSON");
     counts["data"].as_array().map(Vec::len).unwrap_or_default()
 }
 
@@ -93,7 +93,7 @@ impl DamageResults {
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let (mut driver, _) = Driver::new(try_open(storage).ok()?);
             driver.now = world.now;
-            Some(driver.reads() == world.shown)
+            Some(driver.read_all() == world.shown)
         }));
         match opened {
             Err(_) => self.panicked += 1,
@@ -106,7 +106,7 @@ impl DamageResults {
 
 #[test]
 fn a_flipped_bit_is_refused_or_changes_nothing() {
-    let world = ClosedWorld::of(8, None);
+    let world = ClosedWorld::with_charges(8, None);
     let sound = world.bytes();
     let used: Vec<usize> = (0..sound.len()).filter(|at| sound[*at] != 0).collect();
     let mut numbers = Numbers(1);
@@ -114,36 +114,36 @@ fn a_flipped_bit_is_refused_or_changes_nothing() {
     for n in 0..FLIPS {
         let at = match n % 4 {
             // The header of the database.
-            0 => numbers.below(512),
-            1 => numbers.below(sound.len()),
-            _ => used[numbers.below(used.len())],
+            0 => numbers.next_below(512),
+            1 => numbers.next_below(sound.len()),
+            _ => used[numbers.next_below(used.len())],
         };
         let mut bytes = sound.clone();
-        bytes[at] ^= 1 << numbers.below(8);
-        taken.add(&world, &world.with(bytes));
+        bytes[at] ^= 1 << numbers.next_below(8);
+        taken.add(&world, &world.storage_with(bytes));
     }
     assert_eq!((taken.other, taken.panicked), (0, 0), "{taken:?}");
     assert!(taken.refused > 0 && taken.same > 0, "{taken:?}");
 }
 
 /// Returns the position of this text in some bytes.
-fn places(bytes: &[u8], text: &str) -> Vec<usize> {
+fn positions(bytes: &[u8], text: &str) -> Vec<usize> {
     memchr::memmem::find_iter(bytes, text).collect()
 }
 
 #[test]
-fn another_amount_is_refused_by_its_record() {
+fn a_changed_amount_is_reported_with_its_record() {
     // With a checkpoint too, which holds the state behind the records.
     for checkpoint_after in [None, Some(1)] {
-        let world = ClosedWorld::of(8, checkpoint_after);
+        let world = ClosedWorld::with_charges(8, checkpoint_after);
         drop(open(&world.storage, None));
         assert_eq!(world.storage.state().checkpoint.is_some(), checkpoint_after.is_some());
         let sound = world.bytes();
         let (mut taken, mut reasons) = (DamageResults::default(), Vec::new());
-        for at in places(&sound, r#"\"33.90\"#) {
+        for at in positions(&sound, r#"\"33.90\"#) {
             let mut bytes = sound.clone();
             bytes[at + 2] = b'9';
-            let storage = world.with(bytes);
+            let storage = world.storage_with(bytes);
             reasons.extend(try_open(&storage).err().map(|error| error.to_string()));
             taken.add(&world, &storage);
         }
@@ -158,16 +158,16 @@ fn another_amount_is_refused_by_its_record() {
 }
 
 #[test]
-fn a_damaged_world_is_recovered_up_to_its_last_sound_commit_if_asked() {
-    let world = ClosedWorld::of(8, None);
+fn a_damaged_world_is_recovered_to_its_last_sound_commit_on_request() {
+    let world = ClosedWorld::with_charges(8, None);
     let sound = world.bytes();
-    let damaged = places(&sound, r#"\"33.90\"#).into_iter().find_map(|at| {
+    let damaged = positions(&sound, r#"\"33.90\"#).into_iter().find_map(|at| {
         let mut bytes = sound.clone();
         bytes[at + 2] = b'9';
-        try_open(&world.with(bytes.clone())).is_err().then_some(bytes)
+        try_open(&world.storage_with(bytes.clone())).is_err().then_some(bytes)
     });
     let damaged = damaged.expect("one of the places is read");
-    let storage = world.with(damaged.clone());
+    let storage = world.storage_with(damaged.clone());
     refusal(&storage);
     assert_eq!(storage.state().bytes, damaged, "a journal that is refused stays as it is");
 
@@ -189,8 +189,8 @@ fn a_damaged_world_is_recovered_up_to_its_last_sound_commit_if_asked() {
 }
 
 #[test]
-fn a_newest_commit_that_is_missing_is_refused_and_one_that_was_not_acknowledged_is_not_missed() {
-    let world = ClosedWorld::of(4, None);
+fn a_missing_commit_is_refused_only_if_it_was_acknowledged() {
+    let world = ClosedWorld::with_charges(4, None);
     let acknowledged = world.storage.state().acknowledged.clone();
     let writes = world.storage.state().writes.clone();
     // The database as it was before the last record, beside the file of what was acknowledged.
@@ -203,14 +203,14 @@ fn a_newest_commit_that_is_missing_is_refused_and_one_that_was_not_acknowledged_
         }
     }
     let (older, _) = databases[databases.len() - 3].clone();
-    let storage = world.with(older.clone());
+    let storage = world.storage_with(older.clone());
     let why = refusal(&storage);
     assert!(why.contains("the newest commit in `world.redb` is damaged or missing"), "{why}");
     storage.state().recovers = true;
     assert!(charges(try_open(&storage).expect("the rest is sound")) < 4);
     // A power cut may lose the newest state of that file: it claims less than there is.
     for (_, older) in &databases[databases.len() - 3..] {
-        let storage = world.with(world.bytes());
+        let storage = world.storage_with(world.bytes());
         storage.state().acknowledged.clone_from(older);
         assert_eq!(charges(open(&storage, None)), 4);
     }
@@ -218,8 +218,8 @@ fn a_newest_commit_that_is_missing_is_refused_and_one_that_was_not_acknowledged_
 }
 
 #[test]
-fn a_program_that_answers_differently_is_noticed_at_the_first_such_record() {
-    let world = ClosedWorld::of(3, None);
+fn a_different_outcome_is_detected_at_its_first_record() {
+    let world = ClosedWorld::with_charges(3, None);
     let storage: Arc<dyn Storage> = Arc::new(world.storage.clone());
     {
         let disk = disk::Disk::open(&storage, DatabaseAccess::Write).expect("a sound disk");
@@ -243,7 +243,7 @@ fn a_program_that_answers_differently_is_noticed_at_the_first_such_record() {
 
 #[test]
 fn a_journal_of_the_oldest_format_is_read_and_sealed() {
-    let world = ClosedWorld::of(3, None);
+    let world = ClosedWorld::with_charges(3, None);
     let old = Memory::default();
     {
         let disk: Arc<dyn Storage> = Arc::new(world.storage.clone());
@@ -266,7 +266,7 @@ fn a_journal_of_the_oldest_format_is_read_and_sealed() {
     for _ in 0..2 {
         let (mut driver, journal) = Driver::new(open(&old, None));
         driver.now = world.now;
-        same(&driver.reads(), &world.shown);
+        assert_same(&driver.read_all(), &world.shown);
         drop((driver, journal));
     }
     // From now on damage is noticed, and it goes on.
@@ -275,10 +275,10 @@ fn a_journal_of_the_oldest_format_is_read_and_sealed() {
     drop((driver, journal));
     assert_eq!(charges(open(&old, None)), 4);
     let sound = old.state().bytes.clone();
-    let refused = places(&sound, r#"\"31.90\"#).into_iter().filter(|at| {
+    let refused = positions(&sound, r#"\"31.90\"#).into_iter().filter(|at| {
         let mut bytes = sound.clone();
         bytes[at + 2] = b'9';
-        try_open(&Memory::of(bytes)).is_err()
+        try_open(&Memory::from_bytes(bytes)).is_err()
     });
     assert!(refused.count() > 0);
 }
@@ -292,12 +292,12 @@ fn setup_of_format(format: u32, setup: &[u8]) -> String {
 }
 
 #[test]
-fn a_world_stored_before_test_was_the_default_mode_keeps_live() {
+fn a_world_of_an_older_format_keeps_live_as_its_default_mode() {
     let live = Setup { default_mode: Mode::Live, ..setup(None) };
     for format in [1, 2] {
-        let text = setup_of_format(format, &SetupRecord::of(&live).text());
+        let text = setup_of_format(format, &SetupRecord::from_setup(&live).to_json());
         let read = SetupRecord::parse(text.as_bytes()).expect("an older format");
-        assert_eq!(read.setup("http://localhost").default_mode, Mode::Live);
+        assert_eq!(read.to_setup("http://localhost").default_mode, Mode::Live);
     }
 
     let storage = Memory::default();
@@ -305,18 +305,18 @@ fn a_world_stored_before_test_was_the_default_mode_keeps_live() {
     let (mut driver, journal) = Driver::new(opened);
     driver.call("POST", "/sandbox/keys", "{}", None);
     flush(&journal);
-    let shown = driver.reads();
+    let shown = driver.read_all();
     drop((driver, journal));
     // A stored world keeps its default; the one of the server's new worlds is test.
     let (mut driver, journal) = Driver::new(open(&storage, None));
-    same(&driver.reads(), &shown);
+    assert_same(&driver.read_all(), &shown);
     driver.call("POST", "/sandbox/keys", "{}", None);
-    assert_eq!(driver.reads()[KEYS].matches(r#""mode":"live""#).count(), 3);
+    assert_eq!(driver.read_all()[KEYS].matches(r#""mode":"live""#).count(), 3);
     drop((driver, journal));
 }
 
 #[tokio::test]
-async fn while_its_directory_is_gone_the_world_can_be_read_and_refuses_changes() {
+async fn while_its_directory_is_missing_the_world_is_read_only() {
     let storage = Memory::default();
     let host = super::host(&storage);
     let keeper = tokio::spawn({

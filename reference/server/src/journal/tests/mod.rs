@@ -174,20 +174,20 @@ impl Driver {
     }
 
     /// Returns everything that a client can read. Adds no record.
-    fn reads(&mut self) -> Vec<String> {
-        reads(&mut self.world, self.now)
+    fn read_all(&mut self) -> Vec<String> {
+        read_world(&mut self.world, self.now)
     }
 }
 
 /// Writes no record: due actions happen at their own time, observed or not.
-fn reads(world: &mut JournaledWorld, now: Timestamp) -> Vec<String> {
-    world.peek(|sandbox| looks(sandbox, now))
+fn read_world(world: &mut JournaledWorld, now: Timestamp) -> Vec<String> {
+    world.peek(|sandbox| read_sandbox(sandbox, now))
 }
 
-/// The index of the keys in the result of `looks`.
+/// The index of the keys in the result of `read_sandbox`.
 const KEYS: usize = 2;
 
-fn looks(sandbox: &mut Sandbox, now: Timestamp) -> Vec<String> {
+fn read_sandbox(sandbox: &mut Sandbox, now: Timestamp) -> Vec<String> {
     let paths = [
         "/sandbox",
         "/sandbox/happenings",
@@ -201,7 +201,8 @@ fn looks(sandbox: &mut Sandbox, now: Timestamp) -> Vec<String> {
         "/sandbox/books/acme/live/events",
         "/sandbox/books/acme/test",
     ];
-    let mut all: Vec<String> = paths.iter().map(|path| text(sandbox.respond(now, &get(path)))).collect();
+    let mut all: Vec<String> =
+        paths.iter().map(|path| response_text(sandbox.respond(now, &get(path)))).collect();
     let open: Vec<AttemptId> = sandbox.open_attempts().map(|attempt| attempt.id).collect();
     all.push(format!("{open:?} {:?}", sandbox.lineage()));
     all
@@ -209,7 +210,7 @@ fn looks(sandbox: &mut Sandbox, now: Timestamp) -> Vec<String> {
 
 /// Names the first answer that differs, from where it does.
 #[track_caller]
-fn same(here: &[String], expected: &[String]) {
+fn assert_same(here: &[String], expected: &[String]) {
     for (n, (here, expected)) in here.iter().zip(expected).enumerate() {
         let at = here.bytes().zip(expected.bytes()).take_while(|(one, other)| one == other).count();
         let rest = |text: &str| text.chars().skip(at.saturating_sub(40)).take(160).collect::<String>();
@@ -222,7 +223,7 @@ fn get(path: &str) -> Request<'_> {
     Request::new("http://localhost", "GET", path)
 }
 
-fn text(response: Response) -> String {
+fn response_text(response: Response) -> String {
     format!("{} {}", response.status, String::from_utf8_lossy(&response.body))
 }
 
@@ -230,83 +231,83 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_world_that_is_opened_again_is_the_same(
+    fn a_reopened_world_is_the_same(
         before in vec(ops(), 1..25),
         after in vec(ops(), 0..10),
         limit in prop_oneof![Just(None), Just(Some(3))],
         checkpoint_after in prop_oneof![Just(None), (1_u64..9).prop_map(Some)],
     ) {
-        let storage = Memory::keeping(checkpoint_after);
+        let storage = Memory::with_checkpoints(checkpoint_after);
         let (mut driver, journal) = Driver::new(open(&storage, limit));
         before.iter().for_each(|op| driver.run(op));
-        let (now, expected) = (driver.now, driver.reads());
+        let (now, expected) = (driver.now, driver.read_all());
         drop((driver, journal));
 
         let (mut again, journal) = Driver::new(open(&storage, limit));
         again.now = now;
-        same(&again.reads(), &expected);
+        assert_same(&again.read_all(), &expected);
         // And it goes on as it would have.
         after.iter().for_each(|op| again.run(op));
-        let (now, expected) = (again.now, again.reads());
+        let (now, expected) = (again.now, again.read_all());
         drop((again, journal));
         let (mut last, journal) = Driver::new(open(&storage, limit));
         last.now = now;
-        same(&last.reads(), &expected);
+        assert_same(&last.read_all(), &expected);
         drop((last, journal));
-        checkpoint::leads_to_the_same(&storage, limit);
+        checkpoint::check_checkpoint_state(&storage, limit);
     }
 
     #[test]
-    fn a_world_that_went_back_is_what_it_was(
+    fn a_restored_world_equals_its_snapshot(
         before in vec(ops(), 1..12),
         left in vec(ops(), 1..8),
         after in vec(ops(), 0..8),
         in_memory in any::<bool>(),
         checkpoint_after in prop_oneof![Just(None), (1_u64..9).prop_map(Some)],
     ) {
-        let storage = Memory::keeping(checkpoint_after);
+        let storage = Memory::with_checkpoints(checkpoint_after);
         let opened = if in_memory {
             let journal = Arc::new(Journal::in_memory(Vec::new(), MEMORY_MAX));
-            let world = Replayed { sandbox: begin(&setup(None)), in_flight: Vec::new() };
+            let world = ReplayedWorld { sandbox: new_sandbox(&setup(None)), in_flight: Vec::new() };
             OpenedJournal { journal, setup: setup(None), world, last_end: None }
         } else {
             open(&storage, None)
         };
         let (mut driver, journal) = Driver::new(opened);
         before.iter().for_each(|op| driver.run(op));
-        let snapshot = journal.take_snapshot("here".to_owned(), driver.world.peek(|sandbox| WorldPosition::of(sandbox)));
+        let snapshot = journal.take_snapshot("here".to_owned(), driver.world.peek(|sandbox| WorldPosition::from_sandbox(sandbox)));
         let snapshot = snapshot.expect("room for one");
-        let mut expected = driver.reads();
+        let mut expected = driver.read_all();
         let now = driver.now;
         left.iter().for_each(|op| driver.run(op));
         flush(&journal);
 
         let mut replay = Replay::new(&setup(None));
-        journal.read(snapshot.position, |lines| replay.lines(lines)).expect("a sound disk");
+        journal.read(snapshot.position, |lines| replay.replay_lines(lines)).expect("a sound disk");
         let replayed = replay.finish(Some(snapshot.end)).expect("the same world");
         driver.world.replace(replayed.sandbox, RestoreKind::Rewind { to: snapshot.position });
         driver.now = now;
         // New attempts are counted on from those of the branch that was left.
-        let mut here = driver.reads();
+        let mut here = driver.read_all();
         let (_, _) = (here.pop(), expected.pop());
-        same(&here, &expected);
+        assert_same(&here, &expected);
 
         driver.posts.clear();
         after.iter().for_each(|op| driver.run(op));
-        let (now, expected) = (driver.now, driver.reads());
+        let (now, expected) = (driver.now, driver.read_all());
         drop((driver, journal));
         if !in_memory {
             let (mut last, journal) = Driver::new(open(&storage, None));
             last.now = now;
-            same(&last.reads(), &expected);
+            assert_same(&last.read_all(), &expected);
             assert_eq!(journal.snapshots(), [snapshot]);
             drop((last, journal));
-            checkpoint::leads_to_the_same(&storage, None);
+            checkpoint::check_checkpoint_state(&storage, None);
         }
     }
 
     #[test]
-    fn a_world_that_goes_on_from_a_moment_is_what_the_other_one_was_then(
+    fn a_branch_equals_its_parent_at_the_branch_point(
         before in vec(ops(), 0..12),
         after in vec(ops(), 0..8),
         limit in prop_oneof![Just(None), Just(Some(3))],
@@ -314,52 +315,52 @@ proptest! {
         let setup = setup(limit);
         let (mut driver, journal) = Driver::new(open(&Memory::default(), limit));
         before.iter().for_each(|op| driver.run(op));
-        let (at, mut expected) = (driver.now, driver.reads());
+        let (at, mut expected) = (driver.now, driver.read_all());
         driver.run(&Op::Pass { seconds: 1 });
         // A new world has no such moment.
         let stays = |op: &&Op| !matches!(op, Op::Request { path: "/sandbox/world", .. });
         after.iter().filter(stays).for_each(|op| driver.run(op));
-        settle(&journal, journal.request_commit());
+        wait_for_ticket(&journal, journal.request_commit());
 
         let written = journal.position().expect("it is all kept");
         let mut finder = Finder::new(&setup, at);
-        journal.read(written, |lines| finder.lines(lines)).expect("a sound disk");
-        let (begun, count) = finder.found();
+        journal.read(written, |lines| finder.replay_lines(lines)).expect("a sound disk");
+        let (begun, count) = finder.result();
         assert!(begun <= at);
         let named = Setup { key_tag: "0a1b2c3d4e5f".to_owned(), ..setup.clone() };
         let renaming = Renaming::new(&setup, &named);
         let (mut replay, mut lines) = (Replay::new(&named), Vec::new());
         journal
             .read(journal.position_of(count, written), |record| {
-                lines.extend(replay.renamed(record, &renaming)?);
+                lines.extend(replay.replay_renamed(record, &renaming)?);
                 Ok(())
             })
             .expect("the same calls");
-        replay.pass(at, &mut lines).expect("time passes");
+        replay.advance_to(at, &mut lines).expect("time passes");
         let world = replay.finish(None).expect("a sound world");
         let key = world.sandbox.first_keys().live;
         assert!(key.starts_with("svc_live_0a1b2c3d4e5f"));
         // Its records lead to the same world.
-        let tip = WorldPosition::of(&world.sandbox);
+        let tip = WorldPosition::from_sandbox(&world.sandbox);
         let mut again = Replay::new(&named);
-        again.lines(&lines).expect("records of this world");
+        again.replay_lines(&lines).expect("records of this world");
         let mut world = again.finish(Some(tip)).expect("the same world");
-        let mut here = looks(&mut world.sandbox, at);
+        let mut here = read_sandbox(&mut world.sandbox, at);
         // Its keys have other names, and attempts that went outside are counted from its own beginning.
         for list in [&mut here, &mut expected] {
             list.pop();
             list.remove(KEYS);
         }
-        same(&here, &expected);
+        assert_same(&here, &expected);
     }
 }
 
 /// Waits until every input that must be stored is on disk.
 fn flush(journal: &Journal) {
-    settle(journal, journal.ticket());
+    wait_for_ticket(journal, journal.ticket());
 }
 
-fn settle(journal: &Journal, ticket: Option<Ticket>) {
+fn wait_for_ticket(journal: &Journal, ticket: Option<Ticket>) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     if let (Some(writer), Some(ticket)) = (journal.writer(), ticket) {
         assert!(runtime.block_on(writer.wait(ticket)));
@@ -385,7 +386,7 @@ fn a_torn_write_loses_nothing_that_was_acknowledged() {
     let begun = acknowledged[0].0;
     let charges = |storage: &Memory| {
         let (mut driver, _) = Driver::new(open(storage, None));
-        let counts: Value = serde_json::from_str(&driver.reads()[8][4..]).expect("JSON");
+        let counts: Value = serde_json::from_str(&driver.read_all()[8][4..]).expect("JSON");
         counts["data"].as_array().or(counts["charges"].as_array()).map(Vec::len).unwrap_or_default()
     };
     let mut state = storage::State::default();
@@ -402,7 +403,7 @@ fn a_torn_write_loses_nothing_that_was_acknowledged() {
         }
         let least = acknowledged.iter().filter(|(written, _)| *written <= n).map(|(_, count)| *count).max();
         for bytes in torn {
-            let found = charges(&Memory::of(bytes));
+            let found = charges(&Memory::from_bytes(bytes));
             assert!(found >= least.unwrap_or(0), "after write {n}: {found} of {least:?} charges");
             assert!(found <= 6);
         }
@@ -451,7 +452,7 @@ async fn call(host: &Host, method: &str, path: &str, body: &Value) -> (u16, Valu
 }
 
 #[tokio::test]
-async fn while_a_disk_fails_the_world_can_be_read_and_nothing_half_is_kept() {
+async fn while_the_disk_fails_the_world_is_read_only_at_its_last_commit() {
     let storage = Memory::default();
     let host = host(&storage);
     let keeper = tokio::spawn({
@@ -493,7 +494,7 @@ async fn while_a_disk_fails_the_world_can_be_read_and_nothing_half_is_kept() {
 }
 
 #[test]
-fn another_format_and_another_world_are_refused_by_name() {
+fn another_format_and_another_world_are_refused_with_a_reason() {
     let storage = Memory::default();
     drop(open(&storage, None));
     let refused = |setup: &Setup, seed: Option<Seed>, start: Option<Timestamp>| {
@@ -512,7 +513,7 @@ fn another_format_and_another_world_are_refused_by_name() {
         let why = refused(&setup, seed, start).expect_err("it is another world");
         assert!(why.contains(part), "{why}");
     }
-    let mut later = serde_json::to_value(SetupRecord::of(&same)).expect("JSON");
+    let mut later = serde_json::to_value(SetupRecord::from_setup(&same)).expect("JSON");
     later["format"] = 4.into();
     later["more"] = true.into();
     let why =
@@ -521,11 +522,11 @@ fn another_format_and_another_world_are_refused_by_name() {
 }
 
 #[test]
-fn a_world_without_a_directory_forgets_how_it_came_about_behind_a_bound() {
+fn a_journal_in_memory_drops_its_records_above_the_limit() {
     let journal = Journal::in_memory(Vec::new(), MEMORY_MAX);
     let tip = WorldPosition { now: 0, happened: 0 };
-    let world = begin(&setup(None));
-    let outcome = outcome::BeforeCall::of(&world).outcome(&world, outcome::CallResult::Nothing);
+    let world = new_sandbox(&setup(None));
+    let outcome = outcome::BeforeCall::from_sandbox(&world).outcome(&world, outcome::CallResult::Nothing);
     assert!(journal.take_snapshot("early".to_owned(), tip).is_ok());
     let host = "x".repeat(MEMORY_MAX / 4);
     for _ in 0..3 {
@@ -545,7 +546,7 @@ fn a_world_without_a_directory_forgets_how_it_came_about_behind_a_bound() {
     );
     assert_eq!(
         journal.take_snapshot("late".to_owned(), tip),
-        Err(NoSnapshot::TooLong { bytes_max: MEMORY_MAX })
+        Err(SnapshotError::TooLong { bytes_max: MEMORY_MAX })
     );
     assert!(journal.snapshots().is_empty());
 }
@@ -553,7 +554,7 @@ fn a_world_without_a_directory_forgets_how_it_came_about_behind_a_bound() {
 #[tokio::test]
 async fn a_world_lists_its_calls_while_their_records_are_stored() {
     let setup = setup(None);
-    let world = Replayed { sandbox: begin(&setup), in_flight: Vec::new() };
+    let world = ReplayedWorld { sandbox: new_sandbox(&setup), in_flight: Vec::new() };
     let journal = Arc::new(Journal::in_memory(Vec::new(), 800));
     let host = host_of(OpenedJournal { journal, setup, world, last_end: None });
     let drop_rate = json!({ "asset": "BTC", "currency": "EUR", "rate": null });
@@ -572,14 +573,14 @@ async fn a_world_lists_its_calls_while_their_records_are_stored() {
 }
 
 #[test]
-fn there_are_only_so_many_snapshots_and_no_number_comes_twice() {
+fn snapshots_are_limited_and_their_numbers_are_not_reused() {
     let storage = Memory::default();
     let tip = WorldPosition { now: START.0, happened: 0 };
     let opened = open(&storage, None);
     for n in 1..=SNAPSHOTS_MAX as u64 {
         assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip).map(|snapshot| snapshot.n), Ok(n));
     }
-    assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip), Err(NoSnapshot::TooMany));
+    assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip), Err(SnapshotError::TooMany));
     assert!(opened.journal.drop_snapshot(100) && !opened.journal.drop_snapshot(100));
     drop(opened);
     let opened = open(&storage, None);

@@ -17,19 +17,19 @@ struct UsedWorld {
 }
 
 /// Returns the responses of the world at its current time, and its snapshots.
-fn shown(driver: &mut Driver, journal: &Journal) -> Vec<String> {
+fn visible_state(driver: &mut Driver, journal: &Journal) -> Vec<String> {
     driver.now = driver.world.now();
-    let mut shown = driver.reads();
+    let mut shown = driver.read_all();
     shown.push(format!("{:?}", journal.snapshots()));
     shown
 }
 
 fn used_world(checkpoint_after: Option<u64>) -> UsedWorld {
-    let storage = Memory::keeping(checkpoint_after);
+    let storage = Memory::with_checkpoints(checkpoint_after);
     let (mut driver, journal) = Driver::new(open(&storage, None));
     let key = driver.world.first_keys().live;
     let first_write = storage.state().writes.len();
-    let mut acknowledged = vec![(first_write, shown(&mut driver, &journal))];
+    let mut acknowledged = vec![(first_write, visible_state(&mut driver, &journal))];
     let calls = [
         ("/v1/charges", CHARGE),
         ("/sandbox/keys", r#"{"mode":"live"}"#),
@@ -41,11 +41,11 @@ fn used_world(checkpoint_after: Option<u64>) -> UsedWorld {
     ];
     for (n, (path, body)) in calls.iter().enumerate() {
         if n == 3 {
-            let position = driver.world.peek(|sandbox| WorldPosition::of(sandbox));
+            let position = driver.world.peek(|sandbox| WorldPosition::from_sandbox(sandbox));
             journal.take_snapshot("before".to_owned(), position).expect("room for one");
             flush(&journal);
             let written = storage.state().writes.len();
-            acknowledged.push((written, shown(&mut driver, &journal)));
+            acknowledged.push((written, visible_state(&mut driver, &journal)));
         }
         let order = format!("order-{n}");
         let bearer = format!("Bearer {key}");
@@ -61,7 +61,7 @@ fn used_world(checkpoint_after: Option<u64>) -> UsedWorld {
         );
         flush(&journal);
         let written = storage.state().writes.len();
-        acknowledged.push((written, shown(&mut driver, &journal)));
+        acknowledged.push((written, visible_state(&mut driver, &journal)));
     }
     drop((driver, journal));
     let writes = storage.state().writes.clone();
@@ -72,20 +72,20 @@ fn used_world(checkpoint_after: Option<u64>) -> UsedWorld {
 fn disk_after_cut(writes: &[Write], at: usize, numbers: &mut Numbers) -> storage::State {
     let synced = writes[..at].iter().rposition(|write| matches!(write, Write::Sync)).unwrap_or(0);
     let mut state = storage::State::default();
-    let keeps = numbers.below(4);
+    let keeps = numbers.next_below(4);
     for (n, write) in writes[..at].iter().enumerate() {
         let survives = |numbers: &mut Numbers| match keeps {
             0 => false,
             1 => true,
-            _ => numbers.below(2) == 0,
+            _ => numbers.next_below(2) == 0,
         };
         match write {
             // Never synced, so it may be complete, missing or torn.
             Write::Acknowledged(bytes) if survives(numbers) => {
-                let torn = numbers.below(bytes.len() + 1);
+                let torn = numbers.next_below(bytes.len() + 1);
                 let mut mixed = bytes[..torn].to_vec();
                 mixed.extend(state.acknowledged.iter().skip(torn));
-                state.acknowledged = if numbers.below(2) == 0 { bytes.clone() } else { mixed };
+                state.acknowledged = if numbers.next_below(2) == 0 { bytes.clone() } else { mixed };
             }
             Write::Acknowledged(_) => {}
             _ if n <= synced => state.apply(write),
@@ -113,14 +113,14 @@ fn acknowledged_records_survive_every_power_cut() {
     for cut in 0..CUTS {
         let UsedWorld { writes, acknowledged } = &worlds[cut % 2];
         let first_write = acknowledged[0].0;
-        let at = first_write + numbers.below(writes.len() - first_write + 1);
+        let at = first_write + numbers.next_below(writes.len() - first_write + 1);
         let state = disk_after_cut(writes, at, &mut numbers);
-        let storage = Memory::of(state.bytes);
+        let storage = Memory::from_bytes(state.bytes);
         storage.state().acknowledged = state.acknowledged;
         let opened = Writer::open(Arc::new(storage), &setup(None), None, |_| Ok(()));
         let opened = opened.unwrap_or_else(|error| panic!("cut {cut} before write {at}: {error}"));
         let (mut driver, journal) = Driver::new(opened);
-        let found = shown(&mut driver, &journal);
+        let found = visible_state(&mut driver, &journal);
         let least = acknowledged
             .iter()
             .rposition(|(written, _)| *written <= at)

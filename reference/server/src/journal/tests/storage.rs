@@ -9,7 +9,7 @@ use redb::{Database, DatabaseError, StorageBackend};
 
 use crate::journal::{
     overlay::Overlay,
-    storage::{CACHE_BYTES, DatabaseAccess, Storage, WriteTo, database},
+    storage::{CACHE_BYTES, DatabaseAccess, Storage, WriteTo, open_database},
 };
 
 /// Something that was done to the disk.
@@ -23,7 +23,7 @@ pub(crate) enum Write {
     Acknowledged(Vec<u8>),
 }
 
-fn full() -> io::Error {
+fn disk_full_error() -> io::Error {
     io::Error::new(io::ErrorKind::StorageFull, "no space left on the test's disk")
 }
 
@@ -63,12 +63,12 @@ impl State {
 pub(crate) struct Memory(Arc<Mutex<State>>);
 
 impl Memory {
-    pub(crate) fn of(bytes: Vec<u8>) -> Memory {
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Memory {
         Memory(Arc::new(Mutex::new(State { bytes, ..State::default() })))
     }
 
     /// Creates a storage with checkpoints.
-    pub(crate) fn keeping(checkpoint_after: Option<u64>) -> Memory {
+    pub(crate) fn with_checkpoints(checkpoint_after: Option<u64>) -> Memory {
         Memory(Arc::new(Mutex::new(State { checkpoint_after, ..State::default() })))
     }
 
@@ -76,10 +76,10 @@ impl Memory {
         self.0.lock().expect("no test panics with it")
     }
 
-    fn write_down(&self, write: Write) -> io::Result<()> {
+    fn apply_and_record(&self, write: Write) -> io::Result<()> {
         let mut state = self.state();
         if state.fails {
-            return Err(full());
+            return Err(disk_full_error());
         }
         state.apply(&write);
         state.writes.push(write);
@@ -93,14 +93,16 @@ impl Storage for Memory {
             return Err(io::Error::from(io::ErrorKind::NotFound).into());
         }
         match access {
-            DatabaseAccess::Create | DatabaseAccess::Write => database(self.clone(), access, CACHE_BYTES),
+            DatabaseAccess::Create | DatabaseAccess::Write => {
+                open_database(self.clone(), access, CACHE_BYTES)
+            }
             DatabaseAccess::Verify | DatabaseAccess::Read => {
-                database(Overlay::new(self.clone())?, access, CACHE_BYTES)
+                open_database(Overlay::new(self.clone())?, access, CACHE_BYTES)
             }
             DatabaseAccess::Replacement => {
                 let replacement = Memory::default();
                 self.state().replacement = Some(replacement.clone());
-                database(replacement, access, CACHE_BYTES)
+                open_database(replacement, access, CACHE_BYTES)
             }
         }
     }
@@ -120,7 +122,7 @@ impl Storage for Memory {
     fn write_acknowledged(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.state();
         if state.fails {
-            return Err(full());
+            return Err(disk_full_error());
         }
         let offset = usize::try_from(offset).expect("tests write little");
         let length = state.acknowledged.len().max(offset + bytes.len());
@@ -182,14 +184,14 @@ impl StorageBackend for Memory {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.write_down(Write::Length(len))
+        self.apply_and_record(Write::Length(len))
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.write_down(Write::Sync)
+        self.apply_and_record(Write::Sync)
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        self.write_down(Write::Bytes(offset, data.to_vec()))
+        self.apply_and_record(Write::Bytes(offset, data.to_vec()))
     }
 }

@@ -28,7 +28,7 @@ pub(super) enum AccessDecision {
 }
 
 impl Access {
-    pub(super) fn draw() -> Result<Access, getrandom::Error> {
+    pub(super) fn generate() -> Result<Access, getrandom::Error> {
         Ok(Access { session: secret()?, form: secret()? })
     }
 
@@ -51,30 +51,31 @@ impl Access {
 
     /// Checks that a form has the form token, which only pages of this server contain.
     pub(super) fn judge_form(&self, word: Option<&str>) -> Result<(), Refusal> {
-        if same(word.unwrap_or_default(), &self.form) { Ok(()) } else { Err(Refusal::FormOrigin) }
+        if constant_time_eq(word.unwrap_or_default(), &self.form) { Ok(()) } else { Err(Refusal::FormOrigin) }
     }
 
     /// Returns `true` if the text is the sandbox token.
     pub(super) fn is_token(call: &Call<'_>, text: &str) -> bool {
-        same(text, call.backend.token.as_str())
+        constant_time_eq(text, call.backend.token.as_str())
     }
 
     fn has_cookie(&self, call: &Call<'_>) -> bool {
-        cookie(&call.head.headers, &cookie_name(call)).is_some_and(|value| same(value, &self.session))
+        cookie(&call.head.headers, &cookie_name(call))
+            .is_some_and(|value| constant_time_eq(value, &self.session))
     }
 
     /// Logs the browser in.
-    pub(super) fn open(&self, call: &Call<'_>, answer: &mut Answer) -> Result<(), Refusal> {
-        set(call, answer, &self.session, "")
+    pub(super) fn log_in(&self, call: &Call<'_>, answer: &mut Answer) -> Result<(), Refusal> {
+        set_cookie(call, answer, &self.session, "")
     }
 
     /// Logs the browser out.
-    pub(super) fn close(call: &Call<'_>, answer: &mut Answer) -> Result<(), Refusal> {
-        set(call, answer, "", "; Max-Age=0")
+    pub(super) fn log_out(call: &Call<'_>, answer: &mut Answer) -> Result<(), Refusal> {
+        set_cookie(call, answer, "", "; Max-Age=0")
     }
 }
 
-fn set(call: &Call<'_>, answer: &mut Answer, value: &str, rest: &str) -> Result<(), Refusal> {
+fn set_cookie(call: &Call<'_>, answer: &mut Answer, value: &str, rest: &str) -> Result<(), Refusal> {
     let addresses = &call.backend.addresses;
     let secure =
         if addresses.url().starts_with("https:") && !is_loopback_call(call) { "; Secure" } else { "" };
@@ -117,7 +118,7 @@ fn secret() -> Result<String, getrandom::Error> {
 }
 
 /// Compares in constant time.
-fn same(one: &str, other: &str) -> bool {
+fn constant_time_eq(one: &str, other: &str) -> bool {
     bool::from(one.as_bytes().ct_eq(other.as_bytes()))
 }
 
@@ -135,8 +136,8 @@ mod tests {
     }
 
     #[test]
-    fn every_start_draws_other_secrets() {
-        let (one, two) = (Access::draw().expect("randomness"), Access::draw().expect("randomness"));
+    fn every_start_generates_new_secrets() {
+        let (one, two) = (Access::generate().expect("randomness"), Access::generate().expect("randomness"));
         let all = [&one.session, &one.form, &two.session, &two.form];
         for (place, text) in all.iter().enumerate() {
             assert_eq!(text.len(), 2 * SECRET_BYTES);

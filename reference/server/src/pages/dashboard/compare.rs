@@ -33,7 +33,7 @@ impl Line {
 }
 
 /// Returns the lines of both texts in order; at most 2,000 of each.
-pub(super) fn lines(first: &str, second: &str) -> Vec<Line> {
+pub(super) fn diff_lines(first: &str, second: &str) -> Vec<Line> {
     let cut = |text: &str| text.lines().take(LINES_MAX).map(|line| format!("{line}\n")).collect::<String>();
     let (first, second) = (cut(first), cut(second));
     let diff = TextDiff::from_lines(&first, &second);
@@ -53,14 +53,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_stand_on_the_side_that_has_them() {
+    fn lines_are_marked_with_the_text_that_has_them() {
         for (first, second, signs) in [
             ("a", "a", " a"),
             ("", "a", "+a"),
             ("a\nb\nc", "a\nc", " a-b c"),
             ("{\n  1\n}", "{\n  2\n}", " {-  1+  2 }"),
         ] {
-            let lines = lines(first, second);
+            let lines = diff_lines(first, second);
             let shown: String = lines.iter().map(|line| format!("{}{}", line.sign, line.text)).collect();
             assert_eq!(shown, signs, "{first:?} {second:?}");
         }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{
     draft::Draft,
     fragments,
-    paths::{Page, Place, Query},
+    paths::{BookId, Page, Query},
 };
 use crate::{
     pages::{
@@ -25,7 +25,7 @@ use crate::{
 pub(super) struct PageContext {
     pub(super) client: WorldClient,
     pub(super) site: Site,
-    pub(super) place: Place,
+    pub(super) place: BookId,
     pub(super) page: Page,
     pub(super) query: Query,
     /// The input of a refused form.
@@ -35,7 +35,7 @@ pub(super) struct PageContext {
 impl PageContext {
     pub(super) fn new(
         client: WorldClient,
-        place: Place,
+        place: BookId,
         page: Page,
         query: Query,
     ) -> Result<PageContext, Refusal> {
@@ -75,7 +75,7 @@ impl PageContext {
 
     /// Returns the speed of the clock, and its distance from real time.
     pub(super) fn pace(&self) -> String {
-        let away = formats::away(self.site.now, self.site.real);
+        let away = formats::clock_offset(self.site.now, self.site.real);
         match (self.site.pace, away) {
             (1, None) => "real time".to_owned(),
             (1, Some(away)) => away,
@@ -86,7 +86,7 @@ impl PageContext {
 
     /// Returns the title of the browser's tab: the state of the object, and the page.
     pub(super) fn tab(&self, state: Option<&str>, title: &str) -> String {
-        let Place { account, mode } = &self.place;
+        let BookId { account, mode } = &self.place;
         let state = state.map(|state| format!("{} · ", state.replace('_', " "))).unwrap_or_default();
         let world = self.world().map(|label| format!(" · world {label}")).unwrap_or_default();
         format!("{state}{title} · {account} {mode}{world}")
@@ -162,8 +162,8 @@ impl PageContext {
         &self,
         view: impl Fn(&BookReader<'_>) -> Result<T, ApiError>,
     ) -> Result<T, Refusal> {
-        let Place { account, mode } = &self.place;
-        self.client.read(|sandbox| view(&BookReader::of(sandbox, sandbox.find_book(account, *mode)?))).await
+        let BookId { account, mode } = &self.place;
+        self.client.read(|sandbox| view(&BookReader::new(sandbox, sandbox.find_book(account, *mode)?))).await
     }
 
     /// Returns the endpoints of this book, oldest first.
@@ -181,7 +181,7 @@ impl PageContext {
 
     /// Returns the keys of this book, newest first.
     pub(super) async fn keys(&self) -> Result<Vec<KeyRecord>, Refusal> {
-        let Place { account, mode } = &self.place;
+        let BookId { account, mode } = &self.place;
         let own = |key: &KeyRecord| key.account == *account && key.mode == *mode;
         let keys = self.read(|book| Ok(book.sandbox.keys())).await?;
         Ok(keys.into_iter().rev().filter(own).collect())

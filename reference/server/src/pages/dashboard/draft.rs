@@ -17,7 +17,7 @@ impl Draft {
     }
 
     /// Creates a draft for an error without a form.
-    pub(super) fn refused(complaint: Complaint) -> Draft {
+    pub(super) fn from_complaint(complaint: Complaint) -> Draft {
         Draft { complaint: Some(complaint), ..Draft::default() }
     }
 
@@ -41,7 +41,7 @@ impl Draft {
     }
 
     /// Returns the errors of a field as a whole, without those of its parts.
-    pub(super) fn wrong_itself(&self, form: &str, name: &str) -> Vec<&str> {
+    pub(super) fn own_errors(&self, form: &str, name: &str) -> Vec<&str> {
         let Some(complaint) = self.complaint.as_ref().filter(|_| self.is_of(form)) else {
             return Vec::new();
         };
@@ -49,13 +49,13 @@ impl Draft {
     }
 
     /// Returns all values of the fields with this name, in order.
-    pub(super) fn all(&self, form: &str, name: &str) -> Vec<&str> {
-        self.fields_of(form).map(|fields| fields.all(name).collect()).unwrap_or_default()
+    pub(super) fn values(&self, form: &str, name: &str) -> Vec<&str> {
+        self.fields_of(form).map(|fields| fields.values(name).collect()).unwrap_or_default()
     }
 
     /// Returns `true` if a checkbox or an option was selected.
     pub(super) fn chosen(&self, form: &str, name: &str, value: &str) -> bool {
-        self.fields_of(form).is_some_and(|fields| fields.all(name).any(|typed| typed == value))
+        self.fields_of(form).is_some_and(|fields| fields.values(name).any(|typed| typed == value))
     }
 
     /// Returns the errors of a field of this form.

@@ -105,7 +105,7 @@ pub(super) trait WorldEventWords {
     fn sentence(&self) -> String;
 
     /// Returns `true` if the dashboard of this account and mode shows it.
-    fn is_seen(&self, account: &str, mode: Mode) -> bool;
+    fn is_visible_to(&self, account: &str, mode: Mode) -> bool;
 }
 
 impl WorldEventWords for WorldEvent {
@@ -129,7 +129,7 @@ impl WorldEventWords for WorldEvent {
         self.what.to_string()
     }
 
-    fn is_seen(&self, account: &str, mode: Mode) -> bool {
+    fn is_visible_to(&self, account: &str, mode: Mode) -> bool {
         self.what.concerns(account, mode, |_| true)
     }
 }

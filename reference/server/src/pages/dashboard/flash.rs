@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_notices_are_forgotten() {
+    fn the_oldest_notices_are_evicted() {
         let notices = Notices::default();
         let names: Vec<_> =
             (0..=KEPT_MAX).map(|n| notices.put(Notice::text(n.to_string())).expect("randomness")).collect();

@@ -38,9 +38,11 @@ use self::{
     draft::Draft,
     draw::Block,
     flash::{Notice, Notices},
-    paths::{Page, Place, Query},
+    paths::{BookId, Page, Query},
 };
-use super::{Asset, Call, Part, Topic, WorldClient, follow, form::Form, redirect, see_other, takes_only};
+use super::{
+    Asset, Call, Part, Topic, WorldClient, follow, form::Form, method_not_allowed, redirect, see_other,
+};
 use crate::{
     answer::{self, Answer},
     refusal::Refusal,
@@ -63,7 +65,7 @@ impl Dashboard {
     /// Creates the state; fails if the operating system provides no randomness.
     pub(crate) fn new(dialect: &Dialect) -> Result<Dashboard, getrandom::Error> {
         Ok(Dashboard {
-            access: Access::draw()?,
+            access: Access::generate()?,
             notices: Notices::default(),
             key_starts: Mode::ALL.map(|mode| (mode, dialect.key_start(mode))),
         })
@@ -94,7 +96,7 @@ pub(super) fn admit(call: &Call<'_>) -> Result<(), Refusal> {
 pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
     let mut answer = match enter(call).await {
         Err(refusal @ Refusal::Broken) => return Err(refusal),
-        Err(refusal) => draw::plain(call, refusal)?,
+        Err(refusal) => draw::error_page(call, refusal)?,
         Ok(answer) => answer,
     };
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -105,7 +107,7 @@ async fn enter(call: &Call<'_>) -> Result<Answer, Refusal> {
     let access = &call.pages.dashboard.access;
     let is_read = call.method() == Method::GET;
     if !is_read && call.method() != Method::POST {
-        return Ok(takes_only("GET, HEAD, POST"));
+        return Ok(method_not_allowed("GET, HEAD, POST"));
     }
     let entry = access.judge(call)?;
     let query = Query::read(call.head.uri.query());
@@ -126,10 +128,10 @@ async fn enter(call: &Call<'_>) -> Result<Answer, Refusal> {
         ["login"] => log_in(call).await,
         ["logout"] if !is_read => log_out(call).await,
         [account, mode, "scenario"] if is_read => {
-            scenario(call, Place::read(account, mode).ok_or(Refusal::NotFound)?).await
+            scenario(call, BookId::read(account, mode).ok_or(Refusal::NotFound)?).await
         }
         [account, mode, rest @ ..] => {
-            let place = Place::read(account, mode).ok_or(Refusal::NotFound)?;
+            let place = BookId::read(account, mode).ok_or(Refusal::NotFound)?;
             if is_read { show(call, place, rest, query).await } else { act(call, place, rest).await }
         }
         _ => Err(Refusal::NotFound),
@@ -137,13 +139,13 @@ async fn enter(call: &Call<'_>) -> Result<Answer, Refusal> {
 }
 
 /// Returns the first account, in test mode.
-async fn first_place(call: &Call<'_>) -> Result<Place, Refusal> {
+async fn first_place(call: &Call<'_>) -> Result<BookId, Refusal> {
     let accounts = call.client().read(|sandbox| Ok(sandbox.overview().accounts)).await?;
     let account = accounts.into_iter().next().ok_or(Refusal::NotFound)?.id;
-    Ok(Place { account, mode: Mode::Test })
+    Ok(BookId { account, mode: Mode::Test })
 }
 
-async fn show(call: &Call<'_>, place: Place, rest: &[&str], query: Query) -> Result<Answer, Refusal> {
+async fn show(call: &Call<'_>, place: BookId, rest: &[&str], query: Query) -> Result<Answer, Refusal> {
     let page = Page::read(rest).ok_or(Refusal::NotFound)?;
     let notice = query.get("notice").and_then(|name| call.pages.dashboard.notices.take(name));
     if query.get("stream").is_some() {
@@ -164,10 +166,10 @@ async fn show(call: &Call<'_>, place: Place, rest: &[&str], query: Query) -> Res
 }
 
 /// Returns the parts of a page that change while it is open.
-async fn parts(client: WorldClient, place: Place, page: Page, query: Query) -> Result<Vec<Part>, Refusal> {
+async fn parts(client: WorldClient, place: BookId, page: Page, query: Query) -> Result<Vec<Part>, Refusal> {
     let context = PageContext::new(client, place, page, query)?;
     let around = [draw::menu(&context).await?, draw::clock(&context)?];
-    let blocks = draw::draw(&context).await?.blocks;
+    let blocks = draw::render_page(&context).await?.blocks;
     let live = blocks.into_iter().filter_map(|block| match block {
         Block::Live(part) => Some(part),
         Block::Still(_) => None,
@@ -183,29 +185,29 @@ fn stream(call: &Call<'_>, context: &PageContext) -> String {
 }
 
 /// Returns the history of the world as a scenario file.
-async fn scenario(call: &Call<'_>, place: Place) -> Result<Answer, Refusal> {
+async fn scenario(call: &Call<'_>, place: BookId) -> Result<Answer, Refusal> {
     let context = PageContext::new(call.client(), place, Page::History, Query::default())?;
     // The host answers this from the journal of the world, so it is not a read of the sandbox.
     match context.client.act("GET", "/sandbox/scenario", "").await? {
         Ok(ScenarioAnswer { scenario, .. }) => {
-            let mut answer = answer::own(StatusCode::OK, answer::YAML, scenario);
+            let mut answer = answer::with_media_type(StatusCode::OK, answer::YAML, scenario);
             answer.headers_mut().insert(CONTENT_DISPOSITION, SCENARIO_FILE);
             Ok(answer)
         }
         Err(complaint) => {
-            finish(call, &PageContext { draft: Draft::refused(complaint), ..context }, None).await
+            finish(call, &PageContext { draft: Draft::from_complaint(complaint), ..context }, None).await
         }
     }
 }
 
 async fn finish(call: &Call<'_>, context: &PageContext, notice: Option<&Notice>) -> Result<Answer, Refusal> {
-    let view = draw::draw(context).await?;
+    let view = draw::render_page(context).await?;
     draw::shell(context, &view, notice, call.admit().is_err()).await
 }
 
 /// Performs the action of a form and redirects the browser, or shows the form again with its errors.
-async fn act(call: &Call<'_>, place: Place, rest: &[&str]) -> Result<Answer, Refusal> {
-    if !actions::takes_form(rest) {
+async fn act(call: &Call<'_>, place: BookId, rest: &[&str]) -> Result<Answer, Refusal> {
+    if !actions::accepts_form(rest) {
         return Err(Refusal::NotFound);
     }
     let form = own_form(call).await?;
@@ -255,13 +257,13 @@ fn exchange(call: &Call<'_>, token: &str, path: &str) -> Result<Answer, Refusal>
         return draw::login(call, true);
     }
     let mut answer = see_other(&call.site()?, path)?;
-    call.pages.dashboard.access.open(call, &mut answer)?;
+    call.pages.dashboard.access.log_in(call, &mut answer)?;
     Ok(answer)
 }
 
 async fn log_out(call: &Call<'_>) -> Result<Answer, Refusal> {
     own_form(call).await?;
     let mut answer = see_other(&call.site()?, "/dashboard")?;
-    Access::close(call, &mut answer)?;
+    Access::log_out(call, &mut answer)?;
     Ok(answer)
 }

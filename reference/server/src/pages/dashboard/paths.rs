@@ -12,7 +12,7 @@ const QUERY_MAX: usize = 20;
 
 /// An account and mode of the dashboard.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct BookId {
     pub(super) account: String,
     pub(super) mode: Mode,
 }
@@ -141,11 +141,11 @@ pub(super) fn is_id(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
-impl Place {
+impl BookId {
     /// Parses an account and a mode.
-    pub(super) fn read(account: &str, mode: &str) -> Option<Place> {
+    pub(super) fn read(account: &str, mode: &str) -> Option<BookId> {
         let mode = Mode::parse(mode)?;
-        is_id(account).then(|| Place { account: account.to_owned(), mode })
+        is_id(account).then(|| BookId { account: account.to_owned(), mode })
     }
 
     /// Returns a path in this account and mode, without the public prefix. `rest` starts with a slash or is empty.
@@ -238,12 +238,12 @@ mod tests {
             assert_eq!(read(path), None, "{path}");
         }
         assert_eq!(Page::read(&["charges", &"a".repeat(ID_MAX + 1)]), None);
-        assert_eq!(Place::read("acme", "both"), None);
-        assert_eq!(Place::read("../x", "live"), None);
+        assert_eq!(BookId::read("acme", "both"), None);
+        assert_eq!(BookId::read("../x", "live"), None);
     }
 
     #[test]
-    fn a_query_leaves_out_what_is_not_asked() {
+    fn absent_and_empty_query_fields_are_omitted() {
         assert_eq!(query(&[("a", None)]), "");
         assert_eq!(
             query(&[("status", Some("paid")), ("page", None), ("x", Some("a b&c"))]),

@@ -130,15 +130,16 @@ impl DocsPage<'_> {
 /// Answers `GET /docs` and the files below it.
 pub(crate) fn docs(call: &Call<'_>, docs: &Docs, document: &Document) -> Result<Answer, Refusal> {
     let content = docs.0.get_or_init(|| {
-        let document = serde_json::from_str(&document.at(WRITTEN_FOR)).expect("the document is JSON");
+        let document =
+            serde_json::from_str(&document.with_base_url(WRITTEN_FOR)).expect("the document is JSON");
         let reader = Reader { document };
         DocsContent { webhooks: Webhooks::read(&reader), sections: reader.sections() }
     });
     if let Some(rest) = call.path.strip_prefix("/docs/") {
         let handler = rest.strip_prefix("handlers/").and_then(|name| content.webhooks.handler(name));
         return match handler {
-            Some(text) => Ok(answer::own(StatusCode::OK, TEXT, text.to_owned())),
-            None => home::lost(call),
+            Some(text) => Ok(answer::with_media_type(StatusCode::OK, TEXT, text.to_owned())),
+            None => home::not_found(call),
         };
     }
     let may_try = call.admit().is_ok();
@@ -260,14 +261,14 @@ impl Reader {
         Field {
             name: name.to_owned(),
             place: place.to_owned(),
-            takes: self.takes(schema, 0),
+            takes: self.allowed_values(schema, 0),
             is_needed,
             about,
         }
     }
 
     /// Returns the allowed values of a field, in a few words.
-    fn takes(&self, schema: &Value, depth: usize) -> String {
+    fn allowed_values(&self, schema: &Value, depth: usize) -> String {
         let schema = self.resolve(schema);
         let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
         let list = |value: &Value, separator: &str| {
@@ -285,7 +286,7 @@ impl Reader {
                 let mut all: Vec<String> = choices
                     .iter()
                     .filter(|option| option["$ref"].as_str() != nothing)
-                    .map(|option| self.takes(option, depth + 1))
+                    .map(|option| self.allowed_values(option, depth + 1))
                     .collect();
                 all.dedup();
                 return all.join(" or ");
@@ -294,7 +295,7 @@ impl Reader {
         let kind = list(&schema["type"], " or ").or_else(|| schema["type"].as_str().map(str::to_owned));
         match kind.as_deref() {
             Some("array") if depth < DEPTH_MAX => {
-                format!("list of {}", self.takes(&schema["items"], depth + 1))
+                format!("list of {}", self.allowed_values(&schema["items"], depth + 1))
             }
             Some(kind) => match schema["format"].as_str() {
                 Some(format) => format!("{kind} ({format})"),
@@ -312,13 +313,13 @@ mod tests {
     use super::*;
 
     fn sections() -> Vec<Section> {
-        let document =
-            serde_json::from_str(&Document::new(&Dialect::default()).at(WRITTEN_FOR)).expect("JSON");
+        let document = serde_json::from_str(&Document::new(&Dialect::default()).with_base_url(WRITTEN_FOR))
+            .expect("JSON");
         Reader { document }.sections()
     }
 
     #[test]
-    fn every_operation_stands_in_one_section() {
+    fn every_operation_is_in_exactly_one_section() {
         let sections = sections();
         let document: Value = serde_json::from_str(crate::openapi::DOCUMENT).expect("JSON");
         let documented = document["paths"].as_object().expect("paths").values();

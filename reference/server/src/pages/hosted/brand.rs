@@ -15,8 +15,11 @@ pub(in crate::pages) fn brand(file: &str) -> Option<Answer> {
     let rgb = u32::from_str_radix(digits, 16).ok().filter(|_| is_hex)?;
     let ink = if is_bright(rgb) { "#10201a" } else { "#ffffff" };
     let css = format!(":root{{--brand:#{digits};--brand-ink:{ink}}}\n");
-    let mut answer =
-        answer::own(StatusCode::OK, HeaderValue::from_static("text/css; charset=utf-8"), Bytes::from(css));
+    let mut answer = answer::with_media_type(
+        StatusCode::OK,
+        HeaderValue::from_static("text/css; charset=utf-8"),
+        Bytes::from(css),
+    );
     answer.headers_mut().insert(CACHE_CONTROL, CACHE_FOREVER);
     Some(answer)
 }
@@ -38,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn letters_stand_out_from_the_colour() {
+    fn text_is_readable_on_the_brand_colour() {
         for (rgb, bright) in [
             (0x000000, false),
             (0xffffff, true),
@@ -52,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_colour_has_a_sheet() {
+    fn only_a_colour_has_a_style_sheet() {
         assert!(brand("brand-1f6feb.css").is_some());
         for file in [
             "brand-.css",

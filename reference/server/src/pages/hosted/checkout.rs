@@ -61,21 +61,21 @@ pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
 }
 
 /// Handles `GET /c/{code}/live`.
-pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn live_updates(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let (path, is_owner) = (format!("/c/{code}"), call.admit_owner().is_ok());
     // A browser reconnects to a stream that ends, but not to a 404.
     if load::<ChargePage>(&call.client(), &path).await?.is_none() {
         return page_not_found(call);
     }
     let topic = match Code::parse(code) {
-        Some(code) => Topic::new(format!("{path} {is_owner}"), move |event| concerns(event, code)),
+        Some(code) => Topic::new(format!("{path} {is_owner}"), move |event| concerns_charge(event, code)),
         None => return page_not_found(call),
     };
     follow(call.client(), topic, move |client| parts(client, path.clone(), is_owner))
 }
 
 /// Returns `true` if an event may change the view of a charge.
-fn concerns(event: &WorldEventKind, code: Code) -> bool {
+fn concerns_charge(event: &WorldEventKind, code: Code) -> bool {
     match event {
         WorldEventKind::Event { subject, .. } => *subject == code,
         WorldEventKind::Transfer { charge, .. } => *charge == Some(code),
@@ -154,7 +154,7 @@ impl PaymentView<'_> {
     }
 
     fn left_in_words(&self) -> String {
-        formats::length(self.left)
+        formats::duration_text(self.left)
     }
 
     /// Returns `true` if the charge is paid and its transfers are still on the chain.
@@ -205,7 +205,7 @@ pub(super) fn part(
         heading: heading(payment),
         is_alone: place == PaymentPlace::Alone,
         is_live,
-        qr: Qr::of(&uri),
+        qr: Qr::encode(&uri),
         uri,
         left,
     };

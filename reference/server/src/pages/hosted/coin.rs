@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn coins_of_ethereum_and_its_kin_count_in_the_smallest_unit() {
+    fn coins_of_compatible_networks_use_the_smallest_unit() {
         check("ETH", "ethereum", (18, true), "0.015", "ethereum:ADDRESS@1?value=15000000000000000");
         check("ETH", "ethereum", (18, false), "2", "ethereum:ADDRESS@11155111?value=2000000000000000000");
         check(
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_point_moves_to_the_right() {
+    fn amounts_are_converted_to_the_smallest_unit() {
         for (amount, decimals, expected) in [
             ("1", 6, Some("1000000")),
             ("0.000001", 6, Some("1")),

@@ -101,7 +101,7 @@ async fn draw(
 }
 
 /// Handles `GET /i/{code}/live`.
-pub(super) async fn live(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
+pub(super) async fn live_updates(call: &Call<'_>, code: &str) -> Result<Answer, Refusal> {
     let (path, is_owner) = (format!("/i/{code}"), call.admit_owner().is_ok());
     let Some(InvoicePage { account, mode, .. }) = load(&call.client(), &path).await? else {
         return page_not_found(call);
@@ -124,7 +124,7 @@ async fn parts(client: WorldClient, path: String, is_owner: bool) -> Result<Vec<
 
 fn panel(site: &Site, path: &str, shown: &InvoicePage) -> Result<Option<Part>, Refusal> {
     let owner = (&shown.account, shown.mode);
-    panel::of_invoice(shown).map(|subject| panel::part(site, path, owner, &subject)).transpose()
+    panel::invoice_subject(shown).map(|subject| panel::part(site, path, owner, &subject)).transpose()
 }
 
 fn state(site: &Site, shown: &InvoicePage) -> Result<Part, Refusal> {

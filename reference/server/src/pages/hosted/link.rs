@@ -50,7 +50,7 @@ struct LinkInput {
 }
 
 impl LinkInput {
-    fn of(form: &Form, link: &Link) -> LinkInput {
+    fn from_form(form: &Form, link: &Link) -> LinkInput {
         let text = |name: &str| form.text(name).unwrap_or_default().to_owned();
         LinkInput {
             asset: text("asset"),
@@ -116,7 +116,7 @@ pub(super) async fn page(call: &Call<'_>, code: &str) -> Result<Answer, Refusal>
 
 fn render(call: &Call<'_>, shown: LinkPage, status: StatusCode, input: LinkInput) -> Result<Answer, Refusal> {
     let site = call.site()?;
-    let subject = panel::of_link_page(&shown).filter(|_| call.admit_owner().is_ok());
+    let subject = panel::link_subject(&shown).filter(|_| call.admit_owner().is_ok());
     let owner = (&shown.account, shown.mode);
     let path = format!("/pay/{}", shown.link.code);
     let panel = subject.map(|subject| panel::part(&site, &path, owner, &subject)).transpose()?;
@@ -149,7 +149,7 @@ pub(super) async fn choose(call: &Call<'_>, code: &str) -> Result<Answer, Refusa
         return page_not_found(call);
     };
     let form = call.form().await?;
-    let mut input = LinkInput::of(&form, &shown.link);
+    let mut input = LinkInput::from_form(&form, &shown.link);
     let (path, body) = (format!("/sandbox/links/{code}/choose"), json(&choice(&input, &shown.link)));
     match call.client().act("POST", &path, &body).await? {
         Ok(ChargeAnswer { charge }) => see_other(&call.site()?, &format!("/c/{charge}")),

@@ -17,7 +17,7 @@ use reference_core::id::Code;
 pub(super) use brand::brand;
 
 use self::model::HostedPage;
-use super::{Asset, Call, Site, WorldClient, html, takes_only};
+use super::{Asset, Call, Site, WorldClient, html, method_not_allowed};
 use crate::{answer::Answer, refusal::Refusal};
 
 /// The style sheet of hosted pages.
@@ -33,11 +33,11 @@ pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
     let is_post = call.method() == Method::POST;
     match segments.as_slice() {
         ["c", code] if is_get => checkout::page(call, code).await,
-        ["c", code, "live"] if is_get => checkout::live(call, code).await,
+        ["c", code, "live"] if is_get => checkout::live_updates(call, code).await,
         ["c", code, "receipt"] if is_get => checkout::receipt(call, code).await,
         ["c", code, "sandbox"] if is_post => panel::act(call, &format!("/c/{code}")).await,
         ["i", code] if is_get => invoice::page(call, code).await,
-        ["i", code, "live"] if is_get => invoice::live(call, code).await,
+        ["i", code, "live"] if is_get => invoice::live_updates(call, code).await,
         ["i", code, "document"] if is_get => invoice::document(call, code).await,
         ["i", code, "coin"] if is_post => invoice::choose(call, code).await,
         ["i", code, "sandbox"] if is_post => panel::act(call, &format!("/i/{code}")).await,
@@ -47,11 +47,13 @@ pub(crate) async fn answer(call: &Call<'_>) -> Result<Answer, Refusal> {
         ["c" | "i" | "pay", _]
         | ["c", _, "live" | "receipt" | "sandbox"]
         | ["pay", _, "sandbox"]
-        | ["i", _, "live" | "document" | "coin" | "sandbox"] => Ok(takes_only(match segments.as_slice() {
-            ["pay", _] => "GET, HEAD, POST",
-            [_, _, "sandbox" | "coin"] => "POST",
-            _ => "GET, HEAD",
-        })),
+        | ["i", _, "live" | "document" | "coin" | "sandbox"] => {
+            Ok(method_not_allowed(match segments.as_slice() {
+                ["pay", _] => "GET, HEAD, POST",
+                [_, _, "sandbox" | "coin"] => "POST",
+                _ => "GET, HEAD",
+            }))
+        }
         _ => page_not_found(call),
     }
 }

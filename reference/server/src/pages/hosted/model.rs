@@ -28,20 +28,20 @@ pub(super) trait HostedPage: Sized {
 
 impl HostedPage for ChargePage {
     fn read(sandbox: &Sandbox, code: Code) -> Result<ChargePage, ApiError> {
-        sandbox.charge_page(code, |place, no| Charge::of(sandbox.book(place), no))
+        sandbox.charge_page(code, |place, no| Charge::from_book(sandbox.book(place), no))
     }
 }
 
 impl HostedPage for InvoicePage {
     fn read(sandbox: &Sandbox, code: Code) -> Result<InvoicePage, ApiError> {
-        let invoice = |place, no| Invoice::of(sandbox.book(place), no);
-        sandbox.invoice_page(code, invoice, |place, no| Charge::of(sandbox.book(place), no))
+        let invoice = |place, no| Invoice::from_book(sandbox.book(place), no);
+        sandbox.invoice_page(code, invoice, |place, no| Charge::from_book(sandbox.book(place), no))
     }
 }
 
 impl HostedPage for LinkPage {
     fn read(sandbox: &Sandbox, code: Code) -> Result<LinkPage, ApiError> {
-        sandbox.link_page(code, |place, no| Link::of(sandbox.book(place), no, sandbox.now()))
+        sandbox.link_page(code, |place, no| Link::from_book(sandbox.book(place), no, sandbox.now()))
     }
 }
 

@@ -101,21 +101,24 @@ pub(super) fn groups(mode: Mode, subject: &PanelSubject<'_>) -> Vec<ActionGroup>
     let groups = match subject {
         PanelSubject::Payment(payment) => vec![
             ActionGroup { title: "Pay", acts: ways_to_pay(payment) },
-            ActionGroup { title: "What can go wrong", acts: troubles(mode, payment) },
-            ActionGroup { title: "Blocks and time", acts: time(mode, payment) },
+            ActionGroup { title: "What can go wrong", acts: failure_actions(mode, payment) },
+            ActionGroup { title: "Blocks and time", acts: chain_actions(mode, payment) },
         ],
         PanelSubject::Coins(invoice, offers) => {
             let path = format!("/sandbox/invoices/{}/choose", invoice.code);
             vec![
-                ActionGroup { title: "Pay", acts: in_coins(&path, offers, choice) },
-                ActionGroup { title: "Time", acts: waits() },
+                ActionGroup { title: "Pay", acts: coin_actions(&path, offers, choice) },
+                ActionGroup { title: "Time", acts: advance_actions() },
             ]
         }
         PanelSubject::Link(link, offers) => {
             let path = format!("/sandbox/links/{}/choose", link.code);
             vec![
-                ActionGroup { title: "Pay", acts: in_coins(&path, offers, |asset| of_link(link, asset)) },
-                ActionGroup { title: "Time", acts: waits() },
+                ActionGroup {
+                    title: "Pay",
+                    acts: coin_actions(&path, offers, |asset| link_choice(link, asset)),
+                },
+                ActionGroup { title: "Time", acts: advance_actions() },
             ]
         }
     };
@@ -134,7 +137,7 @@ fn choice(asset: Asset) -> ChoiceRequest {
 }
 
 /// Returns a customer's choice on a payment link, with all required input.
-fn of_link(link: &Link, asset: Asset) -> ChoiceRequest {
+fn link_choice(link: &Link, asset: Asset) -> ChoiceRequest {
     ChoiceRequest {
         amount: link.sample_amount(),
         customer_email: link.sample_email().map(str::to_owned),
@@ -144,7 +147,11 @@ fn of_link(link: &Link, asset: Asset) -> ChoiceRequest {
 }
 
 /// Returns an action for each of the first coins: choose it and pay.
-fn in_coins(path: &str, offers: &[CoinOffer], choose: impl Fn(Asset) -> ChoiceRequest) -> Vec<PanelAction> {
+fn coin_actions(
+    path: &str,
+    offers: &[CoinOffer],
+    choose: impl Fn(Asset) -> ChoiceRequest,
+) -> Vec<PanelAction> {
     let act = |offer: &CoinOffer| {
         let asset = offer.coin.asset;
         PanelAction {
@@ -227,7 +234,7 @@ fn ways_to_pay(payment: &Payment) -> Vec<PanelAction> {
     }
 }
 
-fn troubles(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
+fn failure_actions(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
     let mut acts = Vec::new();
     let mut act = |name: &str, label: &str, hint: String, path: &str, body| {
         acts.push(PanelAction {
@@ -283,7 +290,7 @@ fn troubles(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
 }
 
 /// Returns the actions that advance the clock.
-fn waits() -> Vec<PanelAction> {
+fn advance_actions() -> Vec<PanelAction> {
     [("advance", "Wait 10 s", Span::secs(10)), ("advance-more", "Wait 10 min", Span::secs(600))]
         .map(|(name, label, by)| {
             let request = AdvanceRequest { by: Some(by), ..AdvanceRequest::default() };
@@ -298,7 +305,7 @@ fn waits() -> Vec<PanelAction> {
         .into()
 }
 
-fn time(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
+fn chain_actions(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
     let mine = |name: &str, label: &str, hint: String, blocks: u32| {
         let (asset, mode) = (AssetCode(payment.coin.asset), Some(InMode(mode)));
         let request = Mine { asset, mode, blocks: Some(blocks), at_once: false };
@@ -316,7 +323,7 @@ fn time(mode: Mode, payment: &Payment) -> Vec<PanelAction> {
         let hint = format!("{enough} blocks: that confirms a payment.");
         acts.push(mine("mine-enough", "Mine enough", hint, enough));
     }
-    acts.extend(waits());
+    acts.extend(advance_actions());
     acts
 }
 
@@ -386,14 +393,14 @@ impl PanelPage {
     fn subject(&self) -> Option<(Mode, PanelSubject<'_>)> {
         match self {
             PanelPage::Charge(page) => Some((page.mode, PanelSubject::Payment(&page.payment))),
-            PanelPage::Invoice(page) => of_invoice(page).map(|subject| (page.mode, subject)),
-            PanelPage::Link(page) => of_link_page(page).map(|subject| (page.mode, subject)),
+            PanelPage::Invoice(page) => invoice_subject(page).map(|subject| (page.mode, subject)),
+            PanelPage::Link(page) => link_subject(page).map(|subject| (page.mode, subject)),
         }
     }
 }
 
 /// Returns the object of the panel on an invoice; `None` if no action is possible.
-pub(super) fn of_invoice(page: &InvoicePage) -> Option<PanelSubject<'_>> {
+pub(super) fn invoice_subject(page: &InvoicePage) -> Option<PanelSubject<'_>> {
     let waiting =
         page.payment.as_ref().filter(|payment| payment.stage != Stage::Canceled || !page.may_choose);
     match waiting {
@@ -403,7 +410,7 @@ pub(super) fn of_invoice(page: &InvoicePage) -> Option<PanelSubject<'_>> {
 }
 
 /// Returns the object of the panel on a payment link; `None` if it takes no payments.
-pub(super) fn of_link_page(page: &LinkPage) -> Option<PanelSubject<'_>> {
+pub(super) fn link_subject(page: &LinkPage) -> Option<PanelSubject<'_>> {
     page.closed.is_none().then_some(PanelSubject::Link(&page.link, &page.coins))
 }
 

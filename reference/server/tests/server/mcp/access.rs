@@ -8,7 +8,7 @@ use reference_server::Config;
 #[tokio::test]
 async fn a_key_is_needed() {
     let (_server, live, _) = start(config()).await;
-    for unknown in [live.by(""), live.by("svc_live_0000000000000000000000000000000000000000")] {
+    for unknown in [live.with_key(""), live.with_key("svc_live_0000000000000000000000000000000000000000")] {
         let reply = unknown.request("tools/list", json!({})).await;
         assert_eq!((reply.status, reply.header("www-authenticate")), (401, Some("bearer")), "{reply:?}");
         assert_eq!(reply.body, json!({ "message": "Unauthenticated." }));
@@ -28,8 +28,8 @@ async fn calls_share_the_rate_limit_of_the_api() {
     assert_eq!(reply.header("x-ratelimit-remaining"), Some("117"));
     // Rejected requests count too, except those with an unknown key.
     assert_eq!(live.send("GET", "/mcp", "").await.header("x-ratelimit-remaining"), Some("116"));
-    assert_eq!(live.at("evil.example").request("ping", json!({})).await.status, 403);
-    assert_eq!(live.by("x").request("ping", json!({})).await.status, 401);
+    assert_eq!(live.with_host("evil.example").request("ping", json!({})).await.status, 403);
+    assert_eq!(live.with_key("x").request("ping", json!({})).await.status, 401);
     for left in (0..115).rev() {
         let reply = live.send("GET", "/v1/account", "").await;
         assert_eq!(reply.header("x-ratelimit-remaining"), Some(left.to_string().as_str()));
@@ -39,7 +39,7 @@ async fn calls_share_the_rate_limit_of_the_api() {
         assert!(reply.body["message"].as_str().is_some_and(|text| text.contains("120 a minute")));
     }
     // The other key has its own limit, and the limit depends on the service clock.
-    Client::good(test.call("advance", json!({ "by": "60s" })).await);
+    Client::success(test.call("advance", json!({ "by": "60s" })).await);
     assert_eq!(live.request("ping", json!({})).await.status, 200);
 }
 
@@ -61,14 +61,14 @@ async fn only_own_hosts_and_origins_are_accepted() {
         ("pay.example", "https://pay.example.evil.example", 403),
     ] {
         let origin = if origin.is_empty() { String::new() } else { format!("Origin: {origin}\r\n") };
-        let client = live.at(host).with(&origin);
+        let client = live.with_host(host).with_lines(&origin);
         let reply = client.request("ping", json!({})).await;
         assert_eq!(reply.status, status, "{host} {origin}{reply:?}");
         // A refused host or origin does not reveal if the key is valid.
-        let unknown = client.by("").request("ping", json!({})).await;
+        let unknown = client.with_key("").request("ping", json!({})).await;
         assert_eq!(unknown.status, if status == 200 { 401 } else { 403 });
     }
-    let own = live.with(&format!("Origin: http://127.0.0.1:{port}\r\n"));
+    let own = live.with_lines(&format!("Origin: http://127.0.0.1:{port}\r\n"));
     assert_eq!(own.request("ping", json!({})).await.status, 200);
     let with_prefix = live.send("GET", "/shop/mcp", "").await;
     assert_eq!(with_prefix.status, 405);

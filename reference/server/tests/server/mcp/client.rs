@@ -35,19 +35,19 @@ impl Client {
     }
 
     /// Returns the client with additional header lines.
-    pub(crate) fn with(&self, lines: &str) -> Client {
+    pub(crate) fn with_lines(&self, lines: &str) -> Client {
         let lines = format!("{}{lines}", self.lines);
         Client { address: self.address, key: self.key.clone(), lines, host: self.host.clone() }
     }
 
     /// Returns the client with another host name for the server.
-    pub(crate) fn at(&self, host: &str) -> Client {
-        Client { host: host.to_owned(), ..self.with("") }
+    pub(crate) fn with_host(&self, host: &str) -> Client {
+        Client { host: host.to_owned(), ..self.with_lines("") }
     }
 
     /// Returns the client with another key.
-    pub(crate) fn by(&self, key: &str) -> Client {
-        Client { key: key.to_owned(), ..self.with("") }
+    pub(crate) fn with_key(&self, key: &str) -> Client {
+        Client { key: key.to_owned(), ..self.with_lines("") }
     }
 
     pub(crate) async fn send(&self, method: &str, path: &str, body: &str) -> Reply {
@@ -64,7 +64,7 @@ impl Client {
     /// Sends a request of the protocol.
     pub(crate) async fn request(&self, method: &str, params: Value) -> Reply {
         let message = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
-        let client = self.with(&format!("MCP-Protocol-Version: {REVISION}\r\n"));
+        let client = self.with_lines(&format!("MCP-Protocol-Version: {REVISION}\r\n"));
         client.send("POST", "/mcp", &message.to_string()).await
     }
 
@@ -85,7 +85,7 @@ impl Client {
 
     /// Returns the content of a successful result.
     #[track_caller]
-    pub(crate) fn good(result: Value) -> Value {
+    pub(crate) fn success(result: Value) -> Value {
         assert_eq!(result["isError"], false, "{result}");
         let text = result["content"][0]["text"].as_str().expect("a result has a text");
         let answer: Value = serde_json::from_str(text).expect("the text is the answer");
@@ -95,7 +95,7 @@ impl Client {
 
     /// Returns the message of a failed result.
     #[track_caller]
-    pub(crate) fn refused(result: &Value) -> &str {
+    pub(crate) fn failure_message(result: &Value) -> &str {
         assert_eq!(result["isError"], true, "{result}");
         assert_eq!(
             result.get("structuredContent"),

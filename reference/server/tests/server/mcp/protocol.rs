@@ -44,7 +44,7 @@ async fn the_current_revision_needs_no_handshake() {
         });
         let name = if name.is_empty() { String::new() } else { format!("Mcp-Name: {name}\r\n") };
         let client =
-            live.with(&format!("MCP-Protocol-Version: {revision}\r\nMcp-Method: {method}\r\n{name}"));
+            live.with_lines(&format!("MCP-Protocol-Version: {revision}\r\nMcp-Method: {method}\r\n{name}"));
         let message = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
         let reply = client.send("POST", "/mcp", &message.to_string()).await;
         assert_eq!(reply.status, 200, "{reply:?}");
@@ -80,7 +80,7 @@ async fn invalid_messages_get_json_errors() {
         let reply = live.send("POST", "/mcp", body).await;
         assert_eq!((reply.status, &reply.body["error"]["code"]), (400, &json!(code)), "{body}: {reply:?}");
         assert_eq!((&reply.body["jsonrpc"], &reply.body["id"]), (&json!("2.0"), &Value::Null), "{reply:?}");
-        let typed = live.with("Content-Type: text/plain\r\n").send("POST", "/mcp", body).await;
+        let typed = live.with_lines("Content-Type: text/plain\r\n").send("POST", "/mcp", body).await;
         assert_eq!(typed.status, 415, "{body}: {typed:?}");
     }
     for method in ["tools/burn", "prompts/list", "resources/list", "resources/templates/list"] {

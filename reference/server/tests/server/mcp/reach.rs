@@ -17,12 +17,12 @@ struct SharedChain {
 impl SharedChain {
     async fn start() -> SharedChain {
         let (server, _, own) = start(config()).await;
-        let account = own.by("").send("POST", "/sandbox/accounts", r#"{"id":"bakery"}"#).await.body;
-        let other = own.by(account["keys"]["test"].as_str().expect("an account comes with keys"));
+        let account = own.with_key("").send("POST", "/sandbox/accounts", r#"{"id":"bakery"}"#).await.body;
+        let other = own.with_key(account["keys"]["test"].as_str().expect("an account comes with keys"));
         let new = json!({ "asset": "BTC", "amount": "5" });
         let [own_charge, other_charge] = [
-            Client::good(own.call("create_charge", new.clone()).await)["data"].take(),
-            Client::good(other.call("create_charge", new).await)["data"].take(),
+            Client::success(own.call("create_charge", new.clone()).await)["data"].take(),
+            Client::success(other.call("create_charge", new).await)["data"].take(),
         ];
         SharedChain { _server: server, own, other, own_charge, other_charge }
     }
@@ -30,7 +30,7 @@ impl SharedChain {
     /// Pays both charges. Returns the transactions: that of the own account, then the other.
     async fn pay(&self) -> [Value; 2] {
         let pay = async |client: &Client, charge: &Value| {
-            Client::good(client.call("pay", json!({ "charge": charge["id"] })).await)["txid"].take()
+            Client::success(client.call("pay", json!({ "charge": charge["id"] })).await)["txid"].take()
         };
         [pay(&self.own, &self.own_charge).await, pay(&self.other, &self.other_charge).await]
     }
@@ -47,11 +47,12 @@ fn transfers(answer: &Value) -> Vec<(&Value, &Value)> {
 async fn transfers_of_other_accounts_are_not_shown() {
     let world = SharedChain::start().await;
     world.pay().await;
-    let mined =
-        Client::good(world.own.call("mine", json!({ "asset": "BTC", "blocks": 1, "at_once": true })).await);
+    let mined = Client::success(
+        world.own.call("mine", json!({ "asset": "BTC", "blocks": 1, "at_once": true })).await,
+    );
     assert_eq!(transfers(&mined), [(&world.own_charge["deposit_address"], &json!(1))], "{mined}");
     for (client, charge) in [(&world.own, &world.own_charge), (&world.other, &world.other_charge)] {
-        let happenings = Client::good(client.call("list_happenings", json!({})).await);
+        let happenings = Client::success(client.call("list_happenings", json!({})).await);
         let shown = transfers(&happenings);
         let address = &charge["deposit_address"];
         assert_eq!(shown, [(address, &json!(0)), (address, &json!(1))], "{happenings}");
@@ -59,7 +60,7 @@ async fn transfers_of_other_accounts_are_not_shown() {
 }
 
 #[tokio::test]
-async fn a_transaction_to_another_account_is_an_unknown_one() {
+async fn a_transaction_to_another_account_is_unknown() {
     let world = SharedChain::start().await;
     let [own, foreign] = world.pay().await;
     let unknown = json!("00".repeat(32));
@@ -68,28 +69,32 @@ async fn a_transaction_to_another_account_is_an_unknown_one() {
             world.own.call(tool, json!({ "txid": foreign })).await,
             world.own.call(tool, json!({ "txid": unknown })).await,
         ];
-        assert!(Client::refused(&refused).contains("no chain has this transaction"), "{tool}: {refused}");
+        assert!(
+            Client::failure_message(&refused).contains("no chain has this transaction"),
+            "{tool}: {refused}"
+        );
         assert_eq!(refused, expected, "{tool}");
     }
     let address = json!({ "address": world.other_charge["deposit_address"], "asset": "BTC", "amount": "1" });
     let refused = world.own.call("pay", address).await;
-    assert!(Client::refused(&refused).contains("a charge of the key's account"), "{refused}");
+    assert!(Client::failure_message(&refused).contains("a charge of the key's account"), "{refused}");
     let address =
         json!({ "address": world.own_charge["deposit_address"], "asset": "BTC", "amount": "0.001" });
-    Client::good(world.own.call("pay", address).await);
+    Client::success(world.own.call("pay", address).await);
     // A conflict or replacement belongs to the same account as the transfer it competes with.
-    let conflict = Client::good(world.own.call("double_spend", json!({ "txid": own })).await);
-    Client::good(world.own.call("drop_transaction", json!({ "txid": conflict["txid"] })).await);
-    let foreign_conflict = Client::good(world.other.call("double_spend", json!({ "txid": foreign })).await);
+    let conflict = Client::success(world.own.call("double_spend", json!({ "txid": own })).await);
+    Client::success(world.own.call("drop_transaction", json!({ "txid": conflict["txid"] })).await);
+    let foreign_conflict =
+        Client::success(world.other.call("double_spend", json!({ "txid": foreign })).await);
     let refused = world.own.call("drop_transaction", json!({ "txid": foreign_conflict["txid"] })).await;
-    assert!(Client::refused(&refused).contains("no chain has this transaction"), "{refused}");
+    assert!(Client::failure_message(&refused).contains("no chain has this transaction"), "{refused}");
 }
 
 #[tokio::test]
 async fn a_reorganisation_takes_confirmations_from_own_transfers_only() {
     let world = SharedChain::start().await;
     let [own, foreign] = world.pay().await;
-    Client::good(world.own.call("mine", json!({ "asset": "BTC", "blocks": 1, "at_once": true })).await);
+    Client::success(world.own.call("mine", json!({ "asset": "BTC", "blocks": 1, "at_once": true })).await);
     let reorganise = async |more: Value| {
         let mut arguments = json!({ "asset": "BTC", "depth": 1 });
         arguments.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
@@ -97,14 +102,17 @@ async fn a_reorganisation_takes_confirmations_from_own_transfers_only() {
     };
     for txid in [&foreign, &json!("00".repeat(32))] {
         let refused = reorganise(json!({ "keep": [txid] })).await;
-        assert!(Client::refused(&refused).contains("is no transaction of the test BTC chain"), "{refused}");
+        assert!(
+            Client::failure_message(&refused).contains("is no transaction of the test BTC chain"),
+            "{refused}"
+        );
     }
     let refused = reorganise(json!({ "account": "bakery" })).await;
-    assert!(Client::refused(&refused).contains("The selected account is invalid."), "{refused}");
-    let reorganised = Client::good(reorganise(json!({})).await);
+    assert!(Client::failure_message(&refused).contains("The selected account is invalid."), "{refused}");
+    let reorganised = Client::success(reorganise(json!({})).await);
     assert_eq!(reorganised["orphaned"], json!([own]));
     assert_eq!(transfers(&reorganised), [(&world.own_charge["deposit_address"], &json!(0))], "{reorganised}");
-    let happenings = Client::good(world.other.call("list_happenings", json!({})).await);
+    let happenings = Client::success(world.other.call("list_happenings", json!({})).await);
     let states: Vec<&Value> = happenings["happened"]
         .as_array()
         .expect("a list")
@@ -113,7 +121,7 @@ async fn a_reorganisation_takes_confirmations_from_own_transfers_only() {
         .collect();
     assert!(!states.contains(&&json!("unconfirmed")), "{happenings}");
     let charge =
-        Client::good(world.other.call("get_charge", json!({ "id": world.other_charge["id"] })).await);
+        Client::success(world.other.call("get_charge", json!({ "id": world.other_charge["id"] })).await);
     assert_eq!(charge["data"]["status"], "paid");
 }
 
@@ -122,7 +130,10 @@ async fn a_key_stalls_only_a_chain_that_no_other_account_uses() {
     let stall = json!({ "asset": "BTC", "for": "1h" });
     let world = SharedChain::start().await;
     let refused = world.own.call("stall", stall.clone()).await;
-    assert!(Client::refused(&refused).starts_with("HTTP 409: This world has other accounts"), "{refused}");
+    assert!(
+        Client::failure_message(&refused).starts_with("HTTP 409: This world has other accounts"),
+        "{refused}"
+    );
     let (_server, _, alone) = start(config()).await;
-    Client::good(alone.call("stall", stall).await);
+    Client::success(alone.call("stall", stall).await);
 }

@@ -16,14 +16,14 @@ async fn a_live_key_has_no_sandbox_tools() {
 #[tokio::test]
 async fn other_machines_need_the_token() {
     let (server, _, test) = start(config()).await;
-    let proxied = test.with("Via: 1.1 proxy\r\n");
+    let proxied = test.with_lines("Via: 1.1 proxy\r\n");
     let arguments = json!({ "name": "advance", "arguments": { "by": "1s" } });
     let reply = proxied.request("tools/call", arguments.clone()).await;
     assert_eq!(reply.body["error"]["code"], -32602, "{reply:?}");
     assert_eq!(proxied.call("get_account", json!({})).await["isError"], false);
     for (token, good) in [(server.sandbox_token(), true), ("sandbox_0", false)] {
         let reply = proxied
-            .with(&format!("Sandbox-Token: {token}\r\n"))
+            .with_lines(&format!("Sandbox-Token: {token}\r\n"))
             .request("tools/call", arguments.clone())
             .await;
         assert_eq!(reply.body.get("result").is_some(), good, "{reply:?}");
@@ -34,19 +34,19 @@ async fn other_machines_need_the_token() {
 async fn sandbox_tools_are_limited_to_the_keys_book() {
     let (_server, live, test) = start(config()).await;
     let new = json!({ "asset": "BTC", "amount": "5" });
-    let of_live = Client::good(live.call("create_charge", new.clone()).await);
-    let of_test = Client::good(test.call("create_charge", new).await);
+    let of_live = Client::success(live.call("create_charge", new.clone()).await);
+    let of_test = Client::success(test.call("create_charge", new).await);
     let foreign = test.call("pay", json!({ "charge": of_live["data"]["code"] })).await;
     let unknown = test.call("pay", json!({ "charge": "aaaaaaaaaaaa" })).await;
-    assert!(Client::refused(&foreign).starts_with("HTTP 422: The selected charge is invalid."));
+    assert!(Client::failure_message(&foreign).starts_with("HTTP 422: The selected charge is invalid."));
     assert_eq!(foreign, unknown);
     let there = test.call("mine", json!({ "asset": "BTC", "mode": "live" })).await;
-    assert!(Client::refused(&there).contains("must be the mode of the key"), "{there}");
+    assert!(Client::failure_message(&there).contains("must be the mode of the key"), "{there}");
     let other = test.call("add_endpoint", json!({ "url": "https://shop.sim", "account": "other" })).await;
-    assert!(Client::refused(&other).contains("selected account is invalid"), "{other}");
+    assert!(Client::failure_message(&other).contains("selected account is invalid"), "{other}");
 
     // Both rate locks expire, and the result contains only the key's own charge.
-    let passed = Client::good(test.call("advance", json!({ "by": "31m" })).await);
+    let passed = Client::success(test.call("advance", json!({ "by": "31m" })).await);
     let happened = passed["happened"].as_array().expect("a list");
     let subjects: Vec<_> = happened.iter().map(|event| (&event["mode"], &event["subject"])).collect();
     assert_eq!(subjects, [(&json!("test"), &of_test["data"]["code"])], "{passed}");
@@ -55,16 +55,16 @@ async fn sandbox_tools_are_limited_to_the_keys_book() {
 #[tokio::test]
 async fn webhooks_can_be_tried() {
     let (_server, _, test) = start(config()).await;
-    let added = Client::good(test.call("add_endpoint", json!({ "url": "https://shop.sim/hooks" })).await);
+    let added = Client::success(test.call("add_endpoint", json!({ "url": "https://shop.sim/hooks" })).await);
     let endpoint = &added["endpoint"];
     assert_eq!(endpoint["mode"], "test");
     assert!(endpoint["secret"].as_str().is_some_and(|secret| secret.starts_with("whsec_")));
-    let sent = Client::good(test.call("send_test_event", json!({ "id": endpoint["id"] })).await);
-    Client::good(test.call("advance", json!({ "by": "1s" })).await);
-    let delivery = Client::good(test.call("get_delivery", json!({ "id": sent["delivery"] })).await);
+    let sent = Client::success(test.call("send_test_event", json!({ "id": endpoint["id"] })).await);
+    Client::success(test.call("advance", json!({ "by": "1s" })).await);
+    let delivery = Client::success(test.call("get_delivery", json!({ "id": sent["delivery"] })).await);
     assert_eq!(delivery["delivery"]["status"], "delivered");
     let private = test.call("add_endpoint", json!({ "url": "https://127.0.0.1/hooks" })).await;
-    assert!(Client::refused(&private).contains("url field is invalid"), "{private}");
+    assert!(Client::failure_message(&private).contains("url field is invalid"), "{private}");
 }
 
 #[tokio::test]
@@ -76,13 +76,13 @@ async fn a_clock_on_real_time_moves_only_if_the_configuration_allows_it() {
         {
             let result = test.call(tool, arguments).await;
             if is_refused {
-                assert!(Client::refused(&result).contains("tools may not move it"), "{result}");
+                assert!(Client::failure_message(&result).contains("tools may not move it"), "{result}");
             } else {
-                Client::good(result);
+                Client::success(result);
             }
         }
         let at_once = json!({ "asset": "BTC", "blocks": 1, "at_once": true });
-        Client::good(test.call("mine", at_once).await);
+        Client::success(test.call("mine", at_once).await);
     }
 }
 
@@ -91,7 +91,7 @@ async fn one_call_moves_the_clock_by_a_year_at_most() {
     let (_server, _, test) = start(config()).await;
     for arguments in [json!({ "by": "99999999h" }), json!({ "to": "9999-01-01T00:00:00Z" })] {
         let refused = test.call("advance", arguments).await;
-        assert!(Client::refused(&refused).contains("366 days at most"), "{refused}");
+        assert!(Client::failure_message(&refused).contains("366 days at most"), "{refused}");
     }
-    Client::good(test.call("advance", json!({ "by": "366d" })).await);
+    Client::success(test.call("advance", json!({ "by": "366d" })).await);
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{Client, config, start};
 
 /// Returns a line for each tool: its name, its arguments (`!` for required ones), its description.
-async fn listed(client: &Client) -> String {
+async fn tool_list(client: &Client) -> String {
     let result = client.result("tools/list", json!({})).await;
     let mut lines = String::new();
     for tool in result["tools"].as_array().expect("a list") {
@@ -42,13 +42,13 @@ async fn listed(client: &Client) -> String {
 #[tokio::test]
 async fn a_live_key_has_the_tools_of_the_api() {
     let (_server, live, _) = start(config()).await;
-    insta::assert_snapshot!(listed(&live).await);
+    insta::assert_snapshot!(tool_list(&live).await);
 }
 
 #[tokio::test]
 async fn a_test_key_has_those_of_the_sandbox_too() {
     let (_server, live, test) = start(config()).await;
-    let (live, test) = (listed(&live).await, listed(&test).await);
+    let (live, test) = (tool_list(&live).await, tool_list(&test).await);
     let more = test.strip_prefix(live.as_str()).expect("the same tools and more");
     insta::assert_snapshot!(more);
 }
@@ -95,18 +95,18 @@ async fn schemas_are_resolved_and_simplified() {
 async fn a_charge_is_opened_paid_and_listed() {
     let (_server, live, test) = start(config()).await;
     let new = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR", "metadata": { "order": 7 } });
-    let opened = Client::good(test.call("create_charge", new).await);
+    let opened = Client::success(test.call("create_charge", new).await);
     let code = opened["data"]["code"].as_str().expect("a code");
     assert_eq!(opened["data"]["status"], "pending");
     assert!(opened["data"]["checkout_url"].as_str().is_some_and(|url| url.ends_with(&format!("/c/{code}"))));
 
-    let paid = Client::good(test.call("pay", json!({ "charge": code })).await);
+    let paid = Client::success(test.call("pay", json!({ "charge": code })).await);
     assert!(paid["txid"].is_string(), "{paid}");
-    Client::good(test.call("mine", json!({ "asset": "BTC", "blocks": 1 })).await);
-    let charge = Client::good(test.call("get_charge", json!({ "id": code })).await);
+    Client::success(test.call("mine", json!({ "asset": "BTC", "blocks": 1 })).await);
+    let charge = Client::success(test.call("get_charge", json!({ "id": code })).await);
     assert_eq!(charge["data"]["status"], "paid");
     let events =
-        Client::good(test.call("list_events", json!({ "charge": code, "type": "charge.paid" })).await);
+        Client::success(test.call("list_events", json!({ "charge": code, "type": "charge.paid" })).await);
     assert_eq!(events["meta"]["total"], 1, "{events}");
 
     // The API returns the same charge, and not that of the other mode.
@@ -114,9 +114,9 @@ async fn a_charge_is_opened_paid_and_listed() {
     assert_eq!(same.body, charge);
     let strange = live.call("get_charge", json!({ "id": code })).await;
     let unknown = live.call("get_charge", json!({ "id": "aaaaaaaaaaaa" })).await;
-    assert_eq!(Client::refused(&strange), "HTTP 404: Not found.");
+    assert_eq!(Client::failure_message(&strange), "HTTP 404: Not found.");
     assert_eq!(strange, unknown);
-    assert_eq!(Client::good(live.call("list_charges", json!({})).await)["meta"]["total"], 0);
+    assert_eq!(Client::success(live.call("list_charges", json!({})).await)["meta"]["total"], 0);
 }
 
 #[tokio::test]
@@ -124,28 +124,28 @@ async fn every_object_can_be_made_and_changed() {
     let (_server, live, _) = start(config()).await;
     let code = |answer: &Value| answer["data"]["code"].as_str().expect("a code").to_owned();
     let link =
-        Client::good(live.call("create_payment_link", json!({ "title": "A book", "amount": "5" })).await);
+        Client::success(live.call("create_payment_link", json!({ "title": "A book", "amount": "5" })).await);
     let id = code(&link);
     let change = json!({ "id": id, "description": "With pictures", "title": "Two books" });
-    let changed = Client::good(live.call("change_payment_link", change).await);
+    let changed = Client::success(live.call("change_payment_link", change).await);
     assert_eq!(
         (&changed["data"]["title"], &changed["data"]["amount"]),
         (&json!("Two books"), &json!("5.00"))
     );
     let cleared =
-        Client::good(live.call("change_payment_link", json!({ "id": id, "description": null })).await);
+        Client::success(live.call("change_payment_link", json!({ "id": id, "description": null })).await);
     assert!(cleared["data"]["description"].is_null());
-    Client::good(live.call("archive_payment_link", json!({ "id": id })).await);
+    Client::success(live.call("archive_payment_link", json!({ "id": id })).await);
     let refused = live.call("create_charge", json!({ "asset": "BTC", "payment_link": id })).await;
-    assert!(Client::refused(&refused).contains("does not accept payments"), "{refused}");
-    Client::good(live.call("restore_payment_link", json!({ "id": id })).await);
-    Client::good(live.call("create_charge", json!({ "asset": "BTC", "payment_link": id })).await);
+    assert!(Client::failure_message(&refused).contains("does not accept payments"), "{refused}");
+    Client::success(live.call("restore_payment_link", json!({ "id": id })).await);
+    Client::success(live.call("create_charge", json!({ "asset": "BTC", "payment_link": id })).await);
 
     let invoice = json!({ "amount": "10", "customer_email": "jane@example.com", "send_email": true });
-    let invoice = code(&Client::good(live.call("create_invoice", invoice).await));
+    let invoice = code(&Client::success(live.call("create_invoice", invoice).await));
     let again = live.call("send_invoice", json!({ "id": invoice })).await;
-    assert!(Client::refused(&again).ends_with("Try again in 600 seconds."), "{again}");
-    let void = Client::good(live.call("void_invoice", json!({ "id": invoice })).await);
+    assert!(Client::failure_message(&again).ends_with("Try again in 600 seconds."), "{again}");
+    let void = Client::success(live.call("void_invoice", json!({ "id": invoice })).await);
     assert_eq!(void["data"]["status"], "void");
 }
 
@@ -154,12 +154,12 @@ async fn errors_equal_those_of_the_api() {
     let (_server, live, _) = start(config()).await;
     let refused = live.call("create_charge", json!({ "amount": "ten", "idempotency_key": "k" })).await;
     assert_eq!(
-        Client::refused(&refused),
+        Client::failure_message(&refused),
         "HTTP 422: The asset field is required. (and 1 more error)\n\
          amount: The amount field must be a decimal number such as 49.90.\nasset: The asset field is required."
     );
     let missing = live.call("get_charge", json!({})).await;
-    assert_eq!(Client::refused(&missing), "The id field is required.");
+    assert_eq!(Client::failure_message(&missing), "The id field is required.");
     let unknown = live.request("tools/call", json!({ "name": "burn", "arguments": {} })).await;
     assert_eq!(unknown.body["error"]["code"], -32602, "{unknown:?}");
 }
@@ -168,11 +168,14 @@ async fn errors_equal_those_of_the_api() {
 async fn idempotency_keys_work_as_in_the_api() {
     let (_server, live, _) = start(config()).await;
     let new = json!({ "asset": "BTC", "amount": "5", "idempotency_key": "once" });
-    let first = Client::good(live.call("create_charge", new.clone()).await);
-    assert_eq!(first, Client::good(live.call("create_charge", new).await));
+    let first = Client::success(live.call("create_charge", new.clone()).await);
+    assert_eq!(first, Client::success(live.call("create_charge", new).await));
     let other =
         live.call("create_charge", json!({ "asset": "BTC", "amount": "6", "idempotency_key": "once" })).await;
-    assert_eq!(Client::refused(&other), "HTTP 409: This Idempotency-Key was used for another request.");
+    assert_eq!(
+        Client::failure_message(&other),
+        "HTTP 409: This Idempotency-Key was used for another request."
+    );
 }
 
 /// The results match the output schemas of the tools.
@@ -189,7 +192,7 @@ async fn results_match_the_output_schemas() {
         }
     };
     let new = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
-    let opened = Client::good(test.call("create_charge", new).await);
+    let opened = Client::success(test.call("create_charge", new).await);
     check("create_charge", &opened);
     let code = &opened["data"]["code"];
     for (tool, arguments) in [
@@ -201,7 +204,7 @@ async fn results_match_the_output_schemas() {
         ("list_events", json!({})),
         ("advance", json!({ "by": "1h" })),
     ] {
-        check(tool, &Client::good(test.call(tool, arguments).await));
+        check(tool, &Client::success(test.call(tool, arguments).await));
     }
 }
 
@@ -210,7 +213,7 @@ async fn unknown_arguments_are_refused() {
     let (_server, live, _) = start(config()).await;
     let new = json!({ "asset": "BTC", "amount": "5", "curency": "USD" });
     let refused = live.call("create_charge", new).await;
-    let message = Client::refused(&refused);
+    let message = Client::failure_message(&refused);
     assert!(
         message.starts_with("The curency argument is unknown; this tool takes ")
             && message.contains("currency"),
@@ -222,13 +225,13 @@ async fn unknown_arguments_are_refused() {
 #[tokio::test]
 async fn an_idempotency_key_is_shared_by_rest_and_mcp() {
     let (_server, live, _) = start(config()).await;
-    let rest = live.with("Idempotency-Key: once\r\n");
+    let rest = live.with_lines("Idempotency-Key: once\r\n");
     let new = json!({ "asset": "BTC", "amount": "5", "currency": "EUR", "idempotency_key": "once" });
     let body = r#"{"currency":"EUR", "asset":"BTC", "amount":"5"}"#;
     let first = rest.send("POST", "/v1/charges", body).await;
     assert_eq!(first.status, 201, "{first:?}");
-    assert_eq!(Client::good(live.call("create_charge", new.clone()).await), first.body);
+    assert_eq!(Client::success(live.call("create_charge", new.clone()).await), first.body);
     let other = rest.send("POST", "/v1/charges", &body.replace('5', "6")).await;
     assert_eq!(other.status, 409, "{other:?}");
-    assert_eq!(Client::good(live.call("list_charges", json!({})).await)["meta"]["total"], 1);
+    assert_eq!(Client::success(live.call("list_charges", json!({})).await)["meta"]["total"], 1);
 }

@@ -11,14 +11,14 @@ use testkit::files_below;
 use super::document::Document;
 
 /// A stage that compares every response with the document.
-struct Watched<'d> {
+struct CheckedStage<'d> {
     stage: LocalStage,
     document: &'d mut Document,
     wrong: BTreeSet<String>,
     received: usize,
 }
 
-impl Stage for Watched<'_> {
+impl Stage for CheckedStage<'_> {
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
         let answer = self.stage.call(call)?;
         let path = call.path.split('?').next().unwrap_or(call.path);
@@ -47,7 +47,7 @@ fn scenario_responses_match_the_document() {
     for path in files_below(&scenarios, "yaml") {
         let text = fs::read_to_string(&path).expect("a scenario can be read");
         let script = Script::parse(&path.to_string_lossy(), &text).unwrap_or_else(|error| panic!("{error}"));
-        let mut stage = Watched {
+        let mut stage = CheckedStage {
             stage: LocalStage::new(),
             document: &mut document,
             wrong: BTreeSet::new(),

@@ -71,31 +71,32 @@ impl Document {
     pub(crate) fn judge(&mut self, operation: &Operation, status: u16, body: &Value) -> Result<(), String> {
         let mut at = vec!["paths".to_owned(), operation.path.clone(), operation.method.to_lowercase()];
         at.extend(["responses".to_owned(), status.to_string()]);
-        let answer = follow(&self.closed, &at).ok_or_else(|| format!("status {status} is not documented"))?;
+        let answer =
+            descend(&self.closed, &at).ok_or_else(|| format!("status {status} is not documented"))?;
         if let Some(reference) = answer.get("$ref").and_then(Value::as_str) {
             at = reference.trim_start_matches("#/").split('/').map(str::to_owned).collect();
         }
         at.extend(["content", "application/json", "schema"].map(str::to_owned));
-        self.fits(&at, body)
+        self.validate(&at, body)
     }
 
     /// Checks the body of a webhook against the document.
     pub(crate) fn judge_webhook(&mut self, kind: &str, body: &Value) -> Result<(), String> {
         let at = ["webhooks", kind, "post", "requestBody", "content", "application/json", "schema"];
-        self.fits(&at.map(str::to_owned), body)
+        self.validate(&at.map(str::to_owned), body)
     }
 
     /// Checks the body of a request against the document.
     pub(crate) fn judge_request(&mut self, operation: &Operation, body: &Value) -> Result<(), String> {
         let method = operation.method.to_lowercase();
         let at = ["paths", &operation.path, &method, "requestBody", "content", "application/json", "schema"];
-        self.fits(&at.map(str::to_owned), body)
+        self.validate(&at.map(str::to_owned), body)
     }
 
-    fn fits(&mut self, at: &[String], value: &Value) -> Result<(), String> {
+    fn validate(&mut self, at: &[String], value: &Value) -> Result<(), String> {
         let pointer = pointer(at);
         if !self.validators.contains_key(&pointer) {
-            follow(&self.closed, at).ok_or_else(|| format!("nothing stands at {pointer}"))?;
+            descend(&self.closed, at).ok_or_else(|| format!("nothing stands at {pointer}"))?;
             let mut root = self.closed.clone();
             root["$ref"] = format!("#{}", escape_in_uri(&pointer)).into();
             let validator = jsonschema::options()
@@ -179,7 +180,7 @@ fn close_inside(node: &mut Value) {
     }
 }
 
-fn follow<'v>(value: &'v Value, at: &[String]) -> Option<&'v Value> {
+fn descend<'v>(value: &'v Value, at: &[String]) -> Option<&'v Value> {
     at.iter().try_fold(value, |inside, key| inside.get(key))
 }
 

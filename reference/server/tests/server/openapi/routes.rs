@@ -36,7 +36,7 @@ pub(super) fn is_of_world(path: &str) -> bool {
 }
 
 /// Returns the documented operations under this path, as `GET /v1/charges/{}`.
-fn documented(under: &str) -> BTreeSet<String> {
+fn documented_routes(under: &str) -> BTreeSet<String> {
     let inside = |path: &str| path == under || path.starts_with(&format!("{under}/"));
     let operations = Document::read().operations().into_iter().filter(|operation| inside(&operation.path));
     operations
@@ -57,7 +57,7 @@ fn path_of(pattern: &str) -> String {
 }
 
 /// Returns the text between the first `open` and the next `close`, and the text after it.
-fn between<'t>(text: &'t str, open: &str, close: &str) -> Option<(&'t str, &'t str)> {
+fn text_between<'t>(text: &'t str, open: &str, close: &str) -> Option<(&'t str, &'t str)> {
     text.split_once(open)?.1.split_once(close)
 }
 
@@ -65,7 +65,7 @@ fn between<'t>(text: &'t str, open: &str, close: &str) -> Option<(&'t str, &'t s
 fn api_routes() -> BTreeSet<String> {
     let arms = API.lines().filter(|line| line.trim_start().starts_with("([\"v1\""));
     arms.filter_map(|line| {
-        let (pattern, rest) = between(line, "[", "]")?;
+        let (pattern, rest) = text_between(line, "[", "]")?;
         let method = rest.strip_prefix(", \"")?.split('"').next()?;
         Some(format!("{method} {}", path_of(pattern)))
     })
@@ -178,13 +178,16 @@ fn check_same(documented: &BTreeSet<String>, taken: &BTreeSet<String>) {
 
 #[test]
 fn the_document_names_the_routes_of_the_routers_and_no_others() {
-    check_same(&documented("/v1"), &api_routes());
+    check_same(&documented_routes("/v1"), &api_routes());
     // The sandbox also serves the API's read operations for a book.
     let looks = api_routes()
         .into_iter()
         .filter_map(|route| Some(format!("GET /sandbox/books/{{}}/{{}}{}", route.strip_prefix("GET /v1")?)));
     let hosts = HOSTS_OWN.map(str::to_owned);
-    check_same(&documented("/sandbox"), &sandbox_routes().into_iter().chain(looks).chain(hosts).collect());
+    check_same(
+        &documented_routes("/sandbox"),
+        &sandbox_routes().into_iter().chain(looks).chain(hosts).collect(),
+    );
 }
 
 /// Requests each path with an unknown method: the response lists the allowed ones.

@@ -38,15 +38,15 @@ fn text(node: Option<&Node>) -> Option<&str> {
 }
 
 /// Returns the target of a `$ref`, or the node itself.
-fn resolved<'a>(document: &'a Node, node: &'a Node) -> &'a Node {
+fn resolve<'a>(document: &'a Node, node: &'a Node) -> &'a Node {
     let Some(path) = text(get(node, "$ref")) else { return node };
     let target = path.trim_start_matches("#/").split('/').try_fold(document, get);
-    resolved(document, target.unwrap_or_else(|| panic!("{path} leads nowhere")))
+    resolve(document, target.unwrap_or_else(|| panic!("{path} leads nowhere")))
 }
 
 /// Returns a schema and the schemas that it consists of.
 fn parts<'a>(document: &'a Node, schema: &'a Node) -> Vec<&'a Node> {
-    let schema = resolved(document, schema);
+    let schema = resolve(document, schema);
     let inner = ["allOf", "anyOf", "oneOf"].map(|key| items(get(schema, key))).into_iter().flatten();
     [schema].into_iter().chain(inner.flat_map(|part| parts(document, part))).collect()
 }
@@ -59,7 +59,7 @@ fn field(document: &Node, name: &str, is_required: bool, schema: &Node) -> Field
 }
 
 fn fields(document: &Node, operation: &Node) -> Vec<Field> {
-    let body = get(operation, "requestBody").map(|body| resolved(document, body));
+    let body = get(operation, "requestBody").map(|body| resolve(document, body));
     let schema = ["content", "application/json", "schema"];
     let schema = body.and_then(|body| schema.iter().try_fold(body, |node, key| get(node, key)));
     let parts = schema.map(|schema| parts(document, schema)).unwrap_or_default();
@@ -69,7 +69,7 @@ fn fields(document: &Node, operation: &Node) -> Vec<Field> {
     };
     let properties = parts.iter().filter_map(|part| get(part, "properties")).flat_map(entries);
     let body = properties.map(|(name, schema)| field(document, name, required(name), schema));
-    let parameters = items(get(operation, "parameters")).iter().map(|item| resolved(document, item));
+    let parameters = items(get(operation, "parameters")).iter().map(|item| resolve(document, item));
     let query = parameters.filter(|parameter| text(get(parameter, "in")) == Some("query")).map(|parameter| {
         let name = format!("?{}", text(get(parameter, "name")).expect("a parameter has a name"));
         field(document, &name, false, get(parameter, "schema").expect("a parameter has a schema"))

@@ -11,18 +11,18 @@ use super::{
     OK, Shop, call,
     names::Names,
     receiver::{Receiver, ReceiverBehavior},
-    save, sender, to_shop,
+    save, sender, shop_forward,
 };
 
 /// Shorter than any attempt in these tests, so that a wait for an attempt is detected.
 const SOON: Duration = Duration::from_secs(5);
 
-async fn soon<T>(what: impl Future<Output = T>) -> T {
+async fn within_limit<T>(what: impl Future<Output = T>) -> T {
     timeout(SOON, what).await.expect("other receivers and names do not delay it")
 }
 
 /// Creates another account with an endpoint at `url`; returns the path that sends a test delivery to it.
-async fn neighbour(shop: &Shop, url: &str) -> String {
+async fn add_second_account(shop: &Shop, url: &str) -> String {
     let account = json!({ "id": "neighbour" });
     let (status, answer) = call(&shop.server, "POST", "/sandbox/accounts", &account).await;
     assert_eq!(status, 200, "{answer}");
@@ -72,21 +72,21 @@ async fn slow_hosts_of_one_account_delay_no_other() {
     let host = |n: usize| format!("slow{n}.example");
     let mut forwards: Vec<String> =
         (0..20).map(|n| format!("https://{}=http://{}", host(n), slow.address)).collect();
-    forwards.extend([to_shop(&slow), format!("https://quick.example=http://{}", quick.address)]);
+    forwards.extend([shop_forward(&slow), format!("https://quick.example=http://{}", quick.address)]);
     let bounds = SenderBounds { posts: 8, posts_per_host: 2, ..super::BOUNDS };
     let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &forwards) }).await;
     let paths = endpoints(&shop, (0..20).map(host)).await;
     let waiting = send_all(&shop, &paths).await;
 
-    let path = neighbour(&shop, "https://quick.example/").await;
+    let path = add_second_account(&shop, "https://quick.example/").await;
     let sent = send(&shop, &path).await;
-    assert_eq!(delivery(&soon(quick.next()).await), sent);
+    assert_eq!(delivery(&within_limit(quick.next()).await), sent);
 
     // Waiting used up no attempt: each delivery arrives with its first.
     permits.add_permits(99);
-    shop.settle().await;
+    shop.wait_for_attempts().await;
     for delivery in waiting {
-        let delivery = shop.look_up(&delivery).await;
+        let delivery = shop.delivery_record(&delivery).await;
         let attempts = delivery["attempts"].as_array().map(Vec::len);
         assert_eq!((&delivery["status"], attempts), (&json!("delivered"), Some(1)));
     }
@@ -100,11 +100,11 @@ async fn an_account_without_a_slot_gets_one_however_many_accounts_hold_the_other
         Receiver::plain(ReceiverBehavior::Hangs("")).await,
         Receiver::plain(ReceiverBehavior::Says(OK)).await,
     );
-    let forwards = [to_shop(&slow), format!("https://quick.example=http://{}", quick.address)];
+    let forwards = [shop_forward(&slow), format!("https://quick.example=http://{}", quick.address)];
     let bounds =
         SenderBounds { posts: 4, yield_time: Duration::ZERO, total_time: 100 * SOON, ..super::BOUNDS };
     let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &forwards) }).await;
-    let path = neighbour(&shop, "https://quick.example/").await;
+    let path = add_second_account(&shop, "https://quick.example/").await;
     let mut hostile = Vec::new();
     for n in 0..6 {
         let name = format!("hostile-{n}");
@@ -115,11 +115,11 @@ async fn an_account_without_a_slot_gets_one_however_many_accounts_hold_the_other
         let id = answer["endpoint"]["id"].as_str().expect("an id").to_owned();
         hostile.push(send(&shop, &format!("/sandbox/endpoints/{id}/test")).await);
         // The fifth and the sixth get slots of aborted attempts.
-        soon(slow.next()).await;
+        within_limit(slow.next()).await;
     }
     let sent = send(&shop, &path).await;
-    assert_eq!(delivery(&soon(quick.next()).await), sent);
-    let first = shop.look_up(&hostile[0]).await;
+    assert_eq!(delivery(&within_limit(quick.next()).await), sent);
+    let first = shop.delivery_record(&hostile[0]).await;
     let error = first["attempts"][0]["error"].as_str().unwrap_or_default();
     assert!(error.contains("without a response: all 4 delivery slots were in use"), "{first}");
 }
@@ -129,18 +129,18 @@ async fn a_slow_host_shared_by_two_accounts_leaves_slots_for_both() {
     let permits = Arc::new(Semaphore::new(0));
     let mut slow = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
     let bounds = SenderBounds { posts: 8, posts_per_host: 2, ..super::BOUNDS };
-    let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &[to_shop(&slow)]) }).await;
+    let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &[shop_forward(&slow)]) }).await;
     for _ in 0..10 {
         shop.send().await;
     }
     for _ in 0..2 {
-        soon(slow.next()).await;
+        within_limit(slow.next()).await;
     }
-    let path = neighbour(&shop, "https://shop.example/").await;
+    let path = add_second_account(&shop, "https://shop.example/").await;
     let sent = send(&shop, &path).await;
-    assert_eq!(delivery(&soon(slow.next()).await), sent);
+    assert_eq!(delivery(&within_limit(slow.next()).await), sent);
     permits.add_permits(99);
-    shop.settle().await;
+    shop.wait_for_attempts().await;
     assert_eq!(slow.connections(), 11);
 }
 
@@ -164,17 +164,17 @@ async fn slow_names_of_one_account_delay_no_other_and_are_reported() {
     };
     let shop = Shop::open(SenderConfig { bounds, ..sender(&names, &forwards) }).await;
     let paths = endpoints(&shop, (0..12).map(host)).await;
-    let path = neighbour(&shop, "https://quick.example/").await;
+    let path = add_second_account(&shop, "https://quick.example/").await;
     // From now on lookups of these names do not end and keep their slots.
     names.stall("slow");
     let late = send_all(&shop, &paths).await;
 
     let sent = send(&shop, &path).await;
-    assert_eq!(delivery(&soon(quick.next()).await), sent);
+    assert_eq!(delivery(&within_limit(quick.next()).await), sent);
 
-    shop.settle().await;
+    shop.wait_for_attempts().await;
     for delivery in late {
-        let attempt = shop.look_up(&delivery).await["attempts"][0].take();
+        let attempt = shop.delivery_record(&delivery).await["attempts"][0].take();
         let error = attempt["error"].as_str().expect("it failed");
         assert!(error.ends_with(".example: the name lookup timed out"), "{error}");
     }
@@ -203,7 +203,7 @@ async fn saving_a_slow_name_delays_no_other_account() {
         call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await
     };
     let neighbour = async {
-        names.stalled().await;
+        names.wait_for_stall().await;
         save("neighbour", "https://good.example/").await
     };
     let ((slow, _), (status, answer)) = tokio::join!(save("acme", "https://slow.example/"), neighbour);
@@ -213,7 +213,7 @@ async fn saving_a_slow_name_delays_no_other_account() {
 #[tokio::test]
 async fn a_book_has_fifty_endpoints_at_most() {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
-    let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
+    let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
     // The shop already has one.
     endpoints(&shop, (0..49).map(|n| format!("h{n}.sim"))).await;
     let (status, answer) = save(&shop.server, "https://h49.sim/").await;

@@ -32,13 +32,13 @@ struct Hosts {
 }
 
 /// Returns `true` for every other host.
-fn fails(host: &str) -> bool {
+fn is_failing(host: &str) -> bool {
     let number = host.strip_prefix('h').and_then(|rest| rest.strip_suffix(".example"));
     number.and_then(|n| n.parse::<usize>().ok()).expect("hosts are h0 to h49").is_multiple_of(2)
 }
 
 impl Hosts {
-    fn enter(&self, host: &str) {
+    fn on_start(&self, host: &str) {
         let mut open = self.open.lock().expect("no test panics here");
         let (by_host, most, most_per_host) = &mut *open;
         let with_host = by_host.entry(host.to_owned()).or_default();
@@ -47,11 +47,11 @@ impl Hosts {
         *most = by_host.values().sum::<usize>().max(*most);
     }
 
-    fn leave(&self, host: &str) {
+    fn on_end(&self, host: &str) {
         *self.open.lock().expect("no test panics here").0.get_mut(host).expect("it entered") -= 1;
     }
 
-    fn most(&self) -> (usize, usize) {
+    fn max_concurrent(&self) -> (usize, usize) {
         let open = self.open.lock().expect("no test panics here");
         (open.1, open.2)
     }
@@ -62,12 +62,12 @@ impl Hosts {
         let head = connection.reply_without_body().await.expect("the webhook sender is polite");
         let [host, delivery] =
             ["Host", "X-Service-Delivery"].map(|name| head.header(name).expect("a header").to_owned());
-        self.enter(&host);
+        self.on_start(&host);
         connection.with_body(head).await.expect("the webhook sender is polite");
         self.posts.lock().expect("no test panics here").entry(delivery).or_insert((0, host.clone())).0 += 1;
-        let status = if fails(&host) { "500 No" } else { "200 OK" };
+        let status = if is_failing(&host) { "500 No" } else { "200 OK" };
         // Counted as left before the webhook sender can know the result.
-        self.leave(&host);
+        self.on_end(&host);
         let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
         connection.send(answer).await;
     }
@@ -79,7 +79,7 @@ fn check(hosts: &Hosts, work: usize, fail: usize) {
     let posts = hosts.posts.lock().expect("no test panics here");
     assert_eq!(posts.len(), ENDPOINTS * EVENTS, "none is lost");
     for (delivery, (count, host)) in posts.iter() {
-        assert_eq!(*count, if fails(host) { fail } else { work }, "{delivery} to {host}");
+        assert_eq!(*count, if is_failing(host) { fail } else { work }, "{delivery} to {host}");
     }
 }
 
@@ -121,7 +121,7 @@ async fn ten_thousand_deliveries_are_each_posted_once_per_attempt() {
     advance(&server, "2m").await;
     check(&hosts, 1, 2);
 
-    let (most, most_per_host) = hosts.most();
+    let (most, most_per_host) = hosts.max_concurrent();
     assert!(most <= BOUNDS.posts && most_per_host <= BOUNDS.posts_per_host, "{most} {most_per_host}");
     assert_eq!(hosts.connections.load(SeqCst), ENDPOINTS * EVENTS * 3 / 2);
     let (_, log) = call(&server, "GET", "/sandbox/deliveries", &Value::Null).await;

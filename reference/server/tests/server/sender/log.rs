@@ -13,7 +13,7 @@ use super::{
     OK, Shop, call, config,
     names::Names,
     receiver::{Receiver, ReceiverBehavior},
-    sender, to_shop,
+    sender, shop_forward,
 };
 
 /// Recomputes a signature from the header's text, the body and the secret only.
@@ -43,7 +43,7 @@ fn time_of_day() -> i64 {
 #[tokio::test]
 async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
-    let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
+    let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
     let delivery = shop.send().await;
     let seen = receiver.next().await;
     assert_eq!(seen.start, "POST /hooks?a=1 HTTP/1.1");
@@ -67,9 +67,9 @@ async fn a_delivery_is_a_signed_post_with_the_headers_of_the_specification() {
 #[tokio::test]
 async fn the_signature_has_the_time_of_day_and_the_body_that_of_the_service() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Says(super::BROKEN)).await;
-    let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
+    let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
     shop.send().await;
-    shop.settle().await;
+    shop.wait_for_attempts().await;
     call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "2m" })).await;
     let (first, second) = (receiver.next().await, receiver.next().await);
     for seen in [&first, &second] {
@@ -87,7 +87,7 @@ async fn the_names_in_headers_are_those_of_the_dialect() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let dialect =
         Dialect { header_prefix: "X-Acme".to_owned(), user_agent: "Acme/2".to_owned(), ..Dialect::default() };
-    let sender = sender(&Names::default(), &[to_shop(&receiver)]);
+    let sender = sender(&Names::default(), &[shop_forward(&receiver)]);
     let shop = Shop::open_with(Config { dialect, ..config(sender) }).await;
     shop.send().await;
     let seen = receiver.next().await;
@@ -97,9 +97,9 @@ async fn the_names_in_headers_are_those_of_the_dialect() {
 }
 
 #[tokio::test]
-async fn the_log_has_what_went_over_the_wire() {
+async fn the_log_has_the_sent_and_received_headers() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
-    let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
+    let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
     let attempt = shop.attempt().await;
     let seen = receiver.next().await;
     let sent: Vec<String> = attempt["request_headers"]
@@ -123,10 +123,10 @@ async fn the_log_has_what_went_over_the_wire() {
 }
 
 #[tokio::test]
-async fn the_log_keeps_the_beginning_of_a_long_answer() {
+async fn the_log_stores_the_beginning_of_a_long_response() {
     let endless = "HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n";
     let receiver = Receiver::plain(ReceiverBehavior::Repeats(endless, "äöü")).await;
-    let attempt = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await.attempt().await;
+    let attempt = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await.attempt().await;
     let kept = attempt["response_body"].as_str().expect("a text");
     assert_eq!(kept.len(), 2_048);
     assert!(kept.starts_with("äöü") && !kept.contains('\u{fffd}'));
@@ -137,20 +137,20 @@ async fn the_log_keeps_the_beginning_of_a_long_answer() {
 #[tokio::test]
 async fn no_secret_is_in_the_log() {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
-    let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
+    let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
     let delivery = shop.send().await;
-    shop.settle().await;
+    shop.wait_for_attempts().await;
     for path in ["/sandbox/deliveries", "/sandbox/happenings", "/sandbox/endpoints", "/sandbox"] {
         let (_, answer) = call(&shop.server, "GET", path, &Value::Null).await;
         assert!(!answer.to_string().contains("whsec_"), "{path}: {answer}");
     }
-    assert!(!shop.look_up(&delivery).await.to_string().contains("whsec_"));
+    assert!(!shop.delivery_record(&delivery).await.to_string().contains("whsec_"));
 }
 
 #[tokio::test]
 async fn a_rotated_secret_signs_the_next_attempt() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
-    let shop = Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await;
+    let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
     let path = format!("/sandbox/endpoints/{}/rotate", shop.endpoint);
     let (_, answer) = call(&shop.server, "POST", &path, &json!({})).await;
     shop.send().await;

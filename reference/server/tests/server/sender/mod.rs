@@ -53,7 +53,7 @@ pub(crate) fn sender(names: &Names, forwards: &[String]) -> SenderConfig {
 }
 
 /// Returns a forward from `https://shop.example` to this receiver.
-pub(crate) fn to_shop(receiver: &Receiver) -> String {
+pub(crate) fn shop_forward(receiver: &Receiver) -> String {
     format!("https://shop.example=http://{}", receiver.address)
 }
 
@@ -86,13 +86,13 @@ impl Shop {
     }
 
     /// Waits until every attempt in flight has ended.
-    async fn settle(&self) {
+    async fn wait_for_attempts(&self) {
         let (status, answer) = call(&self.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
         assert_eq!(status, 200, "{answer}");
     }
 
     /// Returns the log entry of a delivery.
-    async fn look_up(&self, delivery: &str) -> Value {
+    async fn delivery_record(&self, delivery: &str) -> Value {
         call(&self.server, "GET", &format!("/sandbox/deliveries/{delivery}"), &Value::Null).await.1["delivery"]
             .take()
     }
@@ -100,8 +100,8 @@ impl Shop {
     /// Sends a test delivery and returns the record of its one attempt.
     async fn attempt(&self) -> Value {
         let delivery = self.send().await;
-        self.settle().await;
-        let mut delivery = self.look_up(&delivery).await;
+        self.wait_for_attempts().await;
+        let mut delivery = self.delivery_record(&delivery).await;
         assert_eq!(delivery["attempts"].as_array().map(Vec::len), Some(1), "{delivery}");
         delivery["attempts"][0].take()
     }

@@ -39,7 +39,7 @@ impl Names {
     }
 
     /// Waits until such a lookup has started.
-    pub(crate) async fn stalled(&self) {
+    pub(crate) async fn wait_for_stall(&self) {
         let stalls = Arc::clone(&self.0.lock().expect("no test panics here").stalls);
         stalls.notified().await;
     }

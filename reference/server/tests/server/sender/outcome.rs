@@ -11,13 +11,13 @@ use super::{
     authority::{Authority, self_signed},
     names::{BUG, Names},
     receiver::{Receiver, ReceiverBehavior},
-    sender, to_shop,
+    sender, shop_forward,
 };
 
 const SHORT: Duration = Duration::from_millis(300);
 
 async fn attempt_at(receiver: &Receiver, bounds: SenderBounds) -> serde_json::Value {
-    let sender = SenderConfig { bounds, ..sender(&Names::default(), &[to_shop(receiver)]) };
+    let sender = SenderConfig { bounds, ..sender(&Names::default(), &[shop_forward(receiver)]) };
     Shop::open(sender).await.attempt().await
 }
 
@@ -39,7 +39,7 @@ async fn check(behavior: ReceiverBehavior, status: Option<u16>, error: Option<&s
 }
 
 #[tokio::test]
-async fn an_answer_is_its_status() {
+async fn the_result_of_an_attempt_is_the_status() {
     check(ReceiverBehavior::Says(OK), Some(200), None).await;
     check(ReceiverBehavior::Says("HTTP/1.1 204 No Content\r\n\r\n"), Some(204), None).await;
     check(ReceiverBehavior::Says("HTTP/1.0 200 OK\r\n\r\nuntil the end"), Some(200), None).await;
@@ -48,7 +48,7 @@ async fn an_answer_is_its_status() {
 }
 
 #[tokio::test]
-async fn the_status_decides_whatever_the_body() {
+async fn the_status_decides_whatever_the_body_is() {
     check(ReceiverBehavior::Says("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\ntorn"), Some(200), None).await;
     check(ReceiverBehavior::Hangs("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nslow"), Some(200), None)
         .await;
@@ -79,7 +79,7 @@ async fn no_answer_in_time_is_a_timeout() {
 }
 
 #[tokio::test]
-async fn no_answer_at_all_is_no_success() {
+async fn an_invalid_response_is_a_failure() {
     check(ReceiverBehavior::Resets, None, Some("unreachable: ")).await;
     check(ReceiverBehavior::Says(""), None, Some("unreachable: ")).await;
     check(ReceiverBehavior::Says("I speak no HTTP\r\n\r\n"), None, Some("unreachable: ")).await;
@@ -87,9 +87,9 @@ async fn no_answer_at_all_is_no_success() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_not_there_is_unreachable() {
+async fn a_closed_port_is_unreachable() {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
-    let forward = to_shop(&receiver);
+    let forward = shop_forward(&receiver);
     let address = receiver.address;
     drop(receiver);
     let attempt = Shop::open(sender(&Names::default(), &[forward])).await.attempt().await;
@@ -150,7 +150,7 @@ async fn a_missing_handshake_times_out_early() {
 }
 
 #[tokio::test]
-async fn of_several_addresses_the_first_that_connects_is_taken() {
+async fn the_first_address_that_connects_is_used() {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let names = Names::default();
     names.set("localhost", &["127.0.0.2", "127.0.0.3", "127.0.0.1"]);

@@ -93,17 +93,17 @@ async fn serve(
         return std::future::pending().await;
     }
     match tls {
-        None => talk(stream, behavior, sees).await,
+        None => handle_request(stream, behavior, sees).await,
         // The client may reject the certificate.
         Some(tls) => {
             if let Ok(stream) = tls.accept(stream).await {
-                talk(stream, behavior, sees).await;
+                handle_request(stream, behavior, sees).await;
             }
         }
     }
 }
 
-async fn talk<S: AsyncRead + AsyncWrite + Unpin>(
+async fn handle_request<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     behavior: ReceiverBehavior,
     sees: UnboundedSender<Message>,

@@ -111,7 +111,7 @@ async fn a_name_that_becomes_private_is_refused_at_delivery() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_gone_is_unreachable() {
+async fn a_name_without_addresses_is_unreachable() {
     let gone = "the name resolves to no address; a name with public addresses is allowed";
     check_delivery(&[], &format!("unreachable: shop.example: {gone}")).await;
 }
@@ -122,7 +122,7 @@ async fn a_forward_is_for_one_host_and_port() {
     let names = Names::default();
     names.set("other.example", &["127.0.0.1"]);
     names.set("shop.example", &["127.0.0.1"]);
-    let shop = Shop::open(sender(&names, &[super::to_shop(&receiver)])).await;
+    let shop = Shop::open(sender(&names, &[super::shop_forward(&receiver)])).await;
     for url in ["https://other.example", "https://shop.example:8443"] {
         let (status, answer) = save(&shop.server, url).await;
         assert_eq!(status, 422, "{url}: {answer}");
@@ -135,7 +135,7 @@ async fn a_forward_is_for_one_host_and_port() {
 }
 
 #[tokio::test]
-async fn a_forwarded_name_is_not_looked_up_and_its_target_is() {
+async fn a_lookup_resolves_the_target_of_a_forward_only() {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let names = Names::default();
     names.set("localhost", &["127.0.0.1"]);
@@ -148,7 +148,7 @@ async fn a_forwarded_name_is_not_looked_up_and_its_target_is() {
 #[tokio::test]
 async fn an_address_can_be_forwarded() {
     let receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
-    let forwards = [super::to_shop(&receiver), format!("https://{PUBLIC}=http://{}", receiver.address)];
+    let forwards = [super::shop_forward(&receiver), format!("https://{PUBLIC}=http://{}", receiver.address)];
     let shop = Shop::open(sender(&Names::default(), &forwards)).await;
     let (status, _) = call(
         &shop.server,

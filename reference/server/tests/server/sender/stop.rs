@@ -19,13 +19,13 @@ use super::{
     call, config,
     names::Names,
     receiver::{Receiver, ReceiverBehavior},
-    save, sender, to_shop,
+    save, sender, shop_forward,
 };
 
 /// A sandbox that reports every result to the test.
-struct Watched(Sandbox, UnboundedSender<AttemptResult>);
+struct ReportingWorld(Sandbox, UnboundedSender<AttemptResult>);
 
-impl World for Watched {
+impl World for ReportingWorld {
     fn now(&self) -> Timestamp {
         self.0.now()
     }
@@ -69,16 +69,16 @@ impl World for Watched {
 }
 
 /// Starts a server that makes one attempt at a time and has `count` test deliveries for the receiver.
-async fn busy(
+async fn start_busy_server(
     receiver: &Receiver,
     count: usize,
     drain_time: Duration,
 ) -> (Server, UnboundedReceiver<AttemptResult>) {
     let (reporter, reports) = unbounded_channel();
     let bounds = SenderBounds { posts_per_host: 1, ..super::BOUNDS };
-    let sender = SenderConfig { bounds, ..sender(&Names::default(), &[to_shop(receiver)]) };
+    let sender = SenderConfig { bounds, ..sender(&Names::default(), &[shop_forward(receiver)]) };
     let config = Config { bounds: Bounds { drain_time, ..Bounds::default() }, ..config(sender) };
-    let server = Server::start_with(config, |setup| Watched(Sandbox::new(setup), reporter)).await;
+    let server = Server::start_with(config, |setup| ReportingWorld(Sandbox::new(setup), reporter)).await;
     let server = server.expect("loopback has a free port");
     let (_, answer) = save(&server, "https://shop.example").await;
     let path = format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id"));
@@ -88,7 +88,7 @@ async fn busy(
     (server, reports)
 }
 
-fn stopped() -> AttemptResult {
+fn stopped_result() -> AttemptResult {
     AttemptResult::Unreachable("the server stopped".to_owned())
 }
 
@@ -96,11 +96,11 @@ fn stopped() -> AttemptResult {
 async fn a_stopping_server_finishes_running_attempts_and_starts_no_others() {
     let permits = Arc::new(Semaphore::new(0));
     let mut receiver = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
-    let (server, mut reports) = busy(&receiver, 3, Duration::from_secs(20)).await;
+    let (server, mut reports) = start_busy_server(&receiver, 3, Duration::from_secs(20)).await;
     receiver.next().await;
     let stopping = tokio::spawn(server.stop());
-    assert_eq!(reports.recv().await, Some(stopped()));
-    assert_eq!(reports.recv().await, Some(stopped()));
+    assert_eq!(reports.recv().await, Some(stopped_result()));
+    assert_eq!(reports.recv().await, Some(stopped_result()));
     permits.add_permits(3);
     assert_eq!(reports.recv().await, Some(AttemptResult::Answered(200)));
     assert_eq!(stopping.await.expect("the server stops"), 0);
@@ -110,9 +110,9 @@ async fn a_stopping_server_finishes_running_attempts_and_starts_no_others() {
 #[tokio::test]
 async fn an_attempt_that_outlasts_shutdown_is_recorded_as_failed() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Hangs("")).await;
-    let (server, mut reports) = busy(&receiver, 1, Duration::from_millis(100)).await;
+    let (server, mut reports) = start_busy_server(&receiver, 1, Duration::from_millis(100)).await;
     receiver.next().await;
     server.stop().await;
-    assert_eq!(reports.recv().await, Some(stopped()));
+    assert_eq!(reports.recv().await, Some(stopped_result()));
     assert_eq!(reports.recv().await, None, "each is reported once");
 }

@@ -10,12 +10,12 @@ use super::{
     BROKEN, OK, Shop, call, config,
     names::Names,
     receiver::{Receiver, ReceiverBehavior},
-    save, sender, to_shop,
+    save, sender, shop_forward,
 };
 
 async fn shop(behavior: ReceiverBehavior) -> (Shop, Receiver) {
     let receiver = Receiver::plain(behavior).await;
-    (Shop::open(sender(&Names::default(), &[to_shop(&receiver)])).await, receiver)
+    (Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await, receiver)
 }
 
 fn posts(answer: &Value) -> Vec<String> {
@@ -48,7 +48,7 @@ async fn retries_happen_at_their_times_when_the_clock_is_moved_past_them() {
 }
 
 #[tokio::test]
-async fn mining_waits_for_what_it_causes() {
+async fn mining_waits_for_the_deliveries_that_it_causes() {
     let (shop, receiver) = shop(ReceiverBehavior::Says(OK)).await;
     let charge = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
     let (status, charge) = call(&shop.server, "POST", "/v1/charges", &charge).await;
@@ -63,7 +63,7 @@ async fn mining_waits_for_what_it_causes() {
 }
 
 #[tokio::test]
-async fn others_are_answered_while_a_call_waits() {
+async fn other_requests_are_answered_while_a_call_waits() {
     let permits = Arc::new(Semaphore::new(0));
     let (shop, mut receiver) = shop(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
     shop.send().await;
@@ -91,21 +91,21 @@ async fn others_are_answered_while_a_call_waits() {
 async fn on_real_time_calls_wait_only_on_request() {
     let permits = Arc::new(Semaphore::new(0));
     let mut receiver = Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await;
-    let sender = sender(&Names::default(), &[to_shop(&receiver)]);
+    let sender = sender(&Names::default(), &[shop_forward(&receiver)]);
     let shop = Shop::open_with(Config { clock: ClockKind::Wall, ..config(sender) }).await;
     let delivery = shop.send().await;
     receiver.next().await;
-    assert_eq!(shop.look_up(&delivery).await["status"], "in_flight");
+    assert_eq!(shop.delivery_record(&delivery).await["status"], "in_flight");
     permits.add_permits(1);
-    shop.settle().await;
-    assert_eq!(shop.look_up(&delivery).await["status"], "delivered");
+    shop.wait_for_attempts().await;
+    assert_eq!(shop.delivery_record(&delivery).await["status"], "delivered");
 }
 
 #[tokio::test]
 async fn a_client_whose_call_waits_is_not_idle() {
     let receiver = Receiver::plain(ReceiverBehavior::Hangs("")).await;
     let bounds = SenderBounds { total_time: Duration::from_millis(600), ..super::BOUNDS };
-    let sender = SenderConfig { bounds, ..sender(&Names::default(), &[to_shop(&receiver)]) };
+    let sender = SenderConfig { bounds, ..sender(&Names::default(), &[shop_forward(&receiver)]) };
     let bounds = Bounds { idle_time: Duration::from_millis(200), ..Bounds::default() };
     let shop = Shop::open_with(Config { bounds, ..config(sender) }).await;
     shop.send().await;
@@ -121,7 +121,7 @@ async fn a_slow_host_delays_no_other() {
         Receiver::plain(ReceiverBehavior::Waits(Arc::clone(&permits))).await,
         Receiver::plain(ReceiverBehavior::Says(OK)).await,
     );
-    let forwards = [to_shop(&slow), format!("https://quick.example=http://{}", quick.address)];
+    let forwards = [shop_forward(&slow), format!("https://quick.example=http://{}", quick.address)];
     let bounds = SenderBounds { posts: 6, posts_per_host: 2, ..super::BOUNDS };
     let shop = Shop::open(SenderConfig { bounds, ..sender(&Names::default(), &forwards) }).await;
     for _ in 0..10 {
@@ -135,6 +135,6 @@ async fn a_slow_host_delays_no_other() {
     }
     assert!(slow.connections() <= 2, "{}", slow.connections());
     permits.add_permits(10);
-    shop.settle().await;
+    shop.wait_for_attempts().await;
     assert_eq!(slow.connections(), 10);
 }

@@ -9,14 +9,14 @@ use super::{
     BOUNDS, call, config,
     names::Names,
     receiver::{Receiver, ReceiverBehavior},
-    sender, to_shop,
+    sender, shop_forward,
 };
 use reference_server::{SenderBounds, SenderConfig, Server};
 
 /// Starts a server that makes one attempt at a time; returns it with the path and id of a world with an endpoint.
 async fn with_world(receiver: &Receiver) -> (Server, String, String) {
     let bounds = SenderBounds { posts_per_host: 1, ..BOUNDS };
-    let sender = SenderConfig { bounds, ..sender(&Names::default(), &[to_shop(receiver)]) };
+    let sender = SenderConfig { bounds, ..sender(&Names::default(), &[shop_forward(receiver)]) };
     let server = Server::start(config(sender)).await.expect("loopback has a free port");
     let (status, world) = call(&server, "POST", "/sandbox/worlds", &json!({})).await;
     assert_eq!(status, 201, "{world}");

@@ -1,24 +1,24 @@
 //! Limits on sizes, lengths and counts. Time limits are tested in virtual time, beside the code.
 
-use super::{Client, config, frozen, start};
+use super::{Client, config, start, start_frozen};
 use reference_server::{Bounds, ClockKind, Config, Server};
 
 const BODY_MAX: usize = 256 * 1_024;
 
-async fn bounded(bounds: Bounds) -> (Server, Client) {
+async fn start_with_bounds(bounds: Bounds) -> (Server, Client) {
     let (server, _) = start(Config { bounds, ..config(ClockKind::Frozen) }).await;
     let client = Client::connect(server.address()).await;
     (server, client)
 }
 
-fn announced(length: usize, more: &str) -> String {
+fn head_with_length(length: usize, more: &str) -> String {
     format!("POST /v1/charges HTTP/1.1\r\nHost: a\r\n{more}Content-Length: {length}\r\n\r\n")
 }
 
 #[tokio::test]
-async fn a_body_may_be_as_long_as_the_bound() {
-    let (_server, mut client) = frozen().await;
-    client.send(announced(BODY_MAX, "")).await;
+async fn a_body_may_have_the_maximum_size() {
+    let (_server, mut client) = start_frozen().await;
+    client.send(head_with_length(BODY_MAX, "")).await;
     let reply = client.call("x".repeat(BODY_MAX)).await;
     assert_eq!(reply.status, 200);
     assert!(reply.body.len() > BODY_MAX);
@@ -34,8 +34,8 @@ fn check_too_large(reply: Option<testkit::Message>) {
 
 #[tokio::test]
 async fn a_slightly_oversized_body_is_read_before_the_error() {
-    let (_server, mut client) = frozen().await;
-    client.send(announced(BODY_MAX + 1, "")).await;
+    let (_server, mut client) = start_frozen().await;
+    client.send(head_with_length(BODY_MAX + 1, "")).await;
     client.send("x".repeat(BODY_MAX + 1)).await;
     check_too_large(client.reply().await);
     assert!(client.is_closed().await);
@@ -43,21 +43,21 @@ async fn a_slightly_oversized_body_is_read_before_the_error() {
 
 #[tokio::test]
 async fn a_client_that_announces_far_too_much_is_refused_at_once() {
-    let (_server, mut client) = frozen().await;
-    client.send(announced(usize::MAX / 4, "")).await;
+    let (_server, mut client) = start_frozen().await;
+    client.send(head_with_length(usize::MAX / 4, "")).await;
     check_too_large(client.reply().await);
 }
 
 #[tokio::test]
 async fn an_oversized_body_with_expect_continue_is_refused_at_once() {
-    let (_server, mut client) = frozen().await;
-    client.send(announced(BODY_MAX + 1, "Expect: 100-continue\r\n")).await;
+    let (_server, mut client) = start_frozen().await;
+    client.send(head_with_length(BODY_MAX + 1, "Expect: 100-continue\r\n")).await;
     check_too_large(client.reply().await);
 }
 
 #[tokio::test]
 async fn chunks_add_up_to_the_bound() {
-    let (_server, mut client) = frozen().await;
+    let (_server, mut client) = start_frozen().await;
     client.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").await;
     let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
     for _ in 0..4 {
@@ -69,7 +69,7 @@ async fn chunks_add_up_to_the_bound() {
 
 #[tokio::test]
 async fn endless_chunks_are_not_read_forever() {
-    let (_server, mut client) = frozen().await;
+    let (_server, mut client) = start_frozen().await;
     client.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").await;
     let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
     // One chunk more than the server discards; it responds without waiting for the last chunk.
@@ -86,7 +86,7 @@ async fn a_head_over_the_bound_is_refused() {
         format!("GET /v1/{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(40_000)),
         format!("GET /v1/a HTTP/1.1\r\nHost: a\r\n{}\r\n", "X: x\r\n".repeat(101)),
     ] {
-        let (server, mut client) = frozen().await;
+        let (server, mut client) = start_frozen().await;
         client.try_send(head).await;
         let reply = client.reply().await.expect("a refusal");
         assert_eq!((reply.status, &*reply.body), (431, ""));
@@ -98,7 +98,7 @@ async fn a_head_over_the_bound_is_refused() {
 
 #[tokio::test]
 async fn a_head_within_the_bound_is_taken() {
-    let (_server, mut client) = frozen().await;
+    let (_server, mut client) = start_frozen().await;
     let reply =
         client.call(format!("GET /v1/a HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(30_000))).await;
     assert_eq!(reply.status, 200);
@@ -108,7 +108,7 @@ const GET: &str = "GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[tokio::test]
 async fn a_new_connection_evicts_the_longest_idle_one() {
-    let (server, mut first) = bounded(Bounds { connections: 2, ..Bounds::default() }).await;
+    let (server, mut first) = start_with_bounds(Bounds { connections: 2, ..Bounds::default() }).await;
     let mut second = Client::connect(server.address()).await;
     for client in [&mut first, &mut second] {
         assert_eq!(client.call(GET).await.status, 200);
@@ -121,11 +121,11 @@ async fn a_new_connection_evicts_the_longest_idle_one() {
 }
 
 #[tokio::test]
-async fn clients_that_owe_a_body_are_evicted() {
-    let (server, mut first) = bounded(Bounds { connections: 2, ..Bounds::default() }).await;
+async fn clients_with_an_incomplete_body_are_evicted() {
+    let (server, mut first) = start_with_bounds(Bounds { connections: 2, ..Bounds::default() }).await;
     let mut second = Client::connect(server.address()).await;
     for client in [&mut first, &mut second] {
-        client.send(announced(4, "Expect: 100-continue\r\n")).await;
+        client.send(head_with_length(4, "Expect: 100-continue\r\n")).await;
         assert_eq!(client.reply().await.expect("100 Continue").status, 100);
     }
     let mut third = Client::connect(server.address()).await;
@@ -135,7 +135,7 @@ async fn clients_that_owe_a_body_are_evicted() {
 }
 
 /// Returns a request for a response of this size.
-fn long(bytes: usize) -> String {
+fn request_for_bytes(bytes: usize) -> String {
     let length = bytes.to_string();
     format!("POST /v1/long HTTP/1.1\r\nHost: a\r\nContent-Length: {}\r\n\r\n{length}", length.len())
 }
@@ -144,12 +144,12 @@ fn long(bytes: usize) -> String {
 async fn an_unread_response_blocks_other_large_ones() {
     // More than socket buffers hold.
     const LARGE: usize = 64 << 20;
-    let (server, mut lazy) = bounded(Bounds { bytes_in_flight: LARGE, ..Bounds::default() }).await;
-    lazy.send(long(LARGE)).await;
+    let (server, mut lazy) = start_with_bounds(Bounds { bytes_in_flight: LARGE, ..Bounds::default() }).await;
+    lazy.send(request_for_bytes(LARGE)).await;
     let mut other = Client::connect(server.address()).await;
     // Repeated until the first response has been made.
     let refused = loop {
-        let reply = other.call(long(100_000)).await;
+        let reply = other.call(request_for_bytes(100_000)).await;
         if reply.status != 200 {
             break reply;
         }
@@ -158,5 +158,5 @@ async fn an_unread_response_blocks_other_large_ones() {
     assert!(refused.body.contains("Retry in a second"), "{refused:?}");
     assert_eq!(other.call(GET).await.status, 200, "a small one has room");
     assert_eq!(lazy.reply().await.expect("all of it").body.len(), LARGE);
-    assert_eq!(other.call(long(100_000)).await.status, 200);
+    assert_eq!(other.call(request_for_bytes(100_000)).await.status, 200);
 }

@@ -30,7 +30,7 @@ pub(super) async fn post(client: &mut Client, path: &str, lines: &str, body: &st
 }
 
 /// Returns the form token of this run.
-pub(super) fn word(page: &Message) -> String {
+pub(super) fn form_token(page: &Message) -> String {
     let (_, rest) = page.body.split_once(r#"name="word" value=""#).expect("a page with a form");
     rest.split('"').next().expect("a closed attribute").to_owned()
 }
@@ -85,14 +85,16 @@ async fn other_machines_must_log_in() {
         assert!(page.header("content-security-policy").is_some());
     }
     let login = get(&mut client, "/dashboard/login", ELSEWHERE).await;
-    for form in [format!("word={}&token=sandbox_0000", word(&login)), format!("word={}", word(&login))] {
+    for form in
+        [format!("word={}&token=sandbox_0000", form_token(&login)), format!("word={}", form_token(&login))]
+    {
         let refused = post(&mut client, "/dashboard/login", &format!("{ELSEWHERE}{FORM}"), &form).await;
         assert_eq!((refused.status, refused.header("set-cookie")), (403, None), "{form}");
     }
     let stolen = format!("{ELSEWHERE}Cookie: chargeproof_{}={}\r\n", server.address().port(), "0".repeat(40));
     assert_eq!(get(&mut client, PLACE, &stolen).await.status, 401);
 
-    let form = format!("word={}&token={}", word(&login), server.sandbox_token());
+    let form = format!("word={}&token={}", form_token(&login), server.sandbox_token());
     let opened = post(&mut client, "/dashboard/login", &format!("{ELSEWHERE}{FORM}"), &form).await;
     assert_eq!((opened.status, opened.header("location")), (303, Some("/dashboard")));
     let line = opened.header("set-cookie").expect("a cookie");
@@ -103,7 +105,7 @@ async fn other_machines_must_log_in() {
     assert!(page.body.contains("Log out"));
 
     let lines = format!("{ELSEWHERE}{FORM}{}", cookie(&opened));
-    let out = post(&mut client, "/dashboard/logout", &lines, &format!("word={}", word(&page))).await;
+    let out = post(&mut client, "/dashboard/logout", &lines, &format!("word={}", form_token(&page))).await;
     assert_eq!(out.status, 303);
     assert!(out.header("set-cookie").is_some_and(|line| line.ends_with("Max-Age=0")), "{out:?}");
 }
@@ -148,7 +150,7 @@ async fn foreign_hosts_and_origins_are_refused_even_with_credentials() {
 async fn foreign_forms_change_nothing() {
     let (_server, mut client) = open().await;
     let page = get(&mut client, "/dashboard/acme/live/keys", HOST).await;
-    let good = format!("word={}", word(&page));
+    let good = format!("word={}", form_token(&page));
     let before = count_keys(&mut client).await;
     for (lines, body, status) in [
         (format!("{HOST}{FORM}"), "", 403),
@@ -176,7 +178,7 @@ async fn a_secret_is_shown_once_and_is_in_no_url() {
     let (_server, mut client) = open().await;
     let page = get(&mut client, "/dashboard/acme/test/keys", HOST).await;
     let lines = format!("{HOST}{FORM}");
-    let body = format!("word={}", word(&page));
+    let body = format!("word={}", form_token(&page));
     let made = post(&mut client, "/dashboard/acme/test/keys", &lines, &body).await;
     let location = made.header("location").expect("a way on").to_owned();
     assert!(!location.contains("svc_"), "{location}");
@@ -200,7 +202,7 @@ async fn a_refused_form_is_shown_with_its_input() {
         ("https%3A%2F%2F10.0.0.1%2Fx", "https://10.0.0.1/x"),
         ("http%3A%2F%2Fshop.sim%2F%3Cb%3E", "http://shop.sim/&#60;b&#62;"),
     ] {
-        let body = format!("word={}&url={typed}&events=charge.paid", word(&page));
+        let body = format!("word={}&url={typed}&events=charge.paid", form_token(&page));
         let reply = post(&mut client, "/dashboard/acme/live/endpoints", &lines, &body).await;
         assert_eq!(reply.status, 422, "{typed}");
         assert!(reply.body.contains(&format!("value=\"{says}\"")), "{typed}: {}", reply.body);
@@ -228,7 +230,7 @@ async fn objects_of_other_books_are_not_found() {
     let added: serde_json::Value = serde_json::from_str(&added.body).expect("JSON");
     let endpoint = added["endpoint"]["id"].as_str().expect("an id");
     let page = get(&mut client, "/dashboard/acme/live/keys", HOST).await;
-    let body = format!("word={}", word(&page));
+    let body = format!("word={}", form_token(&page));
     for path in [format!("charges/{code}"), format!("endpoints/{endpoint}")] {
         assert_eq!(
             get(&mut client, &format!("/dashboard/acme/live/{path}"), HOST).await.status,
@@ -286,7 +288,7 @@ async fn forms_return_to_pages_of_their_book_only() {
         ("%2Fcharges%2F..%2F..", "/dashboard/acme/live/world?notice="),
         ("%2Fcharges%0d%0aX%3A+y", "/dashboard/acme/live/world?notice="),
     ] {
-        let body = format!("word={}&by=1s&back={back}", word(&page));
+        let body = format!("word={}&by=1s&back={back}", form_token(&page));
         let reply =
             post(&mut client, "/dashboard/acme/live/world/advance", &format!("{HOST}{FORM}"), &body).await;
         assert_eq!(reply.status, 303, "{back}");
@@ -439,7 +441,7 @@ async fn the_history_lists_everything_and_each_row_can_start_a_branch() {
     let page = check_history(&mut client, "?part=requests", &[request], &[]).await;
     let at = "2026-09-20T10:05:41.000000Z";
     assert!(page.body.contains(&format!(r#"name="at" value="{at}""#)), "{}", page.body);
-    let form = |at: &str| format!("word={}&back=%2Fhistory&at={}", word(&page), at.replace(':', "%3A"));
+    let form = |at: &str| format!("word={}&back=%2Fhistory&at={}", form_token(&page), at.replace(':', "%3A"));
     let (path, lines) = (format!("{PLACE}/world/branch"), format!("{HOST}{FORM}"));
     let reply = post(&mut client, &path, &lines, &form(at)).await;
     let location = reply.header("location").expect("a page to go on to").to_owned();

@@ -1,6 +1,6 @@
 //! Request framing: the end of one request and the beginning of the next, and the part that reaches the world.
 
-use super::{Client, config, frozen, start};
+use super::{Client, config, start, start_frozen};
 use reference_server::{ClockKind, Config};
 
 /// Sends one request on a new connection. `BOUND` in the expected text stands for the listening address.
@@ -116,7 +116,7 @@ fn invalid_http_gets_an_empty_error() {
 
 #[tokio::test]
 async fn a_connection_takes_one_request_after_another() {
-    let (_server, mut client) = frozen().await;
+    let (_server, mut client) = start_frozen().await;
     for n in 0..3 {
         let reply = client.call(format!("GET /v1/{n} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
         assert!(reply.body.starts_with(&format!("GET /v1/{n} ")), "{reply:?}");
@@ -126,7 +126,7 @@ async fn a_connection_takes_one_request_after_another() {
 
 #[tokio::test]
 async fn requests_in_one_packet_are_answered_in_order() {
-    let (_server, mut client) = frozen().await;
+    let (_server, mut client) = start_frozen().await;
     let mut packet = String::new();
     for n in 0..20 {
         packet += &format!("POST /v1/{n} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nbody{}", n % 10);
@@ -145,7 +145,7 @@ async fn a_connection_closes_when_the_client_asks_for_it() {
         "GET /v1/a HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n",
         "GET /v1/a HTTP/1.0\r\nHost: a\r\n\r\n",
     ] {
-        let (_server, mut client) = frozen().await;
+        let (_server, mut client) = start_frozen().await;
         assert_eq!(client.call(last).await.status, 200);
         assert!(client.is_closed().await);
     }
@@ -153,7 +153,7 @@ async fn a_connection_closes_when_the_client_asks_for_it() {
 
 #[tokio::test]
 async fn a_half_closed_connection_gets_its_responses() {
-    let (_server, mut client) = frozen().await;
+    let (_server, mut client) = start_frozen().await;
     client.send("GET /v1/1 HTTP/1.1\r\nHost: a\r\n\r\nGET /v1/2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
     client.finish().await;
     for n in 1..3 {
@@ -165,7 +165,7 @@ async fn a_half_closed_connection_gets_its_responses() {
 
 #[tokio::test]
 async fn truncated_requests_affect_no_others() {
-    let (server, mut client) = frozen().await;
+    let (server, mut client) = start_frozen().await;
     client.send("GET /v1/a HT").await;
     client.finish().await;
     assert!(client.is_closed().await);
@@ -181,7 +181,7 @@ async fn truncated_requests_affect_no_others() {
 
 #[tokio::test]
 async fn head_is_get_without_the_body() {
-    let (_server, mut client) = frozen().await;
+    let (_server, mut client) = start_frozen().await;
     for path in ["/v1/charges", "/healthz", "/metrics", "/", "/nowhere"] {
         let get = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
         client.send(format!("HEAD {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
@@ -200,7 +200,7 @@ async fn head_is_get_without_the_body() {
 
 #[tokio::test]
 async fn responses_have_a_content_type_and_no_store() {
-    let (_server, mut client) = frozen().await;
+    let (_server, mut client) = start_frozen().await;
     for path in ["/v1/charges", "/nowhere", "/healthz"] {
         let reply = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
         for (name, value) in [

@@ -2,23 +2,23 @@
 
 use std::{io::ErrorKind, time::Duration};
 
-use super::{Client, config, frozen, start};
+use super::{Client, config, start, start_frozen};
 use reference_server::{Bounds, ClockKind, Config, Server};
 
 const GET: &str = "GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n";
 
 /// Starts a request and returns once the server waits for its body.
-async fn begin(client: &mut Client) {
+async fn start_request(client: &mut Client) {
     client.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n").await;
     assert_eq!(client.reply().await.expect("100 Continue").status, 100);
 }
 
 #[tokio::test]
-async fn a_stopping_server_finishes_what_it_has_begun() {
-    let (server, mut busy) = frozen().await;
+async fn a_stopping_server_finishes_running_requests() {
+    let (server, mut busy) = start_frozen().await;
     let mut idle = Client::connect(server.address()).await;
     idle.call(GET).await;
-    begin(&mut busy).await;
+    start_request(&mut busy).await;
 
     let address = server.address();
     let stopping = tokio::spawn(server.stop());
@@ -35,14 +35,14 @@ async fn a_stopping_server_does_not_wait_forever() {
     let bounds = Bounds { drain_time: Duration::from_millis(50), ..Bounds::default() };
     let (server, _) = start(Config { bounds, ..config(ClockKind::Frozen) }).await;
     let mut client = Client::connect(server.address()).await;
-    begin(&mut client).await;
+    start_request(&mut client).await;
     assert_eq!(server.stop().await, 1);
     assert!(client.reply().await.is_none());
 }
 
 #[tokio::test]
 async fn a_server_runs_until_it_is_stopped() {
-    let (server, mut client) = frozen().await;
+    let (server, mut client) = start_frozen().await;
     let (stop, stopped) = tokio::sync::oneshot::channel();
     let running = tokio::spawn(server.run_until(async { stopped.await.expect("the server is stopped") }));
     assert_eq!(client.call(GET).await.status, 200);
@@ -52,15 +52,15 @@ async fn a_server_runs_until_it_is_stopped() {
 
 #[tokio::test]
 async fn a_dropped_server_is_gone() {
-    let (server, mut client) = frozen().await;
-    begin(&mut client).await;
+    let (server, mut client) = start_frozen().await;
+    start_request(&mut client).await;
     drop(server);
     assert!(client.reply().await.is_none());
 }
 
 #[tokio::test]
 async fn a_panic_of_the_world_is_reported_and_stops_the_service() {
-    let (server, mut client) = frozen().await;
+    let (server, mut client) = start_frozen().await;
     for path in ["/v1/bug", "/v1/a", "/v1/a"] {
         let reply = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
         assert_eq!(reply.status, 500, "{path}");
@@ -80,7 +80,7 @@ async fn a_panic_of_the_world_is_reported_and_stops_the_service() {
 
 #[tokio::test]
 async fn the_world_learns_the_address_that_was_bound() {
-    let (server, mut client) = frozen().await;
+    let (server, mut client) = start_frozen().await;
     let reply = client.call("GET /v1/public HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert_eq!(reply.body, format!("http://{}", server.address()));
     assert_eq!(server.url(), reply.body);
@@ -98,7 +98,7 @@ async fn the_built_in_world_is_served() {
 
 #[tokio::test]
 async fn a_server_that_cannot_start_returns_the_reason() {
-    let (server, _client) = frozen().await;
+    let (server, _client) = start_frozen().await;
     let taken = Config { address: server.address(), ..config(ClockKind::Frozen) };
     let error = Server::start(taken).await.err().expect("the address is taken");
     assert_eq!(error.kind(), ErrorKind::AddrInUse);

@@ -33,7 +33,7 @@ async fn start(config: Config) -> (Server, UnboundedReceiver<Timestamp>) {
     (server.expect("loopback has a free port"), wakeups)
 }
 
-async fn frozen() -> (Server, Client) {
+async fn start_frozen() -> (Server, Client) {
     let (server, _) = start(config(ClockKind::Frozen)).await;
     let client = Client::connect(server.address()).await;
     (server, client)

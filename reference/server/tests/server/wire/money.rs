@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     Client,
-    dashboard::{FORM, HOST, PLACE, get, open, post, word},
+    dashboard::{FORM, HOST, PLACE, form_token, get, open, post},
 };
 
 /// A charge of 0.01 BTC in a world with a frozen clock.
@@ -66,7 +66,7 @@ impl Sale {
 }
 
 #[tokio::test]
-async fn a_checkout_asks_again_for_what_was_refunded() {
+async fn a_checkout_requests_the_refunded_amount_again() {
     let mut sale = Sale::open().await;
     sale.pay("0.004").await;
     sale.check("/c/{code}", &[">0.006</span>", "amount=0.006", "0.004 received"], &["sent back"]).await;
@@ -88,7 +88,7 @@ async fn a_late_payment_that_was_refunded_is_not_accepted_from_an_old_page() {
     let old = get(&mut sale.client, &path, HOST).await;
     assert!(old.body.contains("id=\"accept-1\""), "{}", old.body);
     sale.refund("0.01").await;
-    let form = format!("word={}&txid={txid}", word(&old));
+    let form = format!("word={}&txid={txid}", form_token(&old));
     let accepted = post(&mut sale.client, &format!("{path}/accept"), &format!("{HOST}{FORM}"), &form).await;
     assert!(accepted.status == 409 || accepted.status == 303, "{}", accepted.status);
     sale.check(&format!("{PLACE}/charges/{{code}}"), &["sent back", "expired"], &["id=\"accept-1\""]).await;
@@ -96,7 +96,7 @@ async fn a_late_payment_that_was_refunded_is_not_accepted_from_an_old_page() {
 }
 
 #[tokio::test]
-async fn a_paid_checkout_reorganises_at_the_true_depth_and_says_so() {
+async fn a_paid_checkout_shows_a_reorganisation_of_its_block() {
     let mut sale = Sale::open().await;
     let txid = sale.pay("0.01").await;
     sale.mine(3).await;

@@ -1,6 +1,6 @@
 //! Routing between the server's parts, and access to each.
 
-use super::{Client, config, frozen, start};
+use super::{Client, config, start, start_frozen};
 use reference_server::{ClockKind, Config, SandboxAccess};
 
 /// Sends `GET` or `POST` without a body from this machine, by a local name.
@@ -8,7 +8,7 @@ use reference_server::{ClockKind, Config, SandboxAccess};
 fn check(method: &str, path: &str, status: u16, says: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let reply = runtime.block_on(async {
-        let (_server, mut client) = frozen().await;
+        let (_server, mut client) = start_frozen().await;
         client.call(format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await
     });
     assert_eq!(reply.status, status, "{method} {path}: {reply:?}");
@@ -43,7 +43,7 @@ fn other_paths_are_not_found() {
 
 #[tokio::test]
 async fn metrics_count_what_was_answered() {
-    let (_server, mut client) = frozen().await;
+    let (_server, mut client) = start_frozen().await;
     for path in ["/v1/a", "/v1/b", "/nowhere"] {
         client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
     }
@@ -74,7 +74,7 @@ async fn post_with_headers(client: &mut Client, lines: &str) -> (u16, String) {
 
 #[tokio::test]
 async fn sandbox_errors_explain_how_to_get_access() {
-    let (server, mut client) = frozen().await;
+    let (server, mut client) = start_frozen().await;
     let json = "Content-Type: application/json\r\n";
     let port = server.address().port();
     for (lines, status, says) in [
@@ -103,7 +103,7 @@ async fn sandbox_errors_explain_how_to_get_access() {
 
 #[tokio::test]
 async fn pages_of_other_sites_cannot_call_the_sandbox() {
-    let (_server, mut client) = frozen().await;
+    let (_server, mut client) = start_frozen().await;
     for (method, site, mode, status) in [
         ("POST", "cross-site", "no-cors", 403),
         ("POST", "cross-site", "navigate", 403),
@@ -126,7 +126,7 @@ async fn pages_of_other_sites_cannot_call_the_sandbox() {
 
 #[tokio::test]
 async fn an_absolute_target_sets_the_host() {
-    let (_server, mut client) = frozen().await;
+    let (_server, mut client) = start_frozen().await;
     for (target, host, status) in
         [("http://evil.example/sandbox", "localhost", 403), ("http://localhost/sandbox", "evil.example", 200)]
     {
@@ -167,7 +167,7 @@ async fn a_public_address_requires_the_token() {
 
 #[tokio::test]
 async fn http_1_0_counts_as_a_proxy() {
-    let (_server, mut client) = frozen().await;
+    let (_server, mut client) = start_frozen().await;
     let reply = client.call("GET /sandbox HTTP/1.0\r\nHost: localhost\r\n\r\n").await;
     assert_eq!(reply.status, 403, "{reply:?}");
 }

@@ -28,7 +28,7 @@ struct Now {
 }
 
 #[tokio::test]
-async fn others_are_served_while_a_call_moves_the_clock_far() {
+async fn other_requests_are_served_during_a_long_advance() {
     let server = Server::start(config(ClockKind::Frozen)).await.expect("loopback has a free port");
     let mut client = Client::connect(server.address()).await;
     let url = r#"{"url":"https://shop.sim"}"#;

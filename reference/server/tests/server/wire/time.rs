@@ -22,13 +22,13 @@ async fn post(server: &Server, path: &str, body: &str) -> (u16, String) {
     (reply.status, reply.body)
 }
 
-async fn shown(server: &Server) -> Timestamp {
+async fn service_time(server: &Server) -> Timestamp {
     Timestamp::parse(&post(server, "/v1/now", "").await.1).expect("the mirror shows its time")
 }
 
 /// Returns the time at which the timer woke the world. Its timeout is shorter than the ten seconds after which the
 /// timer checks again even if it was not set.
-async fn woken(wakeups: &mut UnboundedReceiver<Timestamp>) -> Timestamp {
+async fn next_wakeup(wakeups: &mut UnboundedReceiver<Timestamp>) -> Timestamp {
     let woken = tokio::time::timeout(Duration::from_secs(5), wakeups.recv()).await;
     woken.expect("the timer was set").expect("the world lives")
 }
@@ -36,10 +36,10 @@ async fn woken(wakeups: &mut UnboundedReceiver<Timestamp>) -> Timestamp {
 #[tokio::test]
 async fn a_frozen_clock_moves_only_by_the_sandbox() {
     let (server, _) = start(config(ClockKind::Frozen)).await;
-    assert_eq!(shown(&server).await, START);
-    assert_eq!(shown(&server).await, START);
+    assert_eq!(service_time(&server).await, START);
+    assert_eq!(service_time(&server).await, START);
     post(&server, "/sandbox/advance", "10d").await;
-    assert_eq!(shown(&server).await, START.plus(Span::days(10)));
+    assert_eq!(service_time(&server).await, START.plus(Span::days(10)));
     assert_eq!(server.now(), Some(START.plus(Span::days(10))));
 }
 
@@ -47,10 +47,10 @@ async fn a_frozen_clock_moves_only_by_the_sandbox() {
 async fn real_time_continues_from_where_the_sandbox_moved_it() {
     for clock in [ClockKind::Wall, FAST] {
         let (server, _) = start(config(clock)).await;
-        let before = shown(&server).await;
+        let before = service_time(&server).await;
         assert!(before >= START);
         post(&server, "/sandbox/advance", "3000d").await;
-        let after = shown(&server).await;
+        let after = service_time(&server).await;
         assert!(after >= before.plus(Span::days(3_000)), "{before} {after}");
     }
 }
@@ -59,7 +59,7 @@ async fn real_time_continues_from_where_the_sandbox_moved_it() {
 async fn the_timer_wakes_the_world() {
     let (server, mut wakeups) = start(config(FAST)).await;
     post(&server, "/v1/due", "30h").await;
-    let due = woken(&mut wakeups).await;
+    let due = next_wakeup(&mut wakeups).await;
     assert!(due >= START.plus(Span::hours(30)), "{due}");
     assert!(server.now().expect("a sound world") >= due);
 }
@@ -69,7 +69,7 @@ async fn the_timer_is_reset_when_something_is_due_sooner() {
     let (server, mut wakeups) = start(config(FAST)).await;
     post(&server, "/v1/due", "20000d").await;
     post(&server, "/v1/due", "1h").await;
-    let due = woken(&mut wakeups).await;
+    let due = next_wakeup(&mut wakeups).await;
     assert!(due < START.plus(Span::days(20_000)), "{due}");
 }
 
@@ -78,7 +78,7 @@ async fn the_timer_is_reset_when_the_sandbox_moves_the_clock() {
     let (server, mut wakeups) = start(config(ClockKind::Wall)).await;
     post(&server, "/v1/due", "10d").await;
     post(&server, "/sandbox/advance", "10d").await;
-    woken(&mut wakeups).await;
+    next_wakeup(&mut wakeups).await;
     assert!(server.now().expect("a sound world") >= START.plus(Span::days(10)));
 }
 
@@ -88,7 +88,7 @@ async fn a_new_world_needs_a_frozen_clock() {
     assert_eq!(server.first_keys().expect("a sound world").live, "live1");
     assert_eq!(post(&server, "/sandbox/world", "{}").await, (200, "another world".to_string()));
     assert_eq!(server.first_keys().expect("a sound world").live, "live2");
-    assert_eq!(shown(&server).await, Timestamp(0));
+    assert_eq!(service_time(&server).await, Timestamp(0));
 
     for clock in [ClockKind::Wall, FAST] {
         let (server, _) = start(config(clock)).await;

@@ -21,10 +21,10 @@ fn identity() -> TlsIdentity {
 }
 
 async fn open(identity: &TlsIdentity) -> Server {
-    bounded(identity, Bounds::default()).await
+    start_with_bounds(identity, Bounds::default()).await
 }
 
-async fn bounded(identity: &TlsIdentity, bounds: Bounds) -> Server {
+async fn start_with_bounds(identity: &TlsIdentity, bounds: Bounds) -> Server {
     let config = Config { tls: Some(identity.clone()), bounds, ..config(ClockKind::Frozen) };
     Server::start(config).await.expect("loopback has a free port")
 }
@@ -58,7 +58,7 @@ async fn send(server: &Server, connector: &TlsConnector, request: Request<'_>) -
 
 #[tokio::test]
 async fn clients_in_a_handshake_are_evicted() {
-    let server = bounded(&identity(), Bounds { connections: 2, ..Bounds::default() }).await;
+    let server = start_with_bounds(&identity(), Bounds { connections: 2, ..Bounds::default() }).await;
     let mut silent = Client::connect(server.address()).await;
     let mut half = Client::connect(server.address()).await;
     // The start of a ClientHello.

@@ -14,7 +14,7 @@ struct Visitor {
 }
 
 impl Visitor {
-    async fn arrive(config: Config) -> Visitor {
+    async fn start(config: Config) -> Visitor {
         let server = Server::start(config).await.expect("loopback has a free port");
         let client = Client::connect(server.address()).await;
         Visitor { server, client }
@@ -38,11 +38,11 @@ impl Visitor {
         self.call("GET", path, key, Value::Null).await
     }
 
-    async fn open(&mut self, body: Value) -> Opened {
+    async fn open(&mut self, body: Value) -> OpenedWorld {
         let (status, answer) = self.call("POST", "/sandbox/worlds", "", body).await;
         assert_eq!(status, 201, "{answer}");
         let text = |name: &str| answer[name].as_str().expect("a text").to_owned();
-        Opened {
+        OpenedWorld {
             path: format!("/w/{}", text("world")),
             live: text("live_key"),
             test: text("test_key"),
@@ -58,26 +58,26 @@ impl Visitor {
         answer["data"]["code"].as_str().expect("a code").to_owned()
     }
 
-    async fn shown(&mut self, path: &str) -> String {
+    async fn service_time(&mut self, path: &str) -> String {
         let (_, answer) = self.get(&format!("{path}/sandbox"), "").await;
         answer["now"].as_str().expect("a moment").to_owned()
     }
 }
 
-struct Opened {
+struct OpenedWorld {
     path: String,
     live: String,
     test: String,
     answer: Value,
 }
 
-fn frozen() -> Config {
+fn frozen_config() -> Config {
     config(ClockKind::Frozen)
 }
 
 #[tokio::test]
 async fn each_world_has_its_own_keys_urls_and_settings() {
-    let mut visitor = Visitor::arrive(frozen()).await;
+    let mut visitor = Visitor::start(frozen_config()).await;
     let start = "2030-02-03T04:05:06.000000Z";
     let body = json!({ "name": "a", "seed": 7, "start": start, "clock": "fast", "speed": 9, "rate_limit": 3, "ttl": "90s" });
     let world = visitor.open(body).await;
@@ -115,7 +115,7 @@ async fn each_world_has_its_own_keys_urls_and_settings() {
 
 #[tokio::test]
 async fn a_key_gives_access_to_its_own_world_only() {
-    let mut visitor = Visitor::arrive(frozen()).await;
+    let mut visitor = Visitor::start(frozen_config()).await;
     let first = visitor.server.first_keys().expect("a sound world").live;
     let (a, b) = (visitor.open(json!({ "seed": 7 })).await, visitor.open(json!({ "seed": 7 })).await);
     let gone = visitor.open(json!({})).await;
@@ -154,15 +154,19 @@ async fn a_key_gives_access_to_its_own_world_only() {
 
 #[tokio::test]
 async fn a_key_selects_the_world_of_a_sandbox_call() {
-    let mut visitor = Visitor::arrive(frozen()).await;
+    let mut visitor = Visitor::start(frozen_config()).await;
     let first = visitor.server.first_keys().expect("a sound world").live;
     let (a, b) = (visitor.open(json!({})).await, visitor.open(json!({})).await);
-    let begin = visitor.shown("").await;
+    let begin = visitor.service_time("").await;
     let hour = || json!({ "by": "1h" });
     assert_eq!(visitor.call("POST", "/sandbox/advance", &a.live, hour()).await.0, 200);
     assert_eq!(visitor.call("POST", &format!("{}/sandbox/advance", a.path), "", hour()).await.0, 200);
     assert_eq!(visitor.call("POST", "/sandbox/advance", &first, json!({ "by": "1s" })).await.0, 200);
-    let shown = [visitor.shown("").await, visitor.shown(&a.path).await, visitor.shown(&b.path).await];
+    let shown = [
+        visitor.service_time("").await,
+        visitor.service_time(&a.path).await,
+        visitor.service_time(&b.path).await,
+    ];
     assert_eq!(begin, "2026-09-20T10:05:41.000000Z");
     assert_eq!(
         shown,
@@ -178,12 +182,12 @@ async fn a_key_selects_the_world_of_a_sandbox_call() {
         status == 403 && answer["message"].as_str().is_some_and(|text| text.contains("no open world")),
         "{answer}"
     );
-    assert_eq!(visitor.shown("").await, shown[0]);
+    assert_eq!(visitor.service_time("").await, shown[0]);
 }
 
 #[tokio::test]
-async fn links_of_a_world_lead_back_into_it() {
-    let mut visitor = Visitor::arrive(frozen()).await;
+async fn links_of_a_world_contain_its_path() {
+    let mut visitor = Visitor::start(frozen_config()).await;
     let world = visitor.open(json!({})).await;
     let base = format!("{}{}", visitor.server.url(), world.path);
     let code = visitor.charge(&world.live).await;
@@ -212,7 +216,7 @@ async fn links_of_a_world_lead_back_into_it() {
 
 #[tokio::test]
 async fn the_dashboard_of_a_world_shows_its_name_or_its_id() {
-    let mut it = Visitor::arrive(frozen()).await;
+    let mut it = Visitor::start(frozen_config()).await;
     for (body, label) in [(json!({ "name": "<b>refunds" }), "&#60;b&#62;refunds"), (json!({}), "")] {
         let world = it.open(body).await;
         let label = if label.is_empty() { world.path.trim_start_matches("/w/") } else { label };
@@ -225,7 +229,7 @@ async fn the_dashboard_of_a_world_shows_its_name_or_its_id() {
 
 #[tokio::test]
 async fn a_page_of_an_ended_world_is_html_in_a_browser_and_json_elsewhere() {
-    let mut it = Visitor::arrive(frozen()).await;
+    let mut it = Visitor::start(frozen_config()).await;
     let world = it.open(json!({})).await;
     it.call("DELETE", &format!("/sandbox/worlds/{}", world.path.trim_start_matches("/w/")), "", Value::Null)
         .await;
@@ -245,7 +249,7 @@ async fn a_page_of_an_ended_world_is_html_in_a_browser_and_json_elsewhere() {
 
 #[tokio::test]
 async fn invalid_worlds_are_refused() {
-    let mut visitor = Visitor::arrive(frozen()).await;
+    let mut visitor = Visitor::start(frozen_config()).await;
     let world = visitor.open(json!({})).await;
     let inside = format!("{}/sandbox/worlds", world.path);
     let itself = format!("/sandbox/worlds/{}", &world.path[3..]);
@@ -272,7 +276,7 @@ async fn invalid_worlds_are_refused() {
 
 #[tokio::test]
 async fn a_list_that_has_no_filters_refuses_them() {
-    let mut visitor = Visitor::arrive(frozen()).await;
+    let mut visitor = Visitor::start(frozen_config()).await;
     for path in ["worlds?name=a", "snapshots?name=a", "forwards?to=a", "scenario?from=s1", "keys?mode=live"] {
         let (status, answer) = visitor.get(&format!("/sandbox/{path}"), "").await;
         let message = answer["message"].as_str().unwrap_or_default();
@@ -282,7 +286,7 @@ async fn a_list_that_has_no_filters_refuses_them() {
 
 #[tokio::test]
 async fn a_thousand_worlds_are_open_and_no_more() {
-    let mut visitor = Visitor::arrive(config(ClockKind::Wall)).await;
+    let mut visitor = Visitor::start(config(ClockKind::Wall)).await;
     let mut keys = BTreeSet::new();
     let mut last = None;
     for _ in 0..1_000 {
@@ -324,7 +328,7 @@ async fn the_memory_limit_covers_all_worlds() {
     // The growth by requests that were running when the limit was reached.
     const SLACK: u64 = 1 << 18;
     let bounds = Bounds { world_bytes: MOST, ..Bounds::default() };
-    let mut visitor = Visitor::arrive(Config { bounds, rate_limit: None, ..frozen() }).await;
+    let mut visitor = Visitor::start(Config { bounds, rate_limit: None, ..frozen_config() }).await;
     let own = visitor.server.first_keys().expect("a sound world").live;
     let large = json!({
         "asset": "SOL", "amount": "49.90", "currency": "EUR",
@@ -384,8 +388,8 @@ async fn the_memory_limit_covers_all_worlds() {
 }
 
 /// Opens a charge at the start and one an hour later, with another hour after it, and a snapshot in between.
-async fn with_a_past() -> (Visitor, Vec<String>) {
-    let mut visitor = Visitor::arrive(frozen()).await;
+async fn with_two_charges() -> (Visitor, Vec<String>) {
+    let mut visitor = Visitor::start(frozen_config()).await;
     let key = visitor.server.first_keys().expect("a sound world").live;
     let early = visitor.charge(&key).await;
     assert_eq!(visitor.call("POST", "/sandbox/snapshots", "", json!({ "name": "one charge" })).await.0, 200);
@@ -407,7 +411,7 @@ impl Visitor {
 
 #[tokio::test]
 async fn a_world_branches_from_a_time_of_another() {
-    let (mut visitor, codes) = with_a_past().await;
+    let (mut visitor, codes) = with_two_charges().await;
     let first = visitor.server.first_keys().expect("a sound world").live;
     for (from, now, charges) in [
         (json!({}), "2026-09-20T12:05:41.000000Z", 2),
@@ -441,7 +445,7 @@ async fn a_world_branches_from_a_time_of_another() {
 
 #[tokio::test]
 async fn replayed_responses_of_a_branch_link_into_it() {
-    let mut visitor = Visitor::arrive(frozen()).await;
+    let mut visitor = Visitor::start(frozen_config()).await;
     let one = visitor.open(json!({ "rate_limit": 4 })).await;
     let body = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
     let repeat = format!("{}\r\nIdempotency-Key: once", one.live);
@@ -462,7 +466,7 @@ async fn replayed_responses_of_a_branch_link_into_it() {
 
 #[tokio::test]
 async fn an_unknown_branch_point_is_refused_by_name() {
-    let (mut visitor, _) = with_a_past().await;
+    let (mut visitor, _) = with_two_charges().await;
     let range = "from 2026-09-20T10:05:41.000000Z to 2026-09-20T12:05:41.000000Z";
     for (body, field, part) in [
         (json!({ "from": { "world": "aaaaaaaaaaaa" } }), "from.world", "not open"),
@@ -486,7 +490,7 @@ async fn an_unknown_branch_point_is_refused_by_name() {
 
 #[tokio::test]
 async fn a_world_is_restored_to_any_earlier_time() {
-    let (mut visitor, codes) = with_a_past().await;
+    let (mut visitor, codes) = with_two_charges().await;
     let key = visitor.server.first_keys().expect("a sound world").live;
     let mut back = async |to: Value| visitor.call("POST", "/sandbox/restore", "", to).await;
     let (status, answer) = back(json!({ "at": "2026-09-20T12:05:42Z" })).await;

@@ -3,12 +3,12 @@
 use serde::{Deserialize, Serialize};
 use simulator::api::{NewCharge, NewInvoice, NewItem, NewLink, NewRefund};
 
-use super::{ActionResult, Outcome, call_saying};
+use super::{ActionResult, Outcome, call_with_notice};
 use crate::pages::{
     dashboard::{
         context::PageContext,
         flash::Notice,
-        paths::{Page, Place},
+        paths::{BookId, Page},
     },
     form::Form,
     json,
@@ -30,12 +30,12 @@ pub(in super::super) const ORDER: &str = "order_id";
 
 /// Returns the path of an API call in this book.
 fn in_book(context: &PageContext, rest: &str) -> String {
-    let Place { account, mode } = &context.place;
+    let BookId { account, mode } = &context.place;
     format!("/sandbox/books/{account}/{mode}/{rest}")
 }
 
 /// Creates an object in a list of the book and shows its page; an error is shown on the page of the form.
-async fn make(
+async fn create(
     context: &PageContext,
     (list, request): (&str, impl Serialize),
     (form, made): (Page, fn(String) -> Page),
@@ -61,7 +61,7 @@ pub(super) async fn charge(context: &PageContext, form: &Form) -> ActionResult {
         metadata: text(form, "metadata").map(|order| (ORDER.to_owned(), order)).into_iter().collect(),
     };
     let notice = "The charge is open. Pay it as a customer would, or share its checkout page.";
-    make(context, ("charges", request), (Page::NewCharge, Page::Charge), notice).await
+    create(context, ("charges", request), (Page::NewCharge, Page::Charge), notice).await
 }
 
 pub(super) async fn invoice(context: &PageContext, form: &Form) -> ActionResult {
@@ -76,13 +76,13 @@ pub(super) async fn invoice(context: &PageContext, form: &Form) -> ActionResult 
         send_email: form.text("send_email").is_some(),
     };
     let notice = "The invoice is issued. Its hosted page is where the customer pays it.";
-    make(context, ("invoices", request), (Page::NewInvoice, Page::Invoice), notice).await
+    create(context, ("invoices", request), (Page::NewInvoice, Page::Invoice), notice).await
 }
 
 /// Returns the lines with any input; the preset quantity alone does not count.
 fn items(form: &Form) -> Vec<NewItem> {
     let full = |text: &str| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-    let rows = form.all("item").zip(form.all("quantity")).zip(form.all("unit_amount"));
+    let rows = form.values("item").zip(form.values("quantity")).zip(form.values("unit_amount"));
     rows.map(|((item, quantity), price)| NewItem {
         description: full(item),
         quantity: full(quantity),
@@ -101,12 +101,12 @@ pub(super) async fn link(context: &PageContext, form: &Form) -> ActionResult {
         min_amount: text(form, "min_amount"),
         max_amount: text(form, "max_amount"),
         currency: text(form, "currency"),
-        accepted_assets: form.all("accepted_assets").map(str::to_owned).collect(),
+        accepted_assets: form.values("accepted_assets").map(str::to_owned).collect(),
         collect_name: form.text("collect_name").is_some(),
         require_email: form.text("require_email").is_some(),
     };
     let notice = "The link was created. Anyone with the address of its page can pay.";
-    make(context, ("payment-links", request), (Page::NewLink, Page::Link), notice).await
+    create(context, ("payment-links", request), (Page::NewLink, Page::Link), notice).await
 }
 
 /// Records a refund.
@@ -115,15 +115,15 @@ pub(super) async fn refund(context: &PageContext, code: &str, form: &Form) -> Ac
         NewRefund { amount: text(form, "amount"), txid: text(form, "txid"), reason: text(form, "reason") };
     let path = in_book(context, &format!("charges/{code}/refunds"));
     let notice = "The refund is recorded. No coins moved: you sent them yourself.";
-    call_saying(context, Page::Charge(code.to_owned()), ("POST", &path, &json(&request)), notice).await
+    call_with_notice(context, Page::Charge(code.to_owned()), ("POST", &path, &json(&request)), notice).await
 }
 
 /// Archives or restores a payment link.
-pub(super) async fn archive(context: &PageContext, code: &str, what: &str) -> ActionResult {
+pub(super) async fn set_archived(context: &PageContext, code: &str, what: &str) -> ActionResult {
     let path = in_book(context, &format!("payment-links/{code}/archive"));
     let (method, notice) = match what {
         "archive" => ("POST", "The link was archived. Its open charges stay open."),
         _ => ("DELETE", "The link is active again."),
     };
-    call_saying(context, Page::Link(code.to_owned()), (method, &path, ""), notice).await
+    call_with_notice(context, Page::Link(code.to_owned()), (method, &path, ""), notice).await
 }

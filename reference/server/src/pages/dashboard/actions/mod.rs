@@ -13,7 +13,7 @@ use simulator::api::{CausedEvents, Empty, EndpointAnswer, KeyAnswer, KeyRequest,
 use super::{
     context::PageContext,
     flash::{Notice, Secret},
-    paths::{Page, Place, is_id},
+    paths::{BookId, Page, is_id},
 };
 use crate::{
     pages::{Complaint, form::Form, json},
@@ -33,7 +33,7 @@ pub(super) enum Outcome {
 type ActionResult = Result<(Page, Outcome), Refusal>;
 
 /// Returns `true` if a path below the place accepts forms.
-pub(super) fn takes_form(segments: &[&str]) -> bool {
+pub(super) fn accepts_form(segments: &[&str]) -> bool {
     matches!(
         segments,
         ["keys" | "endpoints" | "charges" | "invoices" | "links" | "settings"]
@@ -63,7 +63,7 @@ pub(super) async fn act(context: &PageContext, segments: &[&str], form: &Form) -
         ["invoices"] => make::invoice(context, form).await,
         ["links"] => make::link(context, form).await,
         ["charges", code, "refund"] => make::refund(context, code, form).await,
-        ["links", code, what @ ("archive" | "restore")] => make::archive(context, code, what).await,
+        ["links", code, what @ ("archive" | "restore")] => make::set_archived(context, code, what).await,
         ["charges", code, what] => on_charge(context, code, what, form).await,
         ["invoices", code, "pay"] => {
             pay::pay_in(context, ("invoices", Page::Invoice((*code).to_owned())), code, form).await
@@ -80,11 +80,11 @@ pub(super) async fn act(context: &PageContext, segments: &[&str], form: &Form) -
 
 /// Returns the page that contained the form, if the form names it. The path is parsed like any other, so it cannot lead
 /// to another site.
-fn back(form: &Form, otherwise: Page) -> Page {
+fn return_page(form: &Form, otherwise: Page) -> Page {
     let path = form.text("back").unwrap_or_default();
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     match path {
-        "" if form.all("back").next().is_none() => otherwise,
+        "" if form.values("back").next().is_none() => otherwise,
         _ => Page::read(&segments).unwrap_or(otherwise),
     }
 }
@@ -104,7 +104,7 @@ async fn call<T: DeserializeOwned, N: Into<Option<Notice>>>(
 }
 
 /// Calls the world; a successful response gives this notice.
-async fn call_saying(
+async fn call_with_notice(
     context: &PageContext,
     page: Page,
     request: (&str, &str, &str),
@@ -130,15 +130,15 @@ struct FormBody<'f>(BTreeMap<&'static str, FormValue<'f>>);
 
 impl<'f> FormBody<'f> {
     /// Takes fields from the form, unchanged. Empty fields are omitted.
-    fn typed(form: &'f Form, fields: &[&'static str]) -> FormBody<'f> {
+    fn from_form(form: &'f Form, fields: &[&'static str]) -> FormBody<'f> {
         let typed = fields.iter().filter_map(|name| Some((*name, FormValue::Text(form.text(name)?))));
         FormBody(typed.collect())
     }
 
     /// Takes fields from the form and adds the account and mode of the page.
-    fn placed(context: &'f PageContext, form: &'f Form, fields: &[&'static str]) -> FormBody<'f> {
+    fn from_book_form(context: &'f PageContext, form: &'f Form, fields: &[&'static str]) -> FormBody<'f> {
         let place = &context.place;
-        let body = FormBody::typed(form, fields).with("account", FormValue::Text(&place.account));
+        let body = FormBody::from_form(form, fields).with("account", FormValue::Text(&place.account));
         body.with("mode", FormValue::Text(place.mode.as_str()))
     }
 
@@ -157,7 +157,7 @@ impl<'f> FormBody<'f> {
 }
 
 /// Returns the lines of a text without the empty ones.
-fn lines(text: &str) -> FormValue<'_> {
+fn non_empty_lines(text: &str) -> FormValue<'_> {
     FormValue::Texts(text.lines().map(str::trim).filter(|line| !line.is_empty()).collect())
 }
 
@@ -177,7 +177,7 @@ fn with_secret(text: &str, label: String, secret: Option<String>, hint: String) 
 }
 
 async fn create_key(context: &PageContext) -> ActionResult {
-    let Place { account, mode } = &context.place;
+    let BookId { account, mode } = &context.place;
     let request = json(&KeyRequest { account: Some(account.clone()), mode: Some(*mode) });
     let hint = context.curl_get("/v1/account");
     call(context, Page::Keys, ("POST", "/sandbox/keys", &request), |KeyAnswer { key }| {
@@ -193,11 +193,11 @@ async fn revoke_key(context: &PageContext, id: &str) -> ActionResult {
     }
     let path = format!("/sandbox/keys/{id}");
     let notice = "The key is revoked. Requests with it are answered with 401.";
-    call_saying(context, Page::Keys, ("DELETE", &path, ""), notice).await
+    call_with_notice(context, Page::Keys, ("DELETE", &path, ""), notice).await
 }
 
 fn events(form: &Form) -> FormValue<'_> {
-    FormValue::Texts(form.all("events").collect())
+    FormValue::Texts(form.values("events").collect())
 }
 
 /// Returns a notice that shows the signing secret of an endpoint.
@@ -208,7 +208,7 @@ fn signing_secret(mode: Mode, text: &str, EndpointAnswer { endpoint }: EndpointA
 }
 
 async fn add_endpoint(context: &PageContext, form: &Form) -> ActionResult {
-    let body = FormBody::placed(context, form, &["url"]).with("events", events(form)).json();
+    let body = FormBody::from_book_form(context, form, &["url"]).with("events", events(form)).json();
     let text = "The endpoint is added. Copy its signing secret now: it is not shown again.";
     let request = ("POST", "/sandbox/endpoints", body.as_str());
     call(context, Page::Endpoints, request, |answer| signing_secret(context.place.mode, text, answer)).await
@@ -216,9 +216,9 @@ async fn add_endpoint(context: &PageContext, form: &Form) -> ActionResult {
 
 async fn change_endpoint(context: &PageContext, id: &str, form: &Form) -> ActionResult {
     context.endpoint(id).await?;
-    let body = FormBody::typed(form, &["url"]).with("events", events(form)).json();
+    let body = FormBody::from_form(form, &["url"]).with("events", events(form)).json();
     let (page, path) = (Page::Endpoint(id.to_owned()), format!("/sandbox/endpoints/{id}"));
-    call_saying(context, page, ("PATCH", &path, &body), "The endpoint is changed.").await
+    call_with_notice(context, page, ("PATCH", &path, &body), "The endpoint is changed.").await
 }
 
 async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> ActionResult {
@@ -228,11 +228,11 @@ async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> ActionResul
     match what {
         "on" => {
             let notice = "The endpoint is on. Events from now on are delivered.";
-            call_saying(context, page, ("PATCH", &path, r#"{"status":"enabled"}"#), notice).await
+            call_with_notice(context, page, ("PATCH", &path, r#"{"status":"enabled"}"#), notice).await
         }
         "off" => {
             let notice = "The endpoint is off. What waited for it is canceled.";
-            call_saying(context, page, ("PATCH", &path, r#"{"status":"disabled"}"#), notice).await
+            call_with_notice(context, page, ("PATCH", &path, r#"{"status":"disabled"}"#), notice).await
         }
         "rotate" => {
             let text = "The old secret is no longer used. Copy the new one now: it is not shown again.";
@@ -244,7 +244,7 @@ async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> ActionResul
         }
         "remove" => {
             let notice = "The endpoint is removed. Its deliveries stay in the log.";
-            call_saying(context, Page::Endpoints, ("DELETE", &path, ""), notice).await
+            call_with_notice(context, Page::Endpoints, ("DELETE", &path, ""), notice).await
         }
         "test" => {
             let test: Result<TestAnswer, _> = context.client.act("POST", &format!("{path}/test"), "").await?;
@@ -263,16 +263,21 @@ async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> ActionResul
 
 async fn resend(context: &PageContext, id: &str, form: &Form) -> ActionResult {
     context.delivery(id).await?;
-    let page = back(form, Page::Delivery(id.to_owned()));
+    let page = return_page(form, Page::Delivery(id.to_owned()));
     let path = format!("/sandbox/deliveries/{id}/resend");
-    call_saying(context, page, ("POST", &path, ""), "The delivery is on its way again, under the same id.")
-        .await
+    call_with_notice(
+        context,
+        page,
+        ("POST", &path, ""),
+        "The delivery is on its way again, under the same id.",
+    )
+    .await
 }
 
 async fn set_wallet(context: &PageContext, asset: &str, form: &Form) -> ActionResult {
-    let mut body = FormBody::placed(context, form, &["key", "script"]).with_text("asset", asset);
+    let mut body = FormBody::from_book_form(context, form, &["key", "script"]).with_text("asset", asset);
     if let Some(text) = form.text("addresses") {
-        body = body.with("addresses", lines(text));
+        body = body.with("addresses", non_empty_lines(text));
     }
     let request = ("PUT", "/sandbox/wallets", &*body.json());
     let outcome = call(context, Page::Wallets, request, |WalletAnswer { wallet }| {
@@ -290,9 +295,9 @@ async fn set_wallet(context: &PageContext, asset: &str, form: &Form) -> ActionRe
 }
 
 async fn remove_wallet(context: &PageContext, asset: &str, form: &Form) -> ActionResult {
-    let body = FormBody::placed(context, form, &[]).with_text("asset", asset).json();
+    let body = FormBody::from_book_form(context, form, &[]).with_text("asset", asset).json();
     let notice = format!("{asset} is not accepted any more in this mode.");
-    call_saying(context, Page::Wallets, ("DELETE", "/sandbox/wallets", &body), notice).await
+    call_with_notice(context, Page::Wallets, ("DELETE", "/sandbox/wallets", &body), notice).await
 }
 
 async fn on_charge(context: &PageContext, code: &str, what: &str, form: &Form) -> ActionResult {
@@ -300,7 +305,7 @@ async fn on_charge(context: &PageContext, code: &str, what: &str, form: &Form) -
     let page = Page::Charge(code.to_owned());
     match what {
         "pay" => {
-            let body = FormBody::typed(form, &["fee"]).with_text("charge", code);
+            let body = FormBody::from_form(form, &["fee"]).with_text("charge", code);
             let body = match form.text("how").unwrap_or("rest") {
                 "amount" => body.with_text("amount", form.text("amount").unwrap_or_default()),
                 "rest" => body,
@@ -308,17 +313,17 @@ async fn on_charge(context: &PageContext, code: &str, what: &str, form: &Form) -
             };
             let notice = format!("A simulated customer sent {asset}.");
             let request = ("POST", "/sandbox/pay", &*body.json());
-            call(context, back(form, page), request, |caused| with_count(&notice, &caused)).await
+            call(context, return_page(form, page), request, |caused| with_count(&notice, &caused)).await
         }
         "accept" => {
-            let body = FormBody::typed(form, &["txid"]).json();
+            let body = FormBody::from_form(form, &["txid"]).json();
             let path = format!("/sandbox/charges/{code}/accept");
             let notice = format!("The late payment to {code} is accepted.");
-            call_saying(context, back(form, page), ("POST", &path, &body), notice).await
+            call_with_notice(context, return_page(form, page), ("POST", &path, &body), notice).await
         }
         "cancel" => {
             let path = format!("/sandbox/charges/{code}/cancel");
-            call_saying(context, page, ("POST", &path, ""), "The charge is canceled.").await
+            call_with_notice(context, page, ("POST", &path, ""), "The charge is canceled.").await
         }
         _ => Err(Refusal::NotFound),
     }
@@ -333,11 +338,11 @@ async fn on_invoice(context: &PageContext, code: &str, what: &str) -> ActionResu
         _ => return Err(Refusal::NotFound),
     };
     let path = format!("/sandbox/invoices/{code}/{what}");
-    call_saying(context, page, ("POST", &path, ""), notice).await
+    call_with_notice(context, page, ("POST", &path, ""), notice).await
 }
 
 async fn change_settings(context: &PageContext, form: &Form) -> ActionResult {
-    let mut body = FormBody::typed(
+    let mut body = FormBody::from_form(
         form,
         &[
             "name",
@@ -352,7 +357,7 @@ async fn change_settings(context: &PageContext, form: &Form) -> ActionResult {
     for name in ["logo_url", "website_url", "support_email", "support_phone"] {
         body = body.with(name, form.text(name).map_or(FormValue::Null, FormValue::Text));
     }
-    let body = body.with("members", lines(form.text("members").unwrap_or_default())).json();
+    let body = body.with("members", non_empty_lines(form.text("members").unwrap_or_default())).json();
     let path = format!("/sandbox/accounts/{}", context.place.account);
-    call_saying(context, Page::Settings, ("PATCH", &path, &body), "The settings are saved.").await
+    call_with_notice(context, Page::Settings, ("PATCH", &path, &body), "The settings are saved.").await
 }

@@ -3,7 +3,7 @@
 use reference_core::time::Timestamp;
 use simulator::api::CausedEvents;
 
-use super::{ActionResult, FormBody, FormValue, Outcome, back, call, call_saying, with_count};
+use super::{ActionResult, FormBody, FormValue, Outcome, call, call_with_notice, return_page, with_count};
 use crate::{
     pages::{
         Complaint, WorldClient,
@@ -23,8 +23,8 @@ fn number<'f>(body: FormBody<'f>, form: &'f Form, name: &'static str) -> FormBod
 }
 
 pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> ActionResult {
-    let page = back(form, Page::World);
-    let typed = |fields: &[&'static str]| FormBody::typed(form, fields);
+    let page = return_page(form, Page::World);
+    let typed = |fields: &[&'static str]| FormBody::from_form(form, fields);
     let in_mode = |fields: &[&'static str]| typed(fields).with_text("mode", context.place.mode.as_str());
     match what {
         "advance" => {
@@ -48,19 +48,19 @@ pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> 
         }
         "stall" => {
             let request = ("POST", "/sandbox/stall", &*in_mode(&["asset", "for"]).json());
-            call_saying(context, page, request, "No block is mined on this chain for that time.").await
+            call_with_notice(context, page, request, "No block is mined on this chain for that time.").await
         }
         "rate" => {
             let rate = form.text("rate").map_or(FormValue::Null, FormValue::Text);
             let request =
                 ("POST", "/sandbox/rates", &*typed(&["asset", "currency"]).with("rate", rate).json());
-            call_saying(context, page, request, "The rate was set. Open charges keep theirs.").await
+            call_with_notice(context, page, request, "The rate was set. Open charges keep theirs.").await
         }
         "transaction" => on_transaction(context, page, form).await,
         "branch" => branch(context, form).await,
         "merchant" => {
             let request = ("POST", "/sandbox/merchants", &*typed(&["name", "state"]).json());
-            call_saying(context, page, request, "The handler answers this way from now on.").await
+            call_with_notice(context, page, request, "The handler answers this way from now on.").await
         }
         _ => Err(Refusal::NotFound),
     }
@@ -68,7 +68,7 @@ pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> 
 
 /// Opens a world that continues from a time of this one.
 async fn branch(context: &PageContext, form: &Form) -> ActionResult {
-    let page = back(form, Page::History);
+    let page = return_page(form, Page::History);
     let at = form.text("at").and_then(Timestamp::parse).ok_or(Refusal::NotFound)?;
     let WorldClient { pages, backend, .. } = &context.client;
     let outcome = match pages.worlds.branch(backend, at).await? {
@@ -80,7 +80,7 @@ async fn branch(context: &PageContext, form: &Form) -> ActionResult {
             },
             dashboard: world.backend.addresses.prefix().to_owned() + &context.place.path(""),
         },
-        Err(refused) => Outcome::Refused(Complaint::of(&refused)?),
+        Err(refused) => Outcome::Refused(Complaint::from_response(&refused)?),
     };
     Ok((page, outcome))
 }
@@ -97,7 +97,7 @@ async fn on_transaction(context: &PageContext, page: Page, form: &Form) -> Actio
         "replace" => ("/sandbox/replace", "Another transaction replaced it."),
         _ => return Err(Refusal::NotFound),
     };
-    let body = FormBody::typed(form, if act == "replace" { &["amount", "fee"] } else { &[] });
+    let body = FormBody::from_form(form, if act == "replace" { &["amount", "fee"] } else { &[] });
     let body = body.with_text("txid", txid.unwrap_or_default()).json();
     call(context, page, ("POST", path, &body), |caused| with_count(notice, &caused)).await
 }

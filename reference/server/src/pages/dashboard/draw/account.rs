@@ -4,7 +4,7 @@ use askama::Template;
 use reference_core::{asset::Currency, error::ApiError, wallet::Script};
 use simulator::api::{ChainRecord, MailRecord, WalletRecord};
 
-use super::{PageView, live, still};
+use super::{PageView, live_block, static_block};
 use crate::{
     pages::dashboard::{context::PageContext, fragments},
     pages::objects::{AccountView, Invoice},
@@ -61,7 +61,7 @@ struct WalletsBlock<'a> {
 }
 
 pub(super) async fn wallets(context: &PageContext) -> Result<PageView, Refusal> {
-    let block = still(&WalletsBlock { context, coins: coins(context).await? })?;
+    let block = static_block(&WalletsBlock { context, coins: coins(context).await? })?;
     Ok(PageView { state: None, title: "Payout wallets".to_owned(), blocks: vec![block] })
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn wallet(context: &PageContext, asset: &str) -> Result<PageVie
     // A private key is not sent back, because it would be visible on the screen.
     let is_secret = context.draft.wrong(&form, field).iter().any(|wrong| wrong.contains("private key"));
     let typed = if is_secret { "" } else { context.draft.typed(&form, field) };
-    let block = still(&WalletBlock { context, coin, form, typed })?;
+    let block = static_block(&WalletBlock { context, coin, form, typed })?;
     Ok(PageView { state: None, title: format!("{asset} wallet"), blocks: vec![block] })
 }
 
@@ -100,13 +100,14 @@ pub(super) async fn outbox(context: &PageContext) -> Result<PageView, Refusal> {
         .read(|book| {
             let mut mails = book.sandbox.mails(book.place, MAILS_SHOWN);
             mails.sort_by_key(|mail| std::cmp::Reverse(mail.at));
-            let number =
-                |mail: &MailRecord| Ok(Invoice::of(book, book.find_invoice(mail.invoice)?).number.clone());
+            let number = |mail: &MailRecord| {
+                Ok(Invoice::from_book(book, book.find_invoice(mail.invoice)?).number.clone())
+            };
             let mails = mails.into_iter().rev().map(|mail| Ok((number(&mail)?, mail)));
             Ok((mails.collect::<Result<Vec<_>, ApiError>>()?, book.account().settings.members))
         })
         .await?;
-    let block = live("outbox", &OutboxBlock { context, mails, members })?;
+    let block = live_block("outbox", &OutboxBlock { context, mails, members })?;
     Ok(PageView { state: None, title: "E-mail outbox".to_owned(), blocks: vec![block] })
 }
 
@@ -149,7 +150,7 @@ impl SettingsBlock<'_> {
 
 pub(super) async fn settings(context: &PageContext) -> Result<PageView, Refusal> {
     let account = context.read(|book| Ok(book.account())).await?;
-    let block = still(&SettingsBlock {
+    let block = static_block(&SettingsBlock {
         context,
         members: account.settings.members.join("\n"),
         account,

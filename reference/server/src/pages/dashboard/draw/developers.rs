@@ -10,7 +10,7 @@ use simulator::{
     sandbox::DeliveryFilter,
 };
 
-use super::{List, PageView, Pager, Tab, Tabs, list, live, still};
+use super::{List, PageView, Pager, Tab, Tabs, list, live_block, static_block};
 use crate::{
     pages::book::BookReader,
     pages::dashboard::{
@@ -50,13 +50,13 @@ struct EventsFilter<'a> {
 pub(super) async fn events(context: &PageContext) -> Result<PageView, Refusal> {
     let kind = context.query.get("type");
     let filters = [("type", kind)];
-    let view = |book: &BookReader<'_>, no| Event::of(book, EventNo(no));
+    let view = |book: &BookReader<'_>, no| Event::from_book(book, EventNo(no));
     let list = list(context, ("events", &filters), ("/events", &filters), view).await?;
     let curl = context.curl_get("/v1/events");
     let kinds = EventType::ALL.map(EventType::as_str);
     let blocks = vec![
-        still(&EventsFilter { context, kinds, chosen: kind.unwrap_or_default() })?,
-        live("events", &EventsBlock { context, list, curl })?,
+        static_block(&EventsFilter { context, kinds, chosen: kind.unwrap_or_default() })?,
+        live_block("events", &EventsBlock { context, list, curl })?,
     ];
     Ok(PageView { state: None, title: "Events".to_owned(), blocks })
 }
@@ -79,7 +79,7 @@ pub(super) async fn event(context: &PageContext, id: &str) -> Result<PageView, R
     let json = fragments::pretty(&json);
     let curl = context.curl_get(&format!("/v1/events/{id}"));
     let title = format!("Event {}", event.kind.as_str());
-    let block = live("event", &EventBlock { context, event: &event, deliveries, json, curl })?;
+    let block = live_block("event", &EventBlock { context, event: &event, deliveries, json, curl })?;
     Ok(PageView { state: None, title, blocks: vec![block] })
 }
 
@@ -133,7 +133,7 @@ pub(super) async fn deliveries(context: &PageContext) -> Result<PageView, Refusa
     let tabs = Tabs { label: "Deliveries by status", tabs: tabs.into() };
     let has_endpoint = !context.endpoints().await?.is_empty();
     let list = List { records: deliveries, pager };
-    let block = live("deliveries", &DeliveriesBlock { context, tabs, list, has_endpoint })?;
+    let block = live_block("deliveries", &DeliveriesBlock { context, tabs, list, has_endpoint })?;
     Ok(PageView { state: None, title: "Deliveries".to_owned(), blocks: vec![block] })
 }
 
@@ -148,21 +148,21 @@ struct DeliveryBlock<'a> {
     tab: String,
     /// Deliveries for comparison: id and label.
     others: Vec<(String, String)>,
-    compared: Option<Compared>,
+    compared: Option<PayloadDiff>,
 }
 
 /// The comparison with another payload.
-struct Compared {
+struct PayloadDiff {
     id: String,
     lines: Vec<compare::Line>,
 }
 
 /// Compares the payload with that of another delivery of this book.
-async fn compared(context: &PageContext, body: &str) -> Result<Option<Compared>, Refusal> {
+async fn compare_payloads(context: &PageContext, body: &str) -> Result<Option<PayloadDiff>, Refusal> {
     let Some(id) = context.query.get("with").filter(|id| paths::is_id(id)) else { return Ok(None) };
     let other = context.delivery(id).await?;
     let other = fragments::pretty(other.request_body.as_deref().unwrap_or_default());
-    Ok(Some(Compared { id: id.to_owned(), lines: compare::lines(&other, body) }))
+    Ok(Some(PayloadDiff { id: id.to_owned(), lines: compare::diff_lines(&other, body) }))
 }
 
 pub(super) async fn delivery(context: &PageContext, id: &str) -> Result<PageView, Refusal> {
@@ -180,13 +180,13 @@ pub(super) async fn delivery(context: &PageContext, id: &str) -> Result<PageView
     let block = DeliveryBlock {
         context,
         delivery: &delivery,
-        compared: compared(context, &body).await?,
+        compared: compare_payloads(context, &body).await?,
         others: others.take(OTHERS_OFFERED).collect(),
         body,
         raw,
         tab,
     };
-    let block = live("delivery", &block)?;
+    let block = live_block("delivery", &block)?;
     Ok(PageView { state: Some(delivery.status.to_string()), title, blocks: vec![block] })
 }
 
@@ -227,10 +227,10 @@ pub(super) async fn endpoints(context: &PageContext) -> Result<PageView, Refusal
     let typed = context.draft.is_of(&form);
     let groups = choices(|kind| !typed || context.draft.chosen(&form, "events", kind));
     let url = context.draft.typed(&form, "url");
-    let list = List::whole(context.endpoints().await?);
+    let list = List::single_page(context.endpoints().await?);
     let blocks = vec![
-        live("endpoints", &EndpointsBlock { context, list, kinds: EventType::ALL.len() })?,
-        still(&EndpointForm { context, form: form.clone(), url, groups, is_new: true })?,
+        live_block("endpoints", &EndpointsBlock { context, list, kinds: EventType::ALL.len() })?,
+        static_block(&EndpointForm { context, form: form.clone(), url, groups, is_new: true })?,
     ];
     Ok(PageView { state: None, title: "Webhook endpoints".to_owned(), blocks })
 }
@@ -262,9 +262,9 @@ pub(super) async fn endpoint(context: &PageContext, id: &str) -> Result<PageView
     });
     let url = context.draft.typed_or(&form, "url", &endpoint.url);
     let blocks = vec![
-        live("endpoint", &EndpointBlock { context, endpoint: &endpoint, deliveries })?,
-        still(&EndpointForm { context, form: form.clone(), url, groups, is_new: false })?,
-        still(&EndpointActs { context, endpoint: &endpoint })?,
+        live_block("endpoint", &EndpointBlock { context, endpoint: &endpoint, deliveries })?,
+        static_block(&EndpointForm { context, form: form.clone(), url, groups, is_new: false })?,
+        static_block(&EndpointActs { context, endpoint: &endpoint })?,
     ];
     Ok(PageView { state: None, title: "Webhook endpoint".to_owned(), blocks })
 }
@@ -283,6 +283,6 @@ pub(super) async fn keys(context: &PageContext) -> Result<PageView, Refusal> {
     let mut keys = context.keys().await?;
     // Stable: keys that still work first, then newest first.
     keys.sort_by_key(|key| key.revoked_at.is_some());
-    let block = still(&KeysBlock { context, keys, start })?;
+    let block = static_block(&KeysBlock { context, keys, start })?;
     Ok(PageView { state: None, title: "API keys".to_owned(), blocks: vec![block] })
 }

@@ -4,7 +4,7 @@ use askama::Template;
 use reference_core::time::Timestamp;
 use simulator::api::{WorldEvent, WorldEventKind};
 
-use super::{Filter, List, PageView, Pager, Tab, Tabs, live, still};
+use super::{Filter, List, PageView, Pager, Tab, Tabs, live_block, static_block};
 use crate::{
     host::RecentMutation,
     log::RequestRecord,
@@ -31,7 +31,7 @@ struct HistoryRow {
 }
 
 impl HistoryRow {
-    fn of_request(context: &PageContext, record: &RequestRecord) -> HistoryRow {
+    fn from_request(context: &PageContext, record: &RequestRecord) -> HistoryRow {
         HistoryRow {
             at: record.at,
             part: "requests",
@@ -41,7 +41,7 @@ impl HistoryRow {
         }
     }
 
-    fn of_mutation(mutation: &RecentMutation) -> HistoryRow {
+    fn from_mutation(mutation: &RecentMutation) -> HistoryRow {
         let word = mutation.path.split('/').nth(2).unwrap_or_default();
         let part = match word {
             "advance" | "restart" | "world" | "restore" | "snapshots" => "clock",
@@ -60,7 +60,7 @@ impl HistoryRow {
         }
     }
 
-    fn of_event(context: &PageContext, event: &WorldEvent) -> HistoryRow {
+    fn from_event(context: &PageContext, event: &WorldEvent) -> HistoryRow {
         let (part, leads) = match &event.what {
             WorldEventKind::Event { event, .. } => ("events", Some(format!("/events/{event}"))),
             WorldEventKind::Post { delivery, .. } => ("deliveries", Some(format!("/deliveries/{delivery}"))),
@@ -81,7 +81,7 @@ impl HistoryRow {
         }
     }
 
-    fn holds(&self, text: &str) -> bool {
+    fn contains_text(&self, text: &str) -> bool {
         let mut summary = [Some(&self.summary), self.more.as_ref()].into_iter().flatten();
         text.is_empty() || summary.any(|part| part.to_lowercase().contains(text))
     }
@@ -109,7 +109,7 @@ pub(super) async fn history(context: &PageContext) -> Result<PageView, Refusal> 
     let page: usize = context.query.get("page").and_then(|n| n.parse().ok()).unwrap_or(0);
     let text = wanted.to_lowercase();
     let mut all = rows(context).await?;
-    all.retain(|row| row.holds(&text));
+    all.retain(|row| row.contains_text(&text));
     let of_part = |part: &str| {
         let fits = move |row: &&HistoryRow| part == PARTS[0] || row.part == part;
         all.iter().filter(fits).count()
@@ -143,8 +143,8 @@ pub(super) async fn history(context: &PageContext) -> Result<PageView, Refusal> 
         is_filtered: *part != PARTS[0] || !wanted.is_empty() || page > 0,
     };
     let blocks = vec![
-        still(&AboutHistory { context })?,
-        still(&Filter {
+        static_block(&AboutHistory { context })?,
+        static_block(&Filter {
             context,
             path: "/history",
             label: "Path, code or word",
@@ -152,14 +152,14 @@ pub(super) async fn history(context: &PageContext) -> Result<PageView, Refusal> 
             part: ("part", if *part == PARTS[0] { "" } else { part }),
             wanted,
         })?,
-        live("history", &block)?,
+        live_block("history", &block)?,
     ];
     Ok(PageView { state: None, title: "History".to_owned(), blocks })
 }
 
 /// Returns `true` for the creation or revocation of a key. `trigger` creates and revokes one each time, and the page of
 /// the keys shows their times.
-fn is_of_a_key(mutation: &RecentMutation) -> bool {
+fn is_key_mutation(mutation: &RecentMutation) -> bool {
     mutation.path.split('/').nth(2) == Some("keys")
 }
 
@@ -170,26 +170,29 @@ async fn rows(context: &PageContext) -> Result<Vec<HistoryRow>, Refusal> {
         .read(|book| {
             let log = book.sandbox.log();
             let newest = log.after(log.count().saturating_sub(HAPPENINGS_SHOWN));
-            Ok(newest.filter(|event| event.is_seen(&place.account, place.mode)).cloned().collect::<Vec<_>>())
+            Ok(newest
+                .filter(|event| event.is_visible_to(&place.account, place.mode))
+                .cloned()
+                .collect::<Vec<_>>())
         })
         .await?;
     let backend = &context.client.backend;
     let own = |record: &RequestRecord| record.mode.is_none_or(|mode| mode == place.mode);
-    let requests = backend.requests.newest();
+    let requests = backend.requests.newest_first();
     let mut rows: Vec<HistoryRow> =
-        happened.iter().rev().map(|event| HistoryRow::of_event(context, event)).collect();
+        happened.iter().rev().map(|event| HistoryRow::from_event(context, event)).collect();
     let mutations = backend.host.recent_mutations();
     rows.extend(
         mutations
             .iter()
-            .filter(|mutation| !is_of_a_key(mutation))
-            .map(|mutation| HistoryRow::of_mutation(mutation)),
+            .filter(|mutation| !is_key_mutation(mutation))
+            .map(|mutation| HistoryRow::from_mutation(mutation)),
     );
     rows.extend(
         requests
             .iter()
             .filter(|request| own(request))
-            .map(|request| HistoryRow::of_request(context, request)),
+            .map(|request| HistoryRow::from_request(context, request)),
     );
     // Stable: at the same time, effects of a request stay above it.
     rows.sort_by_key(|row| std::cmp::Reverse(row.at));

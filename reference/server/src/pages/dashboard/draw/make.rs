@@ -3,7 +3,7 @@
 use askama::Template;
 use reference_core::asset::Currency;
 
-use super::{PageView, still};
+use super::{PageView, static_block};
 use crate::{
     pages::dashboard::{context::PageContext, fragments},
     pages::objects::AccountView,
@@ -72,7 +72,7 @@ impl<'a> Fields<'a> {
         FormField { name, label, hint, control, wrong: self.context.draft.wrong(self.form, name) }
     }
 
-    fn typed(&self, name: &str) -> &'a str {
+    fn input(&self, name: &str) -> &'a str {
         self.context.draft.typed(self.form, name)
     }
 
@@ -87,11 +87,11 @@ impl<'a> Fields<'a> {
             "customer_email" => ("text", "email"),
             _ => ("text", "text"),
         };
-        self.field(labels, Control::Line { kind, inputmode, sample, value: self.typed(labels.0) })
+        self.field(labels, Control::Line { kind, inputmode, sample, value: self.input(labels.0) })
     }
 
     fn area(&self, labels: (&'static str, &'static str, &'static str)) -> FormField<'a> {
-        self.field(labels, Control::Area(self.typed(labels.0)))
+        self.field(labels, Control::Area(self.input(labels.0)))
     }
 
     fn select<'o>(
@@ -100,7 +100,7 @@ impl<'a> Fields<'a> {
         first: &str,
         options: impl IntoIterator<Item = (&'o str, &'o str)>,
     ) -> FormField<'a> {
-        let typed = self.typed(labels.0);
+        let typed = self.input(labels.0);
         let chosen = if typed.is_empty() { first } else { typed };
         let options = options.into_iter();
         let options = options.map(|(value, label)| (value.to_owned(), label.to_owned(), value == chosen));
@@ -131,7 +131,7 @@ impl<'a> Fields<'a> {
     /// Returns the typed lines of the invoice, and empty ones.
     fn rows(&self) -> Vec<ItemRow<'a>> {
         let draft = &self.context.draft;
-        let of = |name| draft.all(self.form, name);
+        let of = |name| draft.values(self.form, name);
         let typed = of("item").into_iter().zip(of("quantity")).zip(of("unit_amount"));
         // Empty lines are left out, as in the request, because errors name lines by position.
         let mut rows: Vec<_> = typed
@@ -173,7 +173,7 @@ pub(super) async fn charge(context: &PageContext) -> Result<PageView, Refusal> {
         button: "Open the charge",
         curl: context.curl_charge(),
     };
-    Ok(PageView { state: None, title: "New charge".to_owned(), blocks: vec![still(&form)?] })
+    Ok(PageView { state: None, title: "New charge".to_owned(), blocks: vec![static_block(&form)?] })
 }
 
 pub(super) async fn invoice(context: &PageContext) -> Result<PageView, Refusal> {
@@ -198,12 +198,12 @@ pub(super) async fn invoice(context: &PageContext) -> Result<PageView, Refusal> 
         fields,
         rows: f.rows(),
         // Errors of the whole list; those of a line are shown beside it.
-        rows_wrong: context.draft.wrong_itself(f.form, "items"),
+        rows_wrong: context.draft.own_errors(f.form, "items"),
         has_coins: !account.accepted.is_empty(),
         button: "Issue the invoice",
         curl: context.curl_invoice(),
     };
-    Ok(PageView { state: None, title: "New invoice".to_owned(), blocks: vec![still(&form)?] })
+    Ok(PageView { state: None, title: "New invoice".to_owned(), blocks: vec![static_block(&form)?] })
 }
 
 pub(super) async fn link(context: &PageContext) -> Result<PageView, Refusal> {
@@ -235,5 +235,5 @@ pub(super) async fn link(context: &PageContext) -> Result<PageView, Refusal> {
         button: "Create the link",
         curl: context.curl_link(),
     };
-    Ok(PageView { state: None, title: "New payment link".to_owned(), blocks: vec![still(&form)?] })
+    Ok(PageView { state: None, title: "New payment link".to_owned(), blocks: vec![static_block(&form)?] })
 }

@@ -23,7 +23,7 @@ use crate::{
     refusal::Refusal,
 };
 
-pub(super) use shell::{clock, login, menu, plain, shell};
+pub(super) use shell::{clock, error_page, login, menu, shell};
 
 /// The number of records on a page.
 const PER_PAGE: u32 = 25;
@@ -53,16 +53,16 @@ impl fmt::Display for Block {
     }
 }
 
-fn still(template: &impl Template) -> Result<Block, Refusal> {
+fn static_block(template: &impl Template) -> Result<Block, Refusal> {
     template.render().map(Block::Still).map_err(|_| Refusal::Broken)
 }
 
-fn live(id: &'static str, template: &impl Template) -> Result<Block, Refusal> {
+fn live_block(id: &'static str, template: &impl Template) -> Result<Block, Refusal> {
     template.render().map(|html| Block::Live(Part { id, html })).map_err(|_| Refusal::Broken)
 }
 
 /// Renders the requested page.
-pub(super) async fn draw(context: &PageContext) -> Result<PageView, Refusal> {
+pub(super) async fn render_page(context: &PageContext) -> Result<PageView, Refusal> {
     match &context.page {
         Page::Overview => overview::overview(context).await,
         Page::World => overview::world(context).await,
@@ -77,7 +77,7 @@ pub(super) async fn draw(context: &PageContext) -> Result<PageView, Refusal> {
         Page::Invoice(code) => payments::invoice(context, code).await,
         Page::Links => payments::links(context).await,
         Page::Link(code) => payments::link(context, code).await,
-        Page::Late => payments::late(context).await,
+        Page::Late => payments::late_payments(context).await,
         Page::Events => developers::events(context).await,
         Page::Event(id) => developers::event(context, id).await,
         Page::Deliveries => developers::deliveries(context).await,
@@ -161,7 +161,7 @@ struct List<T> {
 
 impl<T> List<T> {
     /// Creates a list with a single page.
-    fn whole(records: Vec<T>) -> List<T> {
+    fn single_page(records: Vec<T>) -> List<T> {
         List { records, pager: Pager::default() }
     }
 }

@@ -11,7 +11,7 @@ use simulator::{
     sandbox::DeliveryFilter,
 };
 
-use super::{PageView, live, still};
+use super::{PageView, live_block, static_block};
 use crate::{
     pages::book::BookReader,
     pages::dashboard::{
@@ -97,11 +97,11 @@ pub(super) async fn overview(context: &PageContext) -> Result<PageView, Refusal>
     let start = context.client.pages.dashboard.key_start(context.place.mode);
     let assets = account.accepted.clone();
     let blocks = vec![
-        live("counts", &CountsBlock { context, counts })?,
-        still(&QuickBlock { context, assets })?,
-        live("payable", &PayableBlock { context, payable })?,
-        live("recent", &RecentBlock { context, events, deliveries, has_endpoint, curl })?,
-        still(&AboutBlock { context, account, start })?,
+        live_block("counts", &CountsBlock { context, counts })?,
+        static_block(&QuickBlock { context, assets })?,
+        live_block("payable", &PayableBlock { context, payable })?,
+        live_block("recent", &RecentBlock { context, events, deliveries, has_endpoint, curl })?,
+        static_block(&AboutBlock { context, account, start })?,
     ];
     Ok(PageView { state: None, title: "Overview".to_owned(), blocks })
 }
@@ -113,7 +113,7 @@ async fn open_charges(context: &PageContext) -> Result<Vec<(Charge, Vec<Transfer
         for status in ["pending", "underpaid"] {
             let (page, _) = book.list(&format!("charges?status={status}&per_page={PAYABLE}"))?;
             open.extend(page.members.into_iter().map(|no| {
-                let charge = Charge::of(book, ChargeNo(no));
+                let charge = Charge::from_book(book, ChargeNo(no));
                 let transfers = book.sandbox.transfers(book.place, &charge);
                 (charge, transfers)
             }));
@@ -124,14 +124,14 @@ async fn open_charges(context: &PageContext) -> Result<Vec<(Charge, Vec<Transfer
 }
 
 /// Unconfirmed transaction, or one that the mempool forgot.
-struct Waiting {
+struct UnconfirmedTransaction {
     txid: String,
     /// The payment as text: `0.001 BTC to abc123, dropped`.
     summary: String,
 }
 
 /// Returns the transactions to open charges that are not in a block.
-async fn waiting(context: &PageContext) -> Result<Vec<Waiting>, Refusal> {
+async fn unconfirmed_transactions(context: &PageContext) -> Result<Vec<UnconfirmedTransaction>, Refusal> {
     let all = open_charges(context).await?;
     let of = |(charge, transfers): (Charge, Vec<TransferRecord>)| {
         let unmined = transfers.into_iter().filter(|transfer| transfer.confirmations == 0);
@@ -139,14 +139,14 @@ async fn waiting(context: &PageContext) -> Result<Vec<Waiting>, Refusal> {
         kept.map(move |transfer| {
             let gone = if transfer.gone.is_some() { ", dropped" } else { "" };
             let summary = format!("{} {} to {}{gone}", transfer.amount, charge.terms.asset, charge.code);
-            Waiting { txid: transfer.txid.to_string(), summary }
+            UnconfirmedTransaction { txid: transfer.txid.to_string(), summary }
         })
     };
     Ok(all.into_iter().flat_map(of).collect())
 }
 
 /// A chain with the exchange rate of its coin.
-struct Row {
+struct ChainRow {
     chain: ChainRecord,
     rate: Option<String>,
 }
@@ -157,7 +157,7 @@ struct ChainsBlock<'a> {
     context: &'a PageContext,
     seed: u64,
     next_due: Option<Timestamp>,
-    rows: Vec<Row>,
+    rows: Vec<ChainRow>,
     currency: &'a str,
 }
 
@@ -165,7 +165,7 @@ struct ChainsBlock<'a> {
 #[template(path = "dashboard/world.html")]
 struct WorldForms<'a> {
     context: &'a PageContext,
-    transactions: Vec<Waiting>,
+    transactions: Vec<UnconfirmedTransaction>,
     assets: Vec<Asset>,
     currencies: [&'static str; Currency::ALL.len()],
     currency: &'a str,
@@ -194,16 +194,22 @@ pub(super) async fn world(context: &PageContext) -> Result<PageView, Refusal> {
         found.map(|rate| rate.rate.clone())
     };
     let of_mode = chains.into_iter().filter(|chain| chain.mode == context.place.mode);
-    let rows: Vec<_> = of_mode.map(|chain| Row { rate: rate_of(chain.asset), chain }).collect();
+    let rows: Vec<_> = of_mode.map(|chain| ChainRow { rate: rate_of(chain.asset), chain }).collect();
     let assets = rows.iter().map(|row| row.chain.asset).collect();
     happened.reverse();
-    happened.retain(|event| event.is_seen(&context.place.account, context.place.mode));
+    happened.retain(|event| event.is_visible_to(&context.place.account, context.place.mode));
     happened.truncate(HAPPENINGS_LISTED);
     let currencies = Currency::ALL.map(Currency::code);
     let blocks = vec![
-        still(&WorldForms { context, transactions: waiting(context).await?, assets, currencies, currency })?,
-        live("chains", &ChainsBlock { context, seed, next_due, rows, currency })?,
-        live("happened", &HappenedBlock { context, happened })?,
+        static_block(&WorldForms {
+            context,
+            transactions: unconfirmed_transactions(context).await?,
+            assets,
+            currencies,
+            currency,
+        })?,
+        live_block("chains", &ChainsBlock { context, seed, next_due, rows, currency })?,
+        live_block("happened", &HappenedBlock { context, happened })?,
     ];
     Ok(PageView { state: None, title: "Chain and clock".to_owned(), blocks })
 }

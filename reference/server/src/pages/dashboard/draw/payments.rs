@@ -11,7 +11,7 @@ use simulator::{
     sandbox::DeliveryFilter,
 };
 
-use super::{Block, List, PageView, Tabs, list, live, still};
+use super::{Block, List, PageView, Tabs, list, live_block, static_block};
 use crate::{
     pages::book::BookReader,
     pages::dashboard::{
@@ -40,7 +40,7 @@ struct ChargesBlock<'a> {
 
 pub(super) async fn charges(context: &PageContext) -> Result<PageView, Refusal> {
     let (status, link) = (context.query.get("status"), context.query.get("link"));
-    let view = |book: &BookReader<'_>, no| Charge::of(book, ChargeNo(no));
+    let view = |book: &BookReader<'_>, no| Charge::from_book(book, ChargeNo(no));
     let filters = [("status", status), ("payment_link", link)];
     let shown = [("status", status), ("link", link)];
     let list = list(context, ("charges", &filters), ("/charges", &shown), view).await?;
@@ -54,7 +54,7 @@ pub(super) async fn charges(context: &PageContext) -> Result<PageView, Refusal> 
         ("canceled", counts.canceled),
     ];
     let tabs = Tabs::by_status(context, "Charges by status", "/charges", &counts);
-    let block = live("charges", &ChargesBlock { context, tabs, list, link })?;
+    let block = live_block("charges", &ChargesBlock { context, tabs, list, link })?;
     Ok(PageView { state: None, title: "Charges".to_owned(), blocks: vec![block] })
 }
 
@@ -100,7 +100,7 @@ struct PayBlock<'a> {
 
 #[derive(Template)]
 #[template(path = "dashboard/story.html")]
-struct Story<'a> {
+struct HistoryBlock<'a> {
     context: &'a PageContext,
     events: Vec<Event>,
     deliveries: Vec<DeliveryRecord>,
@@ -109,7 +109,7 @@ struct Story<'a> {
 }
 
 /// Renders the events and deliveries of an object. `name`: `charge`, `invoice`.
-async fn story(
+async fn history_block(
     context: &PageContext,
     (name, code): (&str, Code),
     filter: DeliveryFilter,
@@ -118,7 +118,7 @@ async fn story(
     let events = context.read(|book| book.events(&query)).await?;
     let deliveries = context.deliveries(DELIVERIES_SHOWN, filter).await?;
     let curl = context.curl_get(&format!("/v1/events?{name}={code}"));
-    live("story", &Story { context, events, deliveries, curl })
+    live_block("story", &HistoryBlock { context, events, deliveries, curl })
 }
 
 #[derive(Template)]
@@ -133,7 +133,7 @@ async fn json(context: &PageContext, list: &str, code: &str) -> Result<Block, Re
     let path = format!("{list}/{code}");
     let raw = context.read(|book| book.json(&path)).await?;
     let curl = context.curl_get(&format!("/v1/{path}"));
-    live("json", &JsonBlock { curl, json: fragments::pretty(&raw) })
+    live_block("json", &JsonBlock { curl, json: fragments::pretty(&raw) })
 }
 
 pub(super) async fn charge(context: &PageContext, code: &str) -> Result<PageView, Refusal> {
@@ -157,10 +157,10 @@ pub(super) async fn charge(context: &PageContext, code: &str) -> Result<PageView
     let pay = PayBlock { context, charge: &charge, on_its_way, form };
     let blocks = vec![
         // The errors of a form stay until it is sent again.
-        if is_refund_refused { still(&shown)? } else { live("charge", &shown)? },
-        if is_refused { still(&pay)? } else { live("pay", &pay)? },
-        story(context, ("charge", charge.code), filter).await?,
-        still(&ChargeAbout { charge: &charge })?,
+        if is_refund_refused { static_block(&shown)? } else { live_block("charge", &shown)? },
+        if is_refused { static_block(&pay)? } else { live_block("pay", &pay)? },
+        history_block(context, ("charge", charge.code), filter).await?,
+        static_block(&ChargeAbout { charge: &charge })?,
         json(context, "charges", code).await?,
     ];
     Ok(PageView { state: Some(status.to_owned()), title, blocks })
@@ -177,12 +177,12 @@ struct InvoicesBlock<'a> {
 pub(super) async fn invoices(context: &PageContext) -> Result<PageView, Refusal> {
     let status = context.query.get("status");
     let filters = [("status", status)];
-    let view = |book: &BookReader<'_>, no| Invoice::of(book, InvoiceNo(no));
+    let view = |book: &BookReader<'_>, no| Invoice::from_book(book, InvoiceNo(no));
     let list = list(context, ("invoices", &filters), ("/invoices", &filters), view).await?;
     let counts = context.read(|book| Ok(book.sandbox.counts(book.place).invoices)).await?;
     let counts = [("all", counts.all), ("open", counts.open), ("paid", counts.paid), ("void", counts.void)];
     let tabs = Tabs::by_status(context, "Invoices by status", "/invoices", &counts);
-    let block = live("invoices", &InvoicesBlock { context, tabs, list })?;
+    let block = live_block("invoices", &InvoicesBlock { context, tabs, list })?;
     Ok(PageView { state: None, title: "Invoices".to_owned(), blocks: vec![block] })
 }
 
@@ -199,13 +199,13 @@ pub(super) async fn invoice(context: &PageContext, code: &str) -> Result<PageVie
     let title = format!("Invoice {}", invoice.number);
     let status = invoice.status().as_str();
     let tab = context.tab(Some(status), &title);
-    let mut blocks = vec![live("invoice", &InvoiceBlock { context, invoice: &invoice, tab })?];
+    let mut blocks = vec![live_block("invoice", &InvoiceBlock { context, invoice: &invoice, tab })?];
     if invoice.is_open() && !is_on_its_way(context, &invoice).await? {
         blocks.push(pay_in(context, &format!("/invoices/{code}/pay"), None, None).await?);
     }
     let filter = DeliveryFilter { invoice: Some(Some(invoice.code)), ..DeliveryFilter::default() };
     blocks.extend([
-        story(context, ("invoice", invoice.code), filter).await?,
+        history_block(context, ("invoice", invoice.code), filter).await?,
         json(context, "invoices", code).await?,
     ]);
     Ok(PageView { state: Some(status.to_owned()), title, blocks })
@@ -228,9 +228,9 @@ struct LinksBlock<'a> {
 }
 
 pub(super) async fn links(context: &PageContext) -> Result<PageView, Refusal> {
-    let view = |book: &BookReader<'_>, no| Link::of(book, LinkNo(no), book.sandbox.now());
+    let view = |book: &BookReader<'_>, no| Link::from_book(book, LinkNo(no), book.sandbox.now());
     let list = list(context, ("payment-links", &[]), ("/links", &[]), view).await?;
-    let block = live("links", &LinksBlock { context, list })?;
+    let block = live_block("links", &LinksBlock { context, list })?;
     Ok(PageView { state: None, title: "Payment links".to_owned(), blocks: vec![block] })
 }
 
@@ -248,7 +248,8 @@ pub(super) async fn link(context: &PageContext, code: &str) -> Result<PageView, 
     let (link, charges, total) = context
         .read(|book| {
             let (page, _) = book.list(&format!("charges?payment_link={code}&per_page=10"))?;
-            let charges: Vec<_> = page.members.iter().map(|no| Charge::of(book, ChargeNo(*no))).collect();
+            let charges: Vec<_> =
+                page.members.iter().map(|no| Charge::from_book(book, ChargeNo(*no))).collect();
             Ok((book.link(code)?, charges, page.total))
         })
         .await?;
@@ -257,7 +258,7 @@ pub(super) async fn link(context: &PageContext, code: &str) -> Result<PageView, 
     let coins = link.terms.accepted_assets.clone();
     // A price that the customer chooses needs an initial value.
     let amount = link.sample_amount().map(|amount| (link.terms.currency.to_string(), amount));
-    let mut blocks = vec![live("link", &LinkBlock { context, link: &link, charges, total, all })?];
+    let mut blocks = vec![live_block("link", &LinkBlock { context, link: &link, charges, total, all })?];
     if link.accepts_payments {
         blocks.push(pay_in(context, &form, coins, amount).await?);
     }
@@ -283,7 +284,7 @@ async fn pay_in(
     amount: Option<(String, String)>,
 ) -> Result<Block, Refusal> {
     let account = context.read(|book| Ok(book.account())).await?;
-    still(&PayIn { context, form, coins: coins.unwrap_or(account.accepted), amount })
+    static_block(&PayIn { context, form, coins: coins.unwrap_or(account.accepted), amount })
 }
 
 #[derive(Template)]
@@ -293,8 +294,8 @@ struct LateBlock<'a> {
     list: List<LatePayment>,
 }
 
-pub(super) async fn late(context: &PageContext) -> Result<PageView, Refusal> {
-    let list = List::whole(context.read(|book| Ok(book.sandbox.late(book.place))).await?);
-    let block = live("late", &LateBlock { context, list })?;
+pub(super) async fn late_payments(context: &PageContext) -> Result<PageView, Refusal> {
+    let list = List::single_page(context.read(|book| Ok(book.sandbox.late(book.place))).await?);
+    let block = live_block("late", &LateBlock { context, list })?;
     Ok(PageView { state: None, title: "Late payments".to_owned(), blocks: vec![block] })
 }

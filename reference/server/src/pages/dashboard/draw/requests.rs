@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 
-use super::{Filter, List, PageView, Pager, Tab, Tabs, live, still};
+use super::{Filter, List, PageView, Pager, Tab, Tabs, live_block, static_block};
 use crate::{
     log::{CapturedMessage, RequestLog, RequestRecord},
     pages::dashboard::{context::PageContext, fragments, paths},
@@ -42,7 +42,7 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
         let line = format!("{} {} {}", record.method, record.target, record.status).to_lowercase();
         line.contains(&text) && before.is_none_or(|n| record.n < n)
     };
-    let all: Vec<_> = context.client.backend.requests.newest().into_iter().filter(own).collect();
+    let all: Vec<_> = context.client.backend.requests.newest_first().into_iter().filter(own).collect();
     let found = |statuses: &std::ops::RangeInclusive<u16>| {
         all.iter().filter(|request| fits(request) && statuses.contains(&request.status)).collect::<Vec<_>>()
     };
@@ -71,7 +71,7 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
         is_filtered: status != "all" || !wanted.is_empty() || before.is_some(),
     };
     let blocks = vec![
-        still(&Filter {
+        static_block(&Filter {
             context,
             path: "/requests",
             label: "Method, path or status",
@@ -79,7 +79,7 @@ pub(super) fn requests(context: &PageContext) -> Result<PageView, Refusal> {
             part: ("status", if status == "all" { "" } else { status }),
             wanted,
         })?,
-        live("requests", &block)?,
+        live_block("requests", &block)?,
     ];
     Ok(PageView { state: None, title: "API requests".to_owned(), blocks })
 }
@@ -101,10 +101,10 @@ struct MessageView<'a> {
 }
 
 impl<'a> MessageView<'a> {
-    fn of(log: &RequestLog, message: &'a CapturedMessage) -> MessageView<'a> {
+    fn new(log: &RequestLog, message: &'a CapturedMessage) -> MessageView<'a> {
         let headers = message.headers().into_iter();
-        let headers = headers.map(|(name, value)| (name, log.redacted(&value).into_owned())).collect();
-        MessageView { message, headers, body: fragments::pretty(&log.redacted(&message.body())) }
+        let headers = headers.map(|(name, value)| (name, log.redact(&value).into_owned())).collect();
+        MessageView { message, headers, body: fragments::pretty(&log.redact(&message.body())) }
     }
 }
 
@@ -118,11 +118,11 @@ pub(super) fn request(context: &PageContext, n: u64) -> Result<PageView, Refusal
         context,
         record: &record,
         halves: [("Request", &record.request), ("Response", &record.answer)]
-            .map(|(name, message)| (name, MessageView::of(log, message))),
-        curl: log.redacted(&curl(&record, context)).into_owned(),
+            .map(|(name, message)| (name, MessageView::new(log, message))),
+        curl: log.redact(&curl(&record, context)).into_owned(),
     };
     let title = format!("Request {n}");
-    Ok(PageView { state: None, title, blocks: vec![still(&block)?] })
+    Ok(PageView { state: None, title, blocks: vec![static_block(&block)?] })
 }
 
 /// Returns a curl command that repeats the request, with the key in a variable.
@@ -136,18 +136,18 @@ fn curl(record: &RequestRecord, context: &PageContext) -> String {
     }
     for (name, value) in record.request.headers() {
         if matches!(name.as_str(), "content-type" | "idempotency-key") {
-            line.push_str(&format!(" -H {}", quoted(&format!("{name}: {value}"))));
+            line.push_str(&format!(" -H {}", shell_quote(&format!("{name}: {value}"))));
         }
     }
     let body = record.request.body();
     if !body.is_empty() {
-        line.push_str(&format!(" -d {}", quoted(&fragments::escape_directions(&body))));
+        line.push_str(&format!(" -d {}", shell_quote(&fragments::escape_directions(&body))));
     }
-    format!("{line} {}", quoted(&format!("{}{}", context.site.base, record.target)))
+    format!("{line} {}", shell_quote(&format!("{}{}", context.site.base, record.target)))
 }
 
 /// Quotes a text for a shell.
-fn quoted(text: &str) -> String {
+fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
@@ -157,6 +157,6 @@ mod tests {
 
     #[test]
     fn a_shell_takes_any_text_as_one_word() {
-        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
+        assert_eq!(shell_quote("it's $HOME"), r"'it'\''s $HOME'");
     }
 }

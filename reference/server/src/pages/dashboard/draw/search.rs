@@ -3,7 +3,7 @@
 use askama::Template;
 use simulator::api::SearchHit;
 
-use super::{PageView, still};
+use super::{PageView, static_block};
 use crate::{
     pages::dashboard::{context::PageContext, fragments, paths},
     refusal::Refusal,
@@ -37,12 +37,12 @@ fn path(hit: &SearchHit) -> String {
 
 /// Returns the path of the object whose whole code or id is searched for; `None` if there is no such object.
 pub(in super::super) async fn exact_hit(context: &PageContext) -> Result<Option<String>, Refusal> {
-    let (wanted, found) = hits(context).await?;
+    let (wanted, found) = search_hits(context).await?;
     Ok(found.iter().find(|hit| *hit.id == *wanted).map(|hit| context.place.path(&path(hit))))
 }
 
 /// Returns the searched text and the matching objects.
-async fn hits(context: &PageContext) -> Result<(&str, Vec<SearchHit>), Refusal> {
+async fn search_hits(context: &PageContext) -> Result<(&str, Vec<SearchHit>), Refusal> {
     let wanted = context.query.get("q").map(str::trim).unwrap_or_default();
     // A text over the limit has no matches.
     if wanted.is_empty() || wanted.len() > paths::WANTED_MAX {
@@ -52,7 +52,7 @@ async fn hits(context: &PageContext) -> Result<(&str, Vec<SearchHit>), Refusal> 
 }
 
 pub(super) async fn search(context: &PageContext) -> Result<PageView, Refusal> {
-    let (wanted, found) = hits(context).await?;
-    let block = still(&SearchBlock { context, wanted, found })?;
+    let (wanted, found) = search_hits(context).await?;
+    let block = static_block(&SearchBlock { context, wanted, found })?;
     Ok(PageView { state: None, title: "Search".to_owned(), blocks: vec![block] })
 }

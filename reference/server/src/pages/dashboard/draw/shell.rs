@@ -189,7 +189,7 @@ struct PlainPage<'a> {
 }
 
 /// Renders a page for an error.
-pub(in super::super) fn plain(call: &Call<'_>, refusal: Refusal) -> Result<Answer, Refusal> {
+pub(in super::super) fn error_page(call: &Call<'_>, refusal: Refusal) -> Result<Answer, Refusal> {
     let site = call.site()?;
     let title = match refusal {
         Refusal::NotFound => "Page not found",
