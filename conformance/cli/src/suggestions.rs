@@ -143,13 +143,14 @@ mod tests {
                 let wrong = parse(&[format!("--{long}=\u{1}")]);
                 let Some((ErrorKind::ValueValidation, error)) = wrong else { continue };
                 refused += 1;
-                let helps = ["takes ", "such as ", " is `"].iter().any(|phrase| error.contains(phrase));
+                let helps =
+                    ["takes ", "allowed: ", "such as ", " is `"].iter().any(|phrase| error.contains(phrase));
                 assert!(helps, "{words:?} {error}");
             }
         }
         assert!(
             required > 80 && refused > 20,
-            "{required} options need a value, and {refused} refuse a text"
+            "{required} options need a value, and {refused} reject an invalid one"
         );
     }
 }

@@ -59,7 +59,7 @@ impl Fault {
         match self {
             Fault::Refused => "connection refused",
             Fault::Closed => "connection closed",
-            Fault::TimedOut => "no answer within 10 seconds",
+            Fault::TimedOut => "no response within 10 seconds",
             Fault::Broken => "connection failed",
             Fault::NotHttp(what) => what,
         }

@@ -38,7 +38,7 @@ impl Tls {
                 .map_err(|error| format!("the CA file is not PEM: {error}"))?;
             let wanted = found.len();
             if wanted == 0 || roots.add_parsable_certificates(found).1 > 0 {
-                return Err("the CA file contains no valid certificate; it takes PEM".into());
+                return Err("the CA file contains no valid certificate; it must be PEM".into());
             }
         }
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))

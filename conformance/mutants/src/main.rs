@@ -71,7 +71,7 @@ fn options(arguments: &[String]) -> Result<Options, String> {
             "--jobs" => {
                 let value = rest.next().ok_or("`--jobs` needs a number")?;
                 let jobs = value.parse().ok().filter(|jobs| (1..=256).contains(jobs));
-                options.jobs = Some(jobs.ok_or(format!("`--jobs` is `{value}`; it takes 1 to 256"))?);
+                options.jobs = Some(jobs.ok_or(format!("`--jobs` is `{value}`; allowed: 1 to 256"))?);
             }
             other => return Err(format!("unknown option `{other}`")),
         }
@@ -84,7 +84,7 @@ fn options(arguments: &[String]) -> Result<Options, String> {
 
 fn number<N: FromStr>(value: Option<&str>, option: &str) -> Result<N, String> {
     let value = value.ok_or_else(|| format!("`{option}` needs a number"))?;
-    value.parse().map_err(|_| format!("`{option}` is `{value}`; it takes a whole number"))
+    value.parse().map_err(|_| format!("`{option}` is `{value}`; allowed: a whole number"))
 }
 
 /// Runs combinations and prints those that were judged wrongly.

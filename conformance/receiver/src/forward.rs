@@ -52,13 +52,13 @@ impl FromStr for ForwardTo {
     fn from_str(text: &str) -> Result<ForwardTo, String> {
         let wrong = || {
             format!(
-                "`{text}` is not a handler; it takes an http:// address such as http://127.0.0.1:3000/hooks"
+                "`{text}` is not a handler; allowed: an http:// address such as http://127.0.0.1:3000/hooks"
             )
         };
         let url = Url::parse(text).map_err(|_| wrong())?;
         let host = url.host_str().filter(|_| url.scheme() == "http").ok_or_else(wrong)?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(format!("`{}` has user info; it takes an address without", host));
+            return Err(format!("`{}` has user info; give the address without it", host));
         }
         let port = url.port_or_known_default().ok_or_else(wrong)?;
         let authority = HeaderValue::try_from(format!("{host}:{port}")).map_err(|_| wrong())?;
@@ -86,7 +86,7 @@ impl ForwardTo {
     pub(super) async fn post(&self, received: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
         match timeout(ANSWER_TIME, self.exchange(received)).await {
             Ok(answer) => answer,
-            Err(_) => Err(format!("no complete answer within {} s", ANSWER_TIME.as_secs())),
+            Err(_) => Err(format!("no complete response within {} s", ANSWER_TIME.as_secs())),
         }
     }
 
@@ -116,7 +116,7 @@ impl ForwardTo {
         request.headers_mut().insert(header::HOST, self.authority.clone());
         let (mut head, body) = sender.send_request(request).await.map_err(says)?.into_parts();
         let body = Limited::new(body, ANSWER_BYTES_MAX);
-        let body = body.collect().await.map_err(|error| format!("an answer cut short: {error}"))?;
+        let body = body.collect().await.map_err(|error| format!("an incomplete response: {error}"))?;
         drop_connection_headers(&mut head.headers);
         Ok(Response::from_parts(head, Full::new(body.to_bytes())))
     }

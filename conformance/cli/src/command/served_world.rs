@@ -139,7 +139,10 @@ impl ServedWorld {
             if let Some((name, pointer)) = step.gives {
                 let text = answer.pointer(pointer).and_then(Value::as_str);
                 let text = text.ok_or_else(|| {
-                    Failure::usage(format!("the answer to {} {path} has no text at {pointer}", step.method))
+                    Failure::usage(format!(
+                        "the response to {} {path} has no string at {pointer}",
+                        step.method
+                    ))
                 })?;
                 values.push((name, text.to_owned()));
             }

@@ -41,7 +41,7 @@ pub fn run_with(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
         }
         change(&mut plan);
         let outcome = check(plan, &mut clock, &mut Silent).await;
-        assert!(!server.is_poisoned(), "the fake server crashed; a crash is no fault to be caught");
+        assert!(!server.is_poisoned(), "the fake server crashed; a crash does not count as a detected fault");
         outcome
     })
 }

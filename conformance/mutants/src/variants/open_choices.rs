@@ -260,7 +260,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         let odd =
             |request: &Request| request.path.strip_prefix("/v1/events/").is_some_and(|id| id.len() != 36);
         rewrite(server, 404, odd, |_, reply| {
-            *reply = Reply::json(400, json!({ "message": "The id is no UUID." }));
+            *reply = Reply::json(400, json!({ "message": "The id is not a UUID." }));
         });
     }),
     plain("charges are pending, underpaid and expired too", |server| {

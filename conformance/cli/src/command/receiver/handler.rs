@@ -110,7 +110,7 @@ fn plan(args: &Try, config: &Config) -> Result<Attempt, Failure> {
 fn read_sample(path: &Path) -> Result<Map<String, Value>, Failure> {
     let wrong = |why: String| {
         Failure::usage(format!(
-            "`{}` {why}; it takes a charge, or a delivery with one, as JSON",
+            "`{}` {why}; allowed: a charge, or a delivery that contains one, as JSON",
             path.display()
         ))
     };
@@ -192,7 +192,7 @@ impl Witness for Commands {
         let text = shell("--acted", command, order)?;
         text.trim().parse().map_err(|_| {
             format!(
-                "--acted printed `{}`; it takes a whole number",
+                "--acted printed `{}`; it must print a whole number",
                 text.trim().chars().take(60).collect::<String>()
             )
         })
