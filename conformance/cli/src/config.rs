@@ -251,7 +251,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, part: &str) {
         let baseline = |config: Config| config.check.baseline("2026-11-21".into());
-        let error = parse(text).and_then(baseline).expect_err("it is refused");
+        let error = parse(text).and_then(baseline).expect_err("the input is rejected");
         assert!(error.contains(part), "{error}");
     }
 

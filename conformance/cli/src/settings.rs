@@ -67,7 +67,7 @@ pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), SettingsErr
     };
     let (mut leaf, mut given, mut section) = (&command, &matches, Vec::new());
     while let Some((name, below)) = given.subcommand() {
-        leaf = leaf.find_subcommand(name).expect("clap matched it");
+        leaf = leaf.find_subcommand(name).expect("clap matched the subcommand");
         given = below;
         section.push(name.to_owned());
     }
@@ -141,29 +141,29 @@ fn additions(
     while section == "check" && chosen.len() < before {
         before = chosen.len();
         let all = typed_args.iter().chain(chosen.iter().map(|(arg, _)| arg));
-        let there: BTreeSet<&str> = all.map(|arg| arg.get_id().as_str()).collect();
+        let present: BTreeSet<&str> = all.map(|arg| arg.get_id().as_str()).collect();
         let lacks =
-            |arg: &Arg| NEEDED.iter().any(|(id, needed)| arg.get_id() == id && !there.contains(needed));
+            |arg: &Arg| NEEDED.iter().any(|(id, needed)| arg.get_id() == id && !present.contains(needed));
         chosen.retain(|(arg, _)| !lacks(arg));
     }
     chosen.into_iter().map(|(arg, value)| addition(arg, value, section)).collect()
 }
 
 fn addition(arg: &Arg, value: &Value, section: &str) -> Result<FileSetting, String> {
-    let key = key_of(arg).expect("only options with a key are looked up");
+    let key = key_of(arg).expect("only options with a key are selected");
     let name = format!("{section}.{key}");
     let option = arg.get_long().map_or_else(|| "<URL>".to_owned(), |long| format!("--{long}"));
-    let refused = |takes: &str| format!("`{name}` is `{value}`; allowed: {takes}");
+    let invalid = |takes: &str| format!("`{name}` is `{value}`; allowed: {takes}");
     let many = matches!(arg.get_action(), ArgAction::Append);
     let words = match (arg.get_action(), value) {
         (ArgAction::SetTrue, Value::Boolean(true)) => vec![option.clone()],
         (ArgAction::SetTrue, Value::Boolean(false)) => Vec::new(),
-        (ArgAction::SetTrue, _) => return Err(refused("true or false")),
+        (ArgAction::SetTrue, _) => return Err(invalid("true or false")),
         (_, Value::Array(values)) if many => values
             .iter()
-            .map(|value| Ok(word(&option, arg, &text(value).ok_or_else(|| refused("a list of strings"))?)))
+            .map(|value| Ok(word(&option, arg, &text(value).ok_or_else(|| invalid("a list of strings"))?)))
             .collect::<Result<_, String>>()?,
-        (_, value) => vec![word(&option, arg, &text(value).ok_or_else(|| refused("one value"))?)],
+        (_, value) => vec![word(&option, arg, &text(value).ok_or_else(|| invalid("one value"))?)],
     };
     Ok(FileSetting { name, option, words })
 }
@@ -367,13 +367,16 @@ mod tests {
         assert_eq!(serve_args(&uncommented(), &[]).rate_limit, args::RateLimit(Some(120)));
         for name in ALONE {
             let line = COMMENTED.lines().find_map(|line| line.strip_prefix(&format!("#{name} = ")));
-            serve_args(&format!("[serve]\n{name} = {}\n", line.expect("it is shown")), &[]);
+            serve_args(
+                &format!("[serve]\n{name} = {}\n", line.expect("the sample contains the setting")),
+                &[],
+            );
         }
     }
 
     #[track_caller]
     fn check(settings: &str, words: &[&str], part: &str) {
-        let error = parse(settings, words).map(|_| ()).expect_err("it is refused");
+        let error = parse(settings, words).map(|_| ()).expect_err("the input is rejected");
         assert!(error.contains(part), "{error}");
     }
 

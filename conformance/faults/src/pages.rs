@@ -157,7 +157,7 @@ fn rows(reply: &mut Reply) -> &mut Vec<Value> {
     if !reply.body["data"].is_array() {
         reply.body["data"] = json!([]);
     }
-    reply.body["data"].as_array_mut().expect("it has just been made an array")
+    reply.body["data"].as_array_mut().expect("`data` was just set to an array")
 }
 
 fn add(reply: &mut Reply, name: &str, by: i64) {

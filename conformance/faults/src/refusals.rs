@@ -122,12 +122,12 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
     }
     for path in PATHS {
         for (what, change) in ACCEPTED {
-            let place = Place::Unauthorized(Caller::NoKey, Some(path));
-            all.push(reply(what, &["auth.every_path", "auth.no_header"], place, None, *change));
+            let point = Place::Unauthorized(Caller::NoKey, Some(path));
+            all.push(reply(what, &["auth.every_path", "auth.no_header"], point, None, *change));
         }
         for (what, change) in RETRY_AFTER {
-            let place = Place::TooMany(Some(path));
-            all.push(reply(what, &["limits.retry_after"], place, None, *change));
+            let point = Place::TooMany(Some(path));
+            all.push(reply(what, &["limits.retry_after"], point, None, *change));
         }
     }
     for (what, change) in UNREADABLE.iter().chain(NOT_UTF8) {

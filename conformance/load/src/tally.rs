@@ -30,7 +30,8 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn new() -> Tally {
         Tally {
-            latencies: Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("constants that fit"),
+            latencies: Histogram::new_with_bounds(1, LONGEST, DIGITS)
+                .expect("the bounds are valid constants"),
             statuses: BTreeMap::new(),
             faults: BTreeMap::new(),
             bytes: 0,
@@ -64,7 +65,7 @@ impl Tally {
     }
 
     pub(crate) fn add(&mut self, other: &Tally) {
-        self.latencies.add(&other.latencies).expect("the same bounds");
+        self.latencies.add(&other.latencies).expect("all histograms have the same bounds");
         for (status, n) in &other.statuses {
             *self.statuses.entry(*status).or_default() += n;
         }

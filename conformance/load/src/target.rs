@@ -107,14 +107,14 @@ impl Target {
 
     /// Sends one request, before the run.
     pub(crate) async fn send(&self, request: &[u8]) -> Result<(Answer, Vec<u8>), Stop> {
-        let gone = |fault: Fault| Stop::Unreachable(format!("`{}`: {}", self.url, fault.as_str()));
+        let unreachable = |fault: Fault| Stop::Unreachable(format!("`{}`: {}", self.url, fault.as_str()));
         let mut body = Vec::new();
-        let mut connection = self.connect().await.map_err(gone)?;
+        let mut connection = self.connect().await.map_err(unreachable)?;
         let answer = connection.receive(Instant::now(), request, |part| {
             if body.len() < BODY_MAX {
                 body.extend_from_slice(part);
             }
         });
-        Ok((answer.await.map_err(gone)?, body))
+        Ok((answer.await.map_err(unreachable)?, body))
     }
 }

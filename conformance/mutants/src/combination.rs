@@ -64,7 +64,7 @@ impl Draw {
     }
 
     fn one<T>(&mut self, of: &'static [T]) -> &'static T {
-        &of[usize::try_from(self.below(of.len() as u64)).expect("a short list")]
+        &of[usize::try_from(self.below(of.len() as u64)).expect("the index fits in a usize")]
     }
 }
 
@@ -73,7 +73,8 @@ impl Combination {
     pub(crate) fn drawn(seed: u64, number: u64) -> Combination {
         let mut draw = Draw(seed.wrapping_mul(0x1_0000_0001).wrapping_add(number));
         let variants: Vec<_> = variants::TABLES.iter().copied().flatten().collect();
-        let variant = variants[usize::try_from(draw.below(variants.len() as u64)).expect("a short list")];
+        let variant =
+            variants[usize::try_from(draw.below(variants.len() as u64)).expect("the index fits in a usize")];
         let traffic = *draw.one(&RATES);
         let infrastructure = INFRASTRUCTURE.iter().filter(|_| draw.below(3) == 0).collect();
         let (is_quick, has_many_records) = (draw.below(3) == 0, draw.below(8) == 0);

@@ -79,7 +79,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may(&["filters.combined"]),
     list("the charge filter finds one event of each charge", &["filters.total"], |request, reply| {
         if request.query.contains_key("charge") && !empty(reply) {
-            reply.body["data"].as_array_mut().expect("rows").truncate(1);
+            reply.body["data"].as_array_mut().expect("`data` is an array").truncate(1);
             reply.body["meta"]["total"] = json!(1);
         }
     }),
@@ -181,7 +181,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     list("the filter by one of the types loses a record", &["filters.total"], |request, reply| {
         if request.query.get("type").is_some_and(|value| value == "invoice.sent") {
-            let rows = reply.body["data"].as_array_mut().expect("rows");
+            let rows = reply.body["data"].as_array_mut().expect("`data` is an array");
             reply.body["meta"]["total"] = json!(rows.pop().map_or(0, |_| rows.len()));
         }
     }),

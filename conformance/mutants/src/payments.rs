@@ -73,7 +73,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 let lists = [&mut book.charges, &mut book.invoices, &mut book.events];
                 for row in lists.into_iter().flatten() {
                     let recent = row.to_string().replace("2025-12-01T", "2025-12-31T");
-                    *row = recent.parse().expect("JSON");
+                    *row = recent.parse().expect("valid JSON");
                 }
             }
             server.rewrite(|request, reply| {

@@ -91,14 +91,14 @@ impl ForwardTo {
     }
 
     async fn exchange(&self, received: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
-        let says = |error: hyper::Error| error.to_string();
+        let to_message = |error: hyper::Error| error.to_string();
         let stream = match timeout(CONNECT_TIME, TcpStream::connect((self.host.as_str(), self.port))).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(format!("no connection: {error}")),
             Err(_) => return Err(format!("no connection within {} s", CONNECT_TIME.as_secs())),
         };
         let stream = TokioIo::new(LimitedHead::new(stream));
-        let (mut sender, connection) = http1::handshake(stream).await.map_err(says)?;
+        let (mut sender, connection) = http1::handshake(stream).await.map_err(to_message)?;
         // Ends by itself when the sender is dropped.
         tokio::spawn(connection);
         let mut request = Request::post(&self.path_and_query)
@@ -114,7 +114,7 @@ impl ForwardTo {
         }
         drop_connection_headers(request.headers_mut());
         request.headers_mut().insert(header::HOST, self.authority.clone());
-        let (mut head, body) = sender.send_request(request).await.map_err(says)?.into_parts();
+        let (mut head, body) = sender.send_request(request).await.map_err(to_message)?.into_parts();
         let body = Limited::new(body, ANSWER_BYTES_MAX);
         let body = body.collect().await.map_err(|error| format!("an incomplete response: {error}"))?;
         drop_connection_headers(&mut head.headers);

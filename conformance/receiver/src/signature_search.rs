@@ -80,7 +80,8 @@ impl Search<'_> {
     fn among<'a>(&self, keys: &[&Key<'a>], messages: &[Message<'_>]) -> Option<SignatureMatch<'a>> {
         let mut tries = messages.iter().flat_map(|message| keys.iter().map(move |key| (message, *key)));
         tries.find_map(|(message, key)| {
-            let mut mac = Hmac::<Sha256>::new_from_slice(&key.bytes).expect("HMAC takes a key of any length");
+            let mut mac =
+                Hmac::<Sha256>::new_from_slice(&key.bytes).expect("HMAC accepts a key of any length");
             message.parts.iter().for_each(|part| mac.update(part));
             self.fit(key, &mac.finalize().into_bytes().into(), &message.faults)
         })
@@ -90,13 +91,13 @@ impl Search<'_> {
     fn hash<'a>(&self, keys: &[&Key<'a>], message: &Message<'_>) -> Option<SignatureMatch<'a>> {
         keys.iter().find_map(|key| {
             let mut before = Sha256::new_with_prefix(&key.bytes);
-            let mut behind = Sha256::new();
+            let mut after = Sha256::new();
             for part in &message.parts {
                 before.update(part);
-                behind.update(part);
+                after.update(part);
             }
-            behind.update(&key.bytes);
-            [before, behind]
+            after.update(&key.bytes);
+            [before, after]
                 .into_iter()
                 .find_map(|hash| self.fit(key, &hash.finalize().into(), &[Reason::PlainHash]))
         })

@@ -183,7 +183,7 @@ impl ServedWorld {
         let key = mode.filter(|_| path.starts_with("/v1")).and_then(|mode| self.keys.get(&mode));
         let bearer = key.map(|(secret, _)| secret.as_str()).or(self.token.as_deref());
         let body: Option<Value> =
-            (!body.is_empty()).then(|| serde_json::from_str(body).expect("recipes are JSON"));
+            (!body.is_empty()).then(|| serde_json::from_str(body).expect("recipes are valid JSON"));
         let call = Call { method, path, bearer, headers: &[], body: body.as_ref() };
         let answer = self.stage.call(&call).map_err(|error| {
             Failure::unreachable(format!("{error}; start a server with `chargeproof serve`"))

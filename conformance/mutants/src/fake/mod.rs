@@ -48,7 +48,7 @@ impl Clock {
 
     /// Advances the clock.
     pub fn advance(&self, span: Duration) {
-        self.0.fetch_add(u64::try_from(span.as_micros()).expect("a short wait"), Ordering::Relaxed);
+        self.0.fetch_add(u64::try_from(span.as_micros()).expect("the span fits in a u64"), Ordering::Relaxed);
     }
 }
 
@@ -338,7 +338,7 @@ impl FakeServer {
         let hits = self.hits.entry(counter).or_default();
         let rules = Rules {
             limit: self.limit,
-            window: u64::try_from(self.window.as_micros()).expect("a short window"),
+            window: u64::try_from(self.window.as_micros()).expect("the window fits in a u64"),
             refusals_count: self.refusals_count,
         };
         let wait = (0..(self.cost)(request)).find_map(|_| self.limiter.refuse_until(hits, now, &rules));

@@ -78,7 +78,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     events("times have an offset of two hours", &["events.created_at"], |event| {
-        let time = event["created_at"].as_str().expect("a time").replace('Z', "+02:00");
+        let time = event["created_at"].as_str().expect("the time is a string").replace('Z', "+02:00");
         event["created_at"] = json!(time);
     }),
     single_event("the id of a single event has no hyphens", &["events.single"], |_, reply| {

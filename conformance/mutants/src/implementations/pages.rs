@@ -93,7 +93,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     list("the second page is in ascending order", &["paging.joined"], |request, reply| {
         if request.number("page").is_some_and(|page| page > 1) {
-            reply.body["data"].as_array_mut().expect("rows").reverse();
+            reply.body["data"].as_array_mut().expect("`data` is an array").reverse();
         }
     })
     .may(&["paging.newest_first", "paging.newest_first_others", "paging.stable", "filters.total"]),

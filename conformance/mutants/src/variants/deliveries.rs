@@ -68,7 +68,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         sends(server, |sender| {
             sender.change_body = Box::new(|_, body| {
                 body["created_at"] =
-                    json!(body["created_at"].as_str().expect("a time").replace('Z', "+00:00"));
+                    json!(body["created_at"].as_str().expect("the time is a string").replace('Z', "+00:00"));
             });
         });
     }),

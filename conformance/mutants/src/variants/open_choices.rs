@@ -326,13 +326,13 @@ pub(crate) fn named_links(server: &mut FakeServer) {
 /// their own number in it. The amounts of each book differ from those of the others.
 fn recode(server: &mut FakeServer, code_of: impl Fn(&str, usize, usize) -> String) {
     let books = [("49.10", &mut server.live), ("49.20", &mut server.test), ("49.30", &mut server.second)];
-    for (place, (amount, book)) in books.into_iter().enumerate() {
+    for (index, (amount, book)) in books.into_iter().enumerate() {
         let mut codes = BTreeMap::new();
         let mut number = |value: &mut Value, kind: &str| {
             if let Some(code) = value.as_str() {
                 let next = codes.len();
                 let code: &String =
-                    codes.entry(code.to_owned()).or_insert_with(|| code_of(kind, place, next));
+                    codes.entry(code.to_owned()).or_insert_with(|| code_of(kind, index, next));
                 *value = json!(code);
             }
         };

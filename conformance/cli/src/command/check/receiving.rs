@@ -97,7 +97,7 @@ fn listen(
     };
     endpoints.into_iter().for_each(|endpoint| receiver.declare(endpoint));
     if args.redirect_trial {
-        receiver.answer(TEST_PATH, "302,307,200".parse().expect("three statuses"));
+        receiver.answer(TEST_PATH, "302,307,200".parse().expect("three valid statuses"));
     }
     screen.say(&format!("{GOOD}receiving{GOOD:#}  http://{}", receiver.address()));
     screen.say(&format!(

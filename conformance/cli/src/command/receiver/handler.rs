@@ -188,7 +188,7 @@ impl Witness for Commands {
     }
 
     fn acts(&mut self, order: &Order) -> Result<u64, String> {
-        let command = self.acted.as_deref().expect("a witness has a command");
+        let command = self.acted.as_deref().expect("--acted is given");
         let text = shell("--acted", command, order)?;
         text.trim().parse().map_err(|_| {
             format!(
@@ -210,7 +210,7 @@ fn shell(option: &str, command: &str, order: &Order) -> Result<String, String> {
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| format!("{option} can't be run: {error}"))?;
-    let stdout = child.stdout.take().expect("it was asked for");
+    let stdout = child.stdout.take().expect("stdout is piped");
     // A command has ended when its output ends, so no polling is needed.
     let (over, ended) = mpsc::channel();
     std::thread::spawn(move || {

@@ -146,7 +146,7 @@ pub(super) fn print_json(kind: &'static str, members: &impl Serialize) {
         #[serde(flatten)]
         members: &'a T,
     }
-    let line = serde_json::to_string(&Line { kind, members }).expect("texts and numbers are JSON");
+    let line = serde_json::to_string(&Line { kind, members }).expect("strings and numbers serialize to JSON");
     say!("{}", tame(&line));
 }
 

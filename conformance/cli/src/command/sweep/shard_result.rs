@@ -97,7 +97,7 @@ impl ShardResults {
     }
 
     pub(super) fn write(&self) -> String {
-        serde_json::to_string_pretty(self).expect("results are JSON") + "\n"
+        serde_json::to_string_pretty(self).expect("results serialize to JSON") + "\n"
     }
 }
 
