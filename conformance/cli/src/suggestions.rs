@@ -51,7 +51,7 @@ fn leaf_of<'a>(command: &'a Command, argv: &[OsString]) -> &'a Command {
     words.fold(command, |at, word| at.find_subcommand(word).unwrap_or(at))
 }
 
-/// Returns the first example of a command that contains a text.
+/// Returns the first example in the help of a command that contains `part`.
 fn example(command: &Command, part: &str) -> Option<String> {
     let help = command.get_after_help()?.to_string();
     let mut lines = help.lines().filter(|line| line.starts_with("  chargeproof ") && !line.ends_with('\\'));

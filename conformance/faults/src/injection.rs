@@ -101,7 +101,7 @@ fn coordinates(seen: &ObservedRequest<'_>, reply: &Reply) -> PageCoordinates {
     }
 }
 
-/// Changes all objects at a place of a body.
+/// Changes all objects of a body at an injection point.
 fn each_object(place: Place, body: &mut Value, mut change: impl FnMut(&mut Value)) {
     let member = match place {
         Place::Charge(_) | Place::DeliveredCharge => Some("charge"),

@@ -83,7 +83,7 @@ const REVEALING_FILTERS: &[RefusalFault] = &[
 
 const RETRY_AFTER: &[RefusalFault] = &[
     ("are refused without `Retry-After`", |reply| reply.drop_header("retry-after")),
-    ("are refused with a text in `Retry-After`", |reply| reply.set("retry-after", "a minute")),
+    ("are refused with a string in `Retry-After`", |reply| reply.set("retry-after", "a minute")),
     ("are refused with a fraction in `Retry-After`", |reply| reply.set("retry-after", "59.5")),
     ("are refused with a negative `Retry-After`", |reply| reply.set("retry-after", "-1")),
     ("are refused with a `Retry-After` of two minutes", |reply| reply.set("retry-after", "120")),

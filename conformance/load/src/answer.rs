@@ -1,6 +1,6 @@
 //! Parses responses as far as a load test needs: status, length, keep-alive and Retry-After.
 //!
-//! Strict, so that no invalid response counts as valid. Stores no body.
+//! The parser is strict, so that no invalid response counts as valid. It stores no body.
 
 /// The largest head in bytes.
 pub(crate) const HEAD_MAX: usize = 64 * 1024;

@@ -57,7 +57,7 @@ impl Tally {
         self.latencies.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(LONGEST).max(1));
     }
 
-    /// Counts a request without a response after this time.
+    /// Counts a request that failed after this time without a response.
     pub(crate) fn fault(&mut self, now: Instant, fault: Fault, waited: Duration) {
         self.last = Some(now);
         *self.faults.entry(fault.as_str()).or_default() += 1;

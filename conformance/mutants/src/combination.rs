@@ -49,7 +49,7 @@ const RATES: [Rate; 7] = [
 /// The possible response times.
 const TICKS_MILLIS: [u64; 5] = [5, 15, 40, 90, 180];
 
-/// A property of the infrastructure in front of a server. `place` adds it with random details.
+/// A property of the infrastructure in front of a server. `install` adds it with random details.
 struct Infrastructure {
     words: &'static str,
     place: fn(&mut FakeServer, &mut Draw),
@@ -69,7 +69,7 @@ impl Draw {
 }
 
 impl Combination {
-    /// Returns the combination with a number.
+    /// Returns the combination with this number, drawn at random from the seed.
     pub(crate) fn drawn(seed: u64, number: u64) -> Combination {
         let mut draw = Draw(seed.wrapping_mul(0x1_0000_0001).wrapping_add(number));
         let variants: Vec<_> = variants::TABLES.iter().copied().flatten().collect();

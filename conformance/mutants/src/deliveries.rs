@@ -22,7 +22,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             sent.method = "PUT".into();
         }
     }),
-    rule("a body is no JSON", &["webhooks.post"], |server| {
+    rule("a body is not JSON", &["webhooks.post"], |server| {
         sends(server, |sender| {
             sender.sign = |secret, t, body| {
                 let body = body.strip_prefix(b"{").unwrap_or(body);

@@ -58,7 +58,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     events("empty details are null", &["events.details"], |event| event["details"] = Value::Null),
-    events("details are JSON in a text", &["events.details"], |event| event["details"] = json!("{}")),
+    events("details are JSON in a string", &["events.details"], |event| event["details"] = json!("{}")),
     single_event("a single event has no details", &["events.details"], |_, reply| {
         drop(reply.body["data"].as_object_mut().expect("an event").remove("details"))
     }),

@@ -168,7 +168,7 @@ impl Mutant {
     }
 }
 
-/// Adds a changed sender to a server.
+/// Adds a webhook sender to a server, with a change.
 pub(crate) fn sends(server: &mut FakeServer, change: impl FnOnce(&mut Sender)) {
     let mut sender = Sender::default();
     change(&mut sender);

@@ -113,7 +113,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may(&["paging.links_lead"]),
-    list("current_page is a text", &["paging.meta"], |_, reply| {
+    list("current_page is a string", &["paging.meta"], |_, reply| {
         reply.body["meta"]["current_page"] = json!(reply.body["meta"]["current_page"].to_string());
     }),
     list("meta.per_page is a string", &["paging.meta"], |request, reply| {

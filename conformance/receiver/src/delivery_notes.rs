@@ -158,6 +158,7 @@ pub fn notes(received: &ReceivedRequest, names: &Names) -> Vec<Note> {
     notes
 }
 
+/// Adds the notes about the body, and about headers that repeat its members.
 fn of_body(received: &ReceivedRequest, names: &Names, body: &Value, notes: &mut Vec<Note>) {
     for (ending, member) in [("Delivery", "id"), ("Event", "event")] {
         let name = names.header(ending);

@@ -223,7 +223,7 @@ impl Receiver {
         Ok(Receiver { address, arrivals: received, count, listening })
     }
 
-    /// Returns the address that it listens on.
+    /// Returns the address that the receiver listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }

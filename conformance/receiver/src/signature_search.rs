@@ -77,6 +77,7 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
+    /// Tries every key with every message.
     fn among<'a>(&self, keys: &[&Key<'a>], messages: &[Message<'_>]) -> Option<SignatureMatch<'a>> {
         let mut tries = messages.iter().flat_map(|message| keys.iter().map(move |key| (message, *key)));
         tries.find_map(|(message, key)| {
@@ -103,6 +104,7 @@ impl Search<'_> {
         })
     }
 
+    /// Returns the match if a signature of the header equals this MAC.
     fn fit<'a>(&self, key: &Key<'a>, mac: &[u8; 32], faults: &[Reason]) -> Option<SignatureMatch<'a>> {
         let fits = |claim: &&Claim| bool::from(claim.mac.ct_eq(mac));
         let claims = || self.header.claims.iter().filter(fits);

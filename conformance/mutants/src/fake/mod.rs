@@ -258,6 +258,7 @@ impl FakeServer {
         (age < CACHED_MICROS).then_some(reply)
     }
 
+    /// Returns the response with all changes, without the cache.
     fn served(&mut self, mut request: Request) -> Reply {
         for rewrite in &mut self.request_rewrites {
             rewrite(&mut request);
@@ -273,6 +274,7 @@ impl FakeServer {
         reply
     }
 
+    /// Returns the response of the service before it is changed.
     fn honest(&mut self, request: &mut Request) -> Reply {
         let Some((mode, second)) = self.principal(request) else {
             let mut reply = Reply::json(401, json!({ "message": "This key is not known." }));
@@ -304,6 +306,7 @@ impl FakeServer {
         book.answer(request, mode, &format!("{}{}", self.address, self.prefix))
     }
 
+    /// Returns the mode of the key, and `true` if it is of the other account; `None` if the key is invalid.
     fn principal(&self, request: &Request) -> Option<(Mode, bool)> {
         let text = request.authorization.as_deref()?;
         let given = match text.split_once(' ') {

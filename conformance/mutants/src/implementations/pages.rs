@@ -126,7 +126,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may(&["paging.stable", "paging.stable_literal", "lists.complete"]),
-    rule("events are ordered by their number as a text", &["paging.newest_first"], |server| {
+    rule("events are ordered by their number as a string", &["paging.newest_first"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let count = book.events.len();
             let mut numbered: Vec<_> = book.events.drain(..).enumerate().collect();

@@ -6,7 +6,7 @@ use super::{Variant, choices, plain};
 use crate::fake::FakeServer;
 use crate::fake::sender::{Sender, mac, timed};
 
-/// Adds a sender with a choice to a server.
+/// Adds a webhook sender to a server, with a choice.
 fn sends(server: &mut FakeServer, choose: impl FnOnce(&mut Sender)) {
     let mut sender = Sender { quick: false, ..Sender::default() };
     choose(&mut sender);
