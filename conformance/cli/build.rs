@@ -6,7 +6,8 @@ use std::{
 };
 
 fn main() -> io::Result<()> {
-    let root = Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("../../scenarios");
+    let root =
+        Path::new(&env::var("CARGO_MANIFEST_DIR").expect("cargo sets the variable")).join("../../scenarios");
     let root = root.canonicalize()?;
     println!("cargo::rerun-if-changed={}", root.display());
     let mut found = Vec::new();
@@ -14,7 +15,7 @@ fn main() -> io::Result<()> {
     found.sort();
     let mut code = String::from("pub(crate) const BUILT_IN: &[BuiltIn] = &[\n");
     for path in found {
-        let name = path.strip_prefix(&root).expect("found below the root").with_extension("");
+        let name = path.strip_prefix(&root).expect("the file was found below the root").with_extension("");
         let transcript = path.with_extension("transcript");
         let golden = match transcript.exists() {
             true => format!("Some(include_str!({transcript:?}))"),
@@ -26,7 +27,7 @@ fn main() -> io::Result<()> {
         ));
     }
     code.push_str("];\n");
-    let out = env::var("OUT_DIR").expect("cargo sets it");
+    let out = env::var("OUT_DIR").expect("cargo sets the variable");
     fs::write(Path::new(&out).join("built_in.rs"), code)
 }
 

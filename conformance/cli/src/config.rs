@@ -127,7 +127,9 @@ impl BaselineEntry {
     fn known(&self, section: &str, id: &str) -> Result<KnownFailure, String> {
         let expires = self.expires.to_string();
         if self.expires.date.is_none() || self.expires.time.is_some() {
-            return Err(format!("`{section}{id}` expires on `{expires}`; it takes a day such as 2027-01-31"));
+            return Err(format!(
+                "`{section}{id}` expires on `{expires}`; allowed: a date such as 2027-01-31"
+            ));
         }
         if self.reason.trim().is_empty() {
             return Err(format!("`{section}{id}` has no reason; fill it in"));
@@ -156,7 +158,7 @@ impl DialectSection {
         if let Some(prefix) = self.key_prefix {
             if !letters(&prefix, b"") {
                 return Err(format!(
-                    "`dialect.key_prefix` is `{prefix}`; it takes 1 to 40 letters and digits"
+                    "`dialect.key_prefix` is `{prefix}`; allowed: 1 to 40 letters and digits"
                 ));
             }
             dialect.key_prefix = prefix;
@@ -164,14 +166,14 @@ impl DialectSection {
         if let Some(prefix) = self.header_prefix {
             if !letters(&prefix, b"-") {
                 return Err(format!(
-                    "`dialect.header_prefix` is `{prefix}`; it takes 1 to 40 letters, digits and -"
+                    "`dialect.header_prefix` is `{prefix}`; allowed: 1 to 40 letters, digits and -"
                 ));
             }
             dialect.header_prefix = prefix;
         }
         if let Some(agent) = self.user_agent {
             if agent.is_empty() || !agent.bytes().all(|b| (b' '..=b'~').contains(&b)) {
-                return Err(format!("`dialect.user_agent` is `{agent}`; it takes printable ASCII"));
+                return Err(format!("`dialect.user_agent` is `{agent}`; allowed: printable ASCII"));
             }
             dialect.user_agent = agent;
         }
@@ -249,7 +251,7 @@ mod tests {
     #[track_caller]
     fn check(text: &str, part: &str) {
         let baseline = |config: Config| config.check.baseline("2026-11-21".into());
-        let error = parse(text).and_then(baseline).expect_err("it is refused");
+        let error = parse(text).and_then(baseline).expect_err("the input is rejected");
         assert!(error.contains(part), "{error}");
     }
 
@@ -258,7 +260,7 @@ mod tests {
         let entry = |rest: &str| format!("[check.baseline]\n\"a.b\" = {{ fingerprint = \"0\", {rest} }}");
         check(&entry("reason = \"x\""), "expires");
         check(&entry("reason = \" \", expires = 2027-01-31"), "`check.baseline.a.b` has no reason");
-        check(&entry("reason = \"x\", expires = 10:00:00"), "it takes a day such as 2027-01-31");
+        check(&entry("reason = \"x\", expires = 10:00:00"), "allowed: a date such as 2027-01-31");
         check("[check.paths]\ncharges = \"/v1/charges/{id}\"", "unknown field `charges`");
         check("[dialect]\nkey_prefix = \"a_b\"", "`dialect.key_prefix` is `a_b`");
         check("[dialect]\nheader_prefix = \"X Y\"", "`dialect.header_prefix` is `X Y`");

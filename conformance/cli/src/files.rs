@@ -60,10 +60,10 @@ fn missing(path: &Path) -> String {
         .filter(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists())
         .last()
         .unwrap_or(path);
-    let place =
+    let location =
         std::env::current_dir().map(|directory| format!(" in `{}`", directory.display())).unwrap_or_default();
-    let place = if path.is_relative() { place } else { String::new() };
-    format!("there is no `{}`{place}", absent.display())
+    let location = if path.is_relative() { location } else { String::new() };
+    format!("there is no `{}`{location}", absent.display())
 }
 
 /// Returns the error for a file that cannot be written.
@@ -212,7 +212,7 @@ mod tests {
     fn check(path: &str, expected: &str) {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("there")).unwrap();
-        let failure = check_writable(&directory.path().join(path)).expect_err("it is refused");
+        let failure = check_writable(&directory.path().join(path)).expect_err("the input is rejected");
         assert_eq!(failure.code, 2);
         assert!(failure.message.contains(expected), "{}", failure.message);
     }
@@ -228,7 +228,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("large");
         fs::write(&path, vec![b'x'; SETTINGS_MAX as usize + 1]).unwrap();
-        let failure = text_of(&path, SETTINGS_MAX).expect_err("it is refused");
+        let failure = text_of(&path, SETTINGS_MAX).expect_err("the input is rejected");
         assert!(failure.message.contains("larger than 1 MiB"), "{}", failure.message);
         assert!(text_of(&path, SCENARIO_MAX).is_ok());
     }

@@ -50,7 +50,7 @@ impl Failure {
 }
 
 fn main() -> ExitCode {
-    let done = match settings::read(env::args_os().collect()) {
+    let result = match settings::read(env::args_os().collect()) {
         Ok((cli, config)) => run(cli, &config),
         Err(SettingsError::File(failure)) => Err(failure),
         Err(SettingsError::Usage(error)) => {
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
             return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(USAGE));
         }
     };
-    let code = done.unwrap_or_else(|Failure { code, message }| {
+    let code = result.unwrap_or_else(|Failure { code, message }| {
         terminal::note!("{BAD}error{BAD:#}: {}", terminal::foreign(&message));
         code
     });

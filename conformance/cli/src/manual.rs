@@ -68,8 +68,8 @@ mod tests {
         if env::var_os("BLESS").is_some() {
             fs::write(REFERENCE, &text).expect("the package can be written to");
         }
-        let kept = fs::read_to_string(REFERENCE).unwrap_or_default();
-        assert!(kept == text, "REFERENCE.md is old: BLESS=1 cargo test -p chargeproof manual");
+        let committed = fs::read_to_string(REFERENCE).unwrap_or_default();
+        assert!(committed == text, "REFERENCE.md is old: BLESS=1 cargo test -p chargeproof manual");
     }
 
     #[test]
@@ -165,12 +165,15 @@ mod tests {
 
     #[test]
     fn the_schema_of_the_configuration_is_the_one_of_the_program() {
-        let text = serde_json::to_string_pretty(&schema()).expect("a schema is JSON") + "\n";
+        let text = serde_json::to_string_pretty(&schema()).expect("a schema serializes to JSON") + "\n";
         if env::var_os("BLESS").is_some() {
             fs::write(SCHEMA, &text).expect("the package can be written to");
         }
-        let kept = fs::read_to_string(SCHEMA).unwrap_or_default();
-        assert!(kept == text, "chargeproof.schema.json is old: BLESS=1 cargo test -p chargeproof manual");
+        let committed = fs::read_to_string(SCHEMA).unwrap_or_default();
+        assert!(
+            committed == text,
+            "chargeproof.schema.json is old: BLESS=1 cargo test -p chargeproof manual"
+        );
     }
 
     #[test]
@@ -241,7 +244,7 @@ mod tests {
     fn parsed(words: &[String], file: &str) -> Result<String, String> {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("x.toml");
-        fs::write(&path, file).expect("it can be written");
+        fs::write(&path, file).expect("the file can be written");
         let argv = words.iter().map(Into::into).chain(["--config".into(), path.into_os_string()]);
         let read = settings::read(argv.collect()).map_err(|refusal| match refusal {
             settings::SettingsError::Usage(error) => error.to_string(),

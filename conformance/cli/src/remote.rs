@@ -70,14 +70,14 @@ async fn send(
     connection: &mut Option<http1::SendRequest<Full<Bytes>>>,
     call: &Call<'_>,
 ) -> Result<Answer, String> {
-    let says = |error: hyper::Error| error.to_string();
+    let to_message = |error: hyper::Error| error.to_string();
     let mut sender = match connection.take() {
         Some(sender) if !sender.is_closed() => sender,
         _ => {
             let stream = TcpStream::connect(host).await.map_err(|error| error.to_string())?;
             stream.set_nodelay(true).map_err(|error| error.to_string())?;
             let stream = TokioIo::new(LimitedHead::new(stream));
-            let (sender, connection) = http1::handshake(stream).await.map_err(says)?;
+            let (sender, connection) = http1::handshake(stream).await.map_err(to_message)?;
             tokio::spawn(connection);
             sender
         }
@@ -101,7 +101,7 @@ async fn send(
         request = request.header(name, value);
     }
     let request = request.body(Full::new(Bytes::from(body))).map_err(|error| error.to_string())?;
-    let response = sender.send_request(request).await.map_err(says)?;
+    let response = sender.send_request(request).await.map_err(to_message)?;
     let (parts, body) = response.into_parts();
     let body = Limited::new(body, ANSWER_MAX).collect().await.map_err(|error| error.to_string())?.to_bytes();
     *connection = Some(sender);

@@ -23,8 +23,8 @@ const TARGET: &str = "target";
 /// Options that are allowed on the command line only, with the reason.
 pub(crate) const NOT_IN_FILE: [(&str, &str); 5] = [
     ("config", "names the file"),
-    ("help", "prints a text instead of running the command"),
-    ("version", "prints a text instead of running the command"),
+    ("help", "prints information instead of running the command"),
+    ("version", "prints information instead of running the command"),
     ("init", "writes the file"),
     ("save_from", "takes two values, and a setting has one"),
 ];
@@ -67,7 +67,7 @@ pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), SettingsErr
     };
     let (mut leaf, mut given, mut section) = (&command, &matches, Vec::new());
     while let Some((name, below)) = given.subcommand() {
-        leaf = leaf.find_subcommand(name).expect("clap matched it");
+        leaf = leaf.find_subcommand(name).expect("clap matched the subcommand");
         given = below;
         section.push(name.to_owned());
     }
@@ -141,29 +141,29 @@ fn additions(
     while section == "check" && chosen.len() < before {
         before = chosen.len();
         let all = typed_args.iter().chain(chosen.iter().map(|(arg, _)| arg));
-        let there: BTreeSet<&str> = all.map(|arg| arg.get_id().as_str()).collect();
+        let present: BTreeSet<&str> = all.map(|arg| arg.get_id().as_str()).collect();
         let lacks =
-            |arg: &Arg| NEEDED.iter().any(|(id, needed)| arg.get_id() == id && !there.contains(needed));
+            |arg: &Arg| NEEDED.iter().any(|(id, needed)| arg.get_id() == id && !present.contains(needed));
         chosen.retain(|(arg, _)| !lacks(arg));
     }
     chosen.into_iter().map(|(arg, value)| addition(arg, value, section)).collect()
 }
 
 fn addition(arg: &Arg, value: &Value, section: &str) -> Result<FileSetting, String> {
-    let key = key_of(arg).expect("only options with a key are looked up");
+    let key = key_of(arg).expect("only options with a key are selected");
     let name = format!("{section}.{key}");
     let option = arg.get_long().map_or_else(|| "<URL>".to_owned(), |long| format!("--{long}"));
-    let refused = |takes: &str| format!("`{name}` is `{value}`; it takes {takes}");
+    let invalid = |takes: &str| format!("`{name}` is `{value}`; allowed: {takes}");
     let many = matches!(arg.get_action(), ArgAction::Append);
     let words = match (arg.get_action(), value) {
         (ArgAction::SetTrue, Value::Boolean(true)) => vec![option.clone()],
         (ArgAction::SetTrue, Value::Boolean(false)) => Vec::new(),
-        (ArgAction::SetTrue, _) => return Err(refused("true or false")),
+        (ArgAction::SetTrue, _) => return Err(invalid("true or false")),
         (_, Value::Array(values)) if many => values
             .iter()
-            .map(|value| Ok(word(&option, arg, &text(value).ok_or_else(|| refused("a list of texts"))?)))
+            .map(|value| Ok(word(&option, arg, &text(value).ok_or_else(|| invalid("a list of strings"))?)))
             .collect::<Result<_, String>>()?,
-        (_, value) => vec![word(&option, arg, &text(value).ok_or_else(|| refused("one value"))?)],
+        (_, value) => vec![word(&option, arg, &text(value).ok_or_else(|| invalid("one value"))?)],
     };
     Ok(FileSetting { name, option, words })
 }
@@ -208,7 +208,7 @@ fn one_of<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     known.sort_unstable();
     match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("it takes {}", known.join(", ")),
+        None => format!("allowed: {}", known.join(", ")),
     }
 }
 
@@ -239,11 +239,11 @@ fn explain(error: &clap::Error, added: &[FileSetting]) -> Option<String> {
     match (error.kind(), context_text(ContextKind::InvalidValue)) {
         (ErrorKind::ValueValidation, Some(value)) => {
             let takes = error.source()?.to_string();
-            let takes = takes.strip_prefix("takes ").map_or(takes.clone(), |rest| format!("it takes {rest}"));
+            let takes = takes.strip_prefix("takes ").map_or(takes.clone(), |rest| format!("allowed: {rest}"));
             Some(format!("`{name}` is `{value}`; {takes}"))
         }
         (ErrorKind::InvalidValue, Some(value)) => {
-            Some(format!("`{name}` is `{value}`; it takes {}", context_text(ContextKind::ValidValue)?))
+            Some(format!("`{name}` is `{value}`; allowed: {}", context_text(ContextKind::ValidValue)?))
         }
         _ => Some(format!("`{name}`: {}", error.to_string().trim_start_matches("error: ").trim_end())),
     }
@@ -367,29 +367,32 @@ mod tests {
         assert_eq!(serve_args(&uncommented(), &[]).rate_limit, args::RateLimit(Some(120)));
         for name in ALONE {
             let line = COMMENTED.lines().find_map(|line| line.strip_prefix(&format!("#{name} = ")));
-            serve_args(&format!("[serve]\n{name} = {}\n", line.expect("it is shown")), &[]);
+            serve_args(
+                &format!("[serve]\n{name} = {}\n", line.expect("the sample contains the setting")),
+                &[],
+            );
         }
     }
 
     #[track_caller]
     fn check(settings: &str, words: &[&str], part: &str) {
-        let error = parse(settings, words).map(|_| ()).expect_err("it is refused");
+        let error = parse(settings, words).map(|_| ()).expect_err("the input is rejected");
         assert!(error.contains(part), "{error}");
     }
 
     #[test]
     fn wrong_settings_are_named() {
-        let takes = "it takes a whole number of seconds from 1 to 300";
+        let takes = "allowed: a whole number of seconds from 1 to 300";
         check(
             "[check]\nwithout = [\"webhook\"]",
             &["check"],
-            "`check.without` is `webhook`; it takes revoked, second",
+            "`check.without` is `webhook`; allowed: revoked, second",
         );
         check("[check]\ntime_limit = 0", &["check"], &format!("`check.time_limit` is `0`; {takes}"));
         check("[check]\nhook_time_limit = 301", &["check"], "`check.hook_time_limit` is `301`");
-        check("[check]\nquick = 1", &["check"], "`check.quick` is `1`; it takes true or false");
-        check("[check]\nhook = [\"a\"]", &["check"], "it takes one value");
-        check("[check]\nonly = [true]", &["check"], "it takes a list of texts");
+        check("[check]\nquick = 1", &["check"], "`check.quick` is `1`; allowed: true or false");
+        check("[check]\nhook = [\"a\"]", &["check"], "allowed: one value");
+        check("[check]\nonly = [true]", &["check"], "allowed: a list of strings");
         check(
             "[check]\ntiem_limit = 1",
             &["serve"],
@@ -400,12 +403,12 @@ mod tests {
         check(
             "[serve]\nclock = \"slow\"",
             &["serve"],
-            "`serve.clock` is `slow`; it takes wall, fast, frozen",
+            "`serve.clock` is `slow`; allowed: wall, fast, frozen",
         );
         check(
             "[serve]\nstart = \"today\"",
             &["serve"],
-            "`serve.start` is `today`; it takes a UTC time such as",
+            "`serve.start` is `today`; allowed: a UTC time such as",
         );
         check("[serve]\nrate_limit = true", &["serve"], "`serve.rate_limit` is `true`");
         check("[serve]\nrate_limit = -1", &["serve"], "`serve.rate_limit` is `-1`");

@@ -92,7 +92,7 @@ impl Shard {
         let number = |name: &str| {
             let text =
                 variable(name).ok_or_else(|| format!("`{}` is set, but not `{name}`", engine.index))?;
-            text.parse::<u64>().map_err(|_| format!("`{name}` is `{text}`; it takes a whole number"))
+            text.parse::<u64>().map_err(|_| format!("`{name}` is `{text}`; allowed: a whole number"))
         };
         let (index, of) = (number(engine.index)?, number(engine.of)?);
         let first = match engine.first {
@@ -103,7 +103,7 @@ impl Shard {
         let index = index.checked_sub(first).map(|index| index + 1);
         index.and_then(|index| Shard::checked(index, of)).ok_or_else(|| {
             format!(
-                "`{}` and `{}` name no shard: they count from {first} and there are {of}",
+                "`{}` and `{}` do not name a shard: the index counts from {first}, and there are {of} shards",
                 engine.index, engine.of
             )
         })
@@ -177,7 +177,7 @@ mod tests {
         check(&[("CHARGEPROOF_SHARD", "3"), ("CHARGEPROOF_SHARDS", "3"), ("CI_NODE_INDEX", "1")], Ok((3, 3)));
         check(&[], Err("none of CHARGEPROOF_SHARD, "));
         check(&[("JOB_COMPLETION_INDEX", "0")], Err("not `CHARGEPROOF_SHARDS`"));
-        check(&[("CI_NODE_INDEX", "0"), ("CI_NODE_TOTAL", "2")], Err("name no shard"));
+        check(&[("CI_NODE_INDEX", "0"), ("CI_NODE_TOTAL", "2")], Err("do not name a shard"));
         check(&[("CI_NODE_INDEX", "x"), ("CI_NODE_TOTAL", "2")], Err("is `x`"));
     }
 

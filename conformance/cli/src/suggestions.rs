@@ -51,7 +51,7 @@ fn leaf_of<'a>(command: &'a Command, argv: &[OsString]) -> &'a Command {
     words.fold(command, |at, word| at.find_subcommand(word).unwrap_or(at))
 }
 
-/// Returns the first example of a command that contains a text.
+/// Returns the first example in the help of a command that contains `part`.
 fn example(command: &Command, part: &str) -> Option<String> {
     let help = command.get_after_help()?.to_string();
     let mut lines = help.lines().filter(|line| line.starts_with("  chargeproof ") && !line.ends_with('\\'));
@@ -143,13 +143,14 @@ mod tests {
                 let wrong = parse(&[format!("--{long}=\u{1}")]);
                 let Some((ErrorKind::ValueValidation, error)) = wrong else { continue };
                 refused += 1;
-                let helps = ["takes ", "such as ", " is `"].iter().any(|phrase| error.contains(phrase));
+                let helps =
+                    ["takes ", "allowed: ", "such as ", " is `"].iter().any(|phrase| error.contains(phrase));
                 assert!(helps, "{words:?} {error}");
             }
         }
         assert!(
             required > 80 && refused > 20,
-            "{required} options need a value, and {refused} refuse a text"
+            "{required} options need a value, and {refused} reject an invalid one"
         );
     }
 }

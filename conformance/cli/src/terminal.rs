@@ -129,7 +129,9 @@ pub(crate) fn spinner() -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new_spinner();
-    bar.set_style(ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("a constant template"));
+    bar.set_style(
+        ProgressStyle::with_template("{spinner} {elapsed} {msg}").expect("the template is a valid constant"),
+    );
     bar.enable_steady_tick(Duration::from_millis(100));
     bar
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::injection_point::{Place, Position};
 use crate::reply::Reply;
 
-/// A fault of an implementation, at one place.
+/// A fault of an implementation, at one injection point.
 pub struct Fault {
     /// The description of the fault.
     pub what: &'static str,
@@ -28,7 +28,7 @@ pub struct Fault {
 pub(crate) enum Change {
     /// A change of the response.
     Reply(Box<dyn Fn(&mut Reply) + Send + Sync>),
-    /// A change of each object at the place.
+    /// A change of each object at the injection point.
     Object(Box<dyn Fn(&mut Value) + Send + Sync>),
     /// A change of a header of a delivery: its name without the service's prefix, and the new value; `None` removes it.
     Header(&'static str, Option<&'static str>),
@@ -51,7 +51,7 @@ impl Fault {
     }
 }
 
-/// Formats it as in `page 2 of the list of charges in live mode: a record is missing`.
+/// Formats the fault as in `page 2 of the list of charges in live mode: a record is missing`.
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field {

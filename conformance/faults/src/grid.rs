@@ -1,4 +1,4 @@
-//! The grid: all known faults at all places, positions and modes in which they can occur.
+//! The grid: all known faults at all injection points, positions and modes in which they can occur.
 
 use crate::fault::Fault;
 use crate::{objects, pages, refusals, responses, sent};

@@ -47,39 +47,39 @@ impl Fault {
         };
         let list = List::ALL.into_iter().find(|list| list.path() == seen.path);
         let is_event = seen.path.starts_with("/v1/events/");
-        let right = own(self.mode);
-        let served = right && reply.status == 200;
+        let is_own = own(self.mode);
+        let is_served = is_own && reply.status == 200;
         let on = |path: Option<&str>| {
             path.is_none_or(
                 |path| if path.ends_with('/') { seen.path.starts_with(path) } else { seen.path == path },
             )
         };
         match self.place {
-            Place::Account => served && seen.path == "/v1/account",
+            Place::Account => is_served && seen.path == "/v1/account",
             Place::Page(wanted) => {
-                served && list == Some(wanted) && self.position.holds(coordinates(seen, reply))
+                is_served && list == Some(wanted) && self.position.holds(coordinates(seen, reply))
             }
-            Place::Row(wanted) => served && list == Some(wanted),
+            Place::Row(wanted) => is_served && list == Some(wanted),
             Place::Event(EventView::Listed)
             | Place::Charge(EventView::Listed)
-            | Place::Invoice(EventView::Listed) => served && list == Some(List::Events),
+            | Place::Invoice(EventView::Listed) => is_served && list == Some(List::Events),
             Place::Event(EventView::Single)
             | Place::Charge(EventView::Single)
-            | Place::Invoice(EventView::Single) => served && is_event,
+            | Place::Invoice(EventView::Single) => is_served && is_event,
             Place::Unauthorized(caller, path) => seen.caller == caller && on(path),
             Place::Absent => {
-                right && is_event && matches!(seen.side, Some(Side::AbsentBefore | Side::AbsentAfter))
+                is_own && is_event && matches!(seen.side, Some(Side::AbsentBefore | Side::AbsentAfter))
             }
-            Place::Foreign => right && is_event && seen.side == Some(Side::Foreign),
+            Place::Foreign => is_own && is_event && seen.side == Some(Side::Foreign),
             Place::ForeignObject(kind) => {
                 let path = format!("/v1/{}s/", kind.as_str());
-                right && seen.path.starts_with(&path) && seen.side == Some(Side::Foreign)
+                is_own && seen.path.starts_with(&path) && seen.side == Some(Side::Foreign)
             }
             Place::ForeignFilter(name) => {
-                right && seen.query.contains_key(name) && seen.side == Some(Side::Foreign)
+                is_own && seen.query.contains_key(name) && seen.side == Some(Side::Foreign)
             }
             Place::Filtered(name) => {
-                served
+                is_served
                     && seen.query.contains_key(name)
                     && !matches!(seen.side, Some(side) if side != Side::Own)
             }
@@ -101,7 +101,7 @@ fn coordinates(seen: &ObservedRequest<'_>, reply: &Reply) -> PageCoordinates {
     }
 }
 
-/// Changes all objects at a place of a body.
+/// Changes all objects of a body at an injection point.
 fn each_object(place: Place, body: &mut Value, mut change: impl FnMut(&mut Value)) {
     let member = match place {
         Place::Charge(_) | Place::DeliveredCharge => Some("charge"),

@@ -13,7 +13,7 @@ pub enum EventView {
     Single,
 }
 
-/// The place of a fault.
+/// The responses or objects that a fault changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     /// The account.

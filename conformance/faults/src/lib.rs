@@ -1,9 +1,9 @@
 //! Fault injection: known faults of implementations, and the share of them that a recording would have revealed.
 //!
-//! A [`Fault`] is a pure function that changes the data at one place, one position and in one mode. Because a verdict
-//! is a pure function of a recording, a fault can be injected into a recording, which is then judged again. If no
-//! verdict changes, the run would not have noticed a server with this fault. The same faults are injected into the
-//! responses of the fake server that tests the suite.
+//! A [`Fault`] is a pure function that changes the data at one injection point, in one position and one mode. Because
+//! a verdict is a pure function of a recording, a fault can be injected into a recording, which is then judged again.
+//! If no verdict changes, the run would not have noticed a server with this fault. The same faults are injected into
+//! the responses of the fake server that tests the suite.
 
 mod fault;
 mod grid;

@@ -23,7 +23,7 @@ const EVENT: &[FieldFault] = &[
     ("details", Some(|| Value::Null), "is null", &["events.details"]),
     ("charge", None, MISSING, &["events.subject"]),
     ("charge", Some(|| Value::Null), "is always null", &["events.subject"]),
-    ("charge", Some(|| json!("ch_4711")), "is a text", &["events.subject"]),
+    ("charge", Some(|| json!("ch_4711")), "is a string", &["events.subject"]),
     ("invoice", None, MISSING, &["events.subject"]),
     ("invoice", Some(|| Value::Null), "is always null", &["events.subject"]),
     ("invoice", Some(|| json!({})), "is an empty object", &["events.subject"]),
@@ -167,7 +167,7 @@ fn canceled(event: &mut Value) -> Option<&mut Value> {
     if event["type"] == "charge.canceled" { event.get_mut("charge") } else { None }
 }
 
-/// Adds faults in the fields of a part of each object at a place.
+/// Adds faults in the fields of a part of each object at an injection point.
 fn fields_of(
     all: &mut Vec<Fault>,
     lines: &[FieldFault],

@@ -92,7 +92,7 @@ const PAGE_FAULTS: &[PageFault] = &[
         |reply| add(reply, "total", 1),
     ),
     ("`last_page` is one too high", &["paging.last_page"], EVERYWHERE, |reply| add(reply, "last_page", 1)),
-    ("`total` is a text", &["paging.meta"], EVERYWHERE, |reply| {
+    ("`total` is a string", &["paging.meta"], EVERYWHERE, |reply| {
         reply.body["meta"]["total"] = json!(reply.body["meta"]["total"].to_string());
     }),
     ("`next` is null", &["paging.ends"], BEFORE_THE_LAST, |reply| reply.body["links"]["next"] = Value::Null),
@@ -157,7 +157,7 @@ fn rows(reply: &mut Reply) -> &mut Vec<Value> {
     if !reply.body["data"].is_array() {
         reply.body["data"] = json!([]);
     }
-    reply.body["data"].as_array_mut().expect("it has just been made an array")
+    reply.body["data"].as_array_mut().expect("`data` was just set to an array")
 }
 
 fn add(reply: &mut Reply, name: &str, by: i64) {

@@ -14,9 +14,9 @@
 //!   list of charges in live mode".
 //! - `Undecided`: every statement that could notice it already fails or was not judged.
 //!
-//! A [`Fault`] has a place (the rows of a list, a single event, a delivery, …), a position (page 2, the last page,
-//! …) and a mode, and the grid is their product: a fault on the last page of live charges is different from the same
-//! fault in test mode. So the report lists exactly the data that the operator should create.
+//! A [`Fault`] has an injection point (the rows of a list, a single event, a delivery, …), a position (page 2, the
+//! last page, …) and a mode, and the grid is their product: a fault on the last page of live charges is different from
+//! the same fault in test mode. So the report lists exactly the data that the operator should create.
 //!
 //! Example: in a recording of an account with 30 live charges and 10 test charges, at 25 on a page, the fault "page
 //! 2 of the list of charges in live mode: its last record is missing" changes a recorded page, and `paging.length`

@@ -83,7 +83,7 @@ const REVEALING_FILTERS: &[RefusalFault] = &[
 
 const RETRY_AFTER: &[RefusalFault] = &[
     ("are refused without `Retry-After`", |reply| reply.drop_header("retry-after")),
-    ("are refused with a text in `Retry-After`", |reply| reply.set("retry-after", "a minute")),
+    ("are refused with a string in `Retry-After`", |reply| reply.set("retry-after", "a minute")),
     ("are refused with a fraction in `Retry-After`", |reply| reply.set("retry-after", "59.5")),
     ("are refused with a negative `Retry-After`", |reply| reply.set("retry-after", "-1")),
     ("are refused with a `Retry-After` of two minutes", |reply| reply.set("retry-after", "120")),
@@ -122,12 +122,12 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
     }
     for path in PATHS {
         for (what, change) in ACCEPTED {
-            let place = Place::Unauthorized(Caller::NoKey, Some(path));
-            all.push(reply(what, &["auth.every_path", "auth.no_header"], place, None, *change));
+            let point = Place::Unauthorized(Caller::NoKey, Some(path));
+            all.push(reply(what, &["auth.every_path", "auth.no_header"], point, None, *change));
         }
         for (what, change) in RETRY_AFTER {
-            let place = Place::TooMany(Some(path));
-            all.push(reply(what, &["limits.retry_after"], place, None, *change));
+            let point = Place::TooMany(Some(path));
+            all.push(reply(what, &["limits.retry_after"], point, None, *change));
         }
     }
     for (what, change) in UNREADABLE.iter().chain(NOT_UTF8) {

@@ -18,7 +18,7 @@ const ACCOUNT: &[AnswerFault] = &[
     ("`meta.accepted_assets` is null", &["account.accepted_assets"], |reply| {
         reply.body["meta"]["accepted_assets"] = Value::Null;
     }),
-    ("`meta.accepted_assets` is a text", &["account.accepted_assets"], |reply| {
+    ("`meta.accepted_assets` is a string", &["account.accepted_assets"], |reply| {
         reply.body["meta"]["accepted_assets"] = json!("BTC,ETH");
     }),
     ("it is answered 500", &["account.served"], |reply| {
@@ -26,7 +26,7 @@ const ACCOUNT: &[AnswerFault] = &[
     }),
 ];
 
-/// The faults in the format of a response, at each place.
+/// The faults in the format of a response, at each injection point.
 const FORMAT: &[AnswerFault] = &[
     ("it is labelled text/html", &["answers.content_type"], |reply| reply.set("content-type", "text/html")),
     ("it has no Content-Type", &["answers.media_type"], |reply| reply.drop_header("content-type")),

@@ -68,7 +68,7 @@ fn apply_to(exchange: &mut Exchange, word: &str, rest: &str) {
     }
 }
 
-/// Sets a value in a JSON body. `rest`: a JSON pointer and a JSON value or a text, such as `/data/0/id "text"`.
+/// Sets a value in a JSON body. `rest`: a JSON pointer and a JSON value or a plain string, such as `/data/0/id "text"`.
 fn set(body: &mut Body, rest: &str) {
     let (pointer, value) = rest.split_once(' ').unwrap_or((rest, "null"));
     let Some(mut whole) = body.json().as_deref().cloned() else { return };

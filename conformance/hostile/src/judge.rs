@@ -24,11 +24,11 @@ static CORRECT: LazyLock<Outcome> = LazyLock::new(|| {
 /// A few exchanges of each kind: faster to judge, but fewer statements can be judged.
 static SAMPLE: LazyLock<Outcome> = LazyLock::new(|| {
     let mut outcome = CORRECT.clone();
-    let mut kept: BTreeMap<String, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     outcome.recording.exchanges.retain(|exchange| {
         let purpose = format!("{:?}", exchange.purpose);
         let kind = purpose.split(['{', '(']).next().unwrap_or_default();
-        let count = kept.entry(format!("{:?} {kind}", exchange.caller)).or_default();
+        let count = counts.entry(format!("{:?} {kind}", exchange.caller)).or_default();
         *count += 1;
         *count <= PER_KIND_MAX
     });
@@ -62,15 +62,15 @@ mod tests {
 
     #[test]
     fn edits_reach_the_verdicts() {
-        let words = |text: &str| {
+        let verdicts_after = |text: &str| {
             let mut recording = CORRECT.recording.clone();
             edit::apply(&mut recording, text);
             verdicts(&judge(&recording))
         };
-        let correct = words("");
-        assert_eq!(words("no such edit\n"), correct);
+        let correct = verdicts_after("");
+        assert_eq!(verdicts_after("no such edit\n"), correct);
         for text in ["0 status 500", "0 body nothing", "0 lost", "1 remove"] {
-            assert_ne!(words(text), correct, "{text}");
+            assert_ne!(verdicts_after(text), correct, "{text}");
         }
     }
 }

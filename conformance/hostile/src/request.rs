@@ -156,7 +156,7 @@ fn split<'a>(bytes: &'a [u8], at: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     std::iter::from_fn(move || {
         let all = rest?;
         let (part, after) = match find(all, at) {
-            Some(place) => (&all[..place], Some(&all[place + at.len()..])),
+            Some(index) => (&all[..index], Some(&all[index + at.len()..])),
             None => (all, None),
         };
         rest = after;
@@ -246,13 +246,13 @@ impl FilledService {
             idempotency_key: None,
             body: body.to_string().into_bytes(),
         };
-        let answer: Value = serde_json::from_slice(&self.send(&fuzzed).body).expect("JSON");
+        let answer: Value = serde_json::from_slice(&self.send(&fuzzed).body).expect("valid JSON");
         answer["data"]["id"].as_str().unwrap_or_else(|| panic!("a good answer, not {answer}")).to_owned()
     }
 
     fn pay(&mut self, charge: &str) {
         let book = self.api.service.account(self.acme).book(Mode::Live);
-        let no = book.find_charge(Code::parse(charge).expect("a code")).expect("it was just opened");
+        let no = book.find_charge(Code::parse(charge).expect("a code")).expect("the charge was just created");
         let terms = &book.charge(no).terms;
         let sighting = Sighting {
             mode: Mode::Live,
@@ -268,8 +268,8 @@ impl FilledService {
     }
 
     fn key(&self, word: &[u8]) -> Option<Vec<u8>> {
-        let place = Mode::ALL.iter().position(|mode| mode.as_str().as_bytes() == word)?;
-        Some(format!("Bearer {}", self.keys[place]).into_bytes())
+        let index = Mode::ALL.iter().position(|mode| mode.as_str().as_bytes() == word)?;
+        Some(format!("Bearer {}", self.keys[index]).into_bytes())
     }
 
     fn fill(&self, text: &str) -> String {

@@ -1,6 +1,6 @@
 //! Parses responses as far as a load test needs: status, length, keep-alive and Retry-After.
 //!
-//! Strict, so that no invalid response counts as valid. Stores no body.
+//! The parser is strict, so that no invalid response counts as valid. It stores no body.
 
 /// The largest head in bytes.
 pub(crate) const HEAD_MAX: usize = 64 * 1024;
@@ -167,15 +167,15 @@ impl Chunks {
     }
 }
 
-fn step(place: ChunkState, byte: u8) -> Result<ChunkState, &'static str> {
-    Ok(match (place, byte) {
+fn step(state: ChunkState, byte: u8) -> Result<ChunkState, &'static str> {
+    Ok(match (state, byte) {
         (ChunkState::Size { digits: 0, .. }, b'\r' | b'\n' | b';') => return Err("chunk without a size"),
         (ChunkState::Size { n: 0, .. }, b'\n') => ChunkState::Trailer(0),
         (ChunkState::Size { n, .. }, b'\n') => ChunkState::Data(n),
         (ChunkState::Size { n, digits, .. }, b'\r' | b';' | b' ') => {
             ChunkState::Size { n, digits, rest: true }
         }
-        (ChunkState::Size { rest: true, .. }, _) => place,
+        (ChunkState::Size { rest: true, .. }, _) => state,
         (ChunkState::Size { n, digits, .. }, _) => {
             let digit = char::from(byte).to_digit(16).ok_or("invalid chunk size")?;
             if digits == CHUNK_DIGITS_MAX {
@@ -201,7 +201,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: (u16, Length, bool, Option<u64>)) {
-        let (read, len) = head(text.as_bytes()).expect("a good head").expect("a whole head");
+        let (read, len) = head(text.as_bytes()).expect("a good head").expect("a complete head");
         assert_eq!((read.status, read.length, read.keeps, read.retry_after), expected, "{text}");
         assert!(text[..len].ends_with("\r\n\r\n"), "{text}");
         // Each prefix is incomplete.
@@ -226,7 +226,7 @@ mod tests {
 
     #[track_caller]
     fn refused(text: &str, expected: &str) {
-        let found = head(text.as_bytes()).expect_err("it is refused");
+        let found = head(text.as_bytes()).expect_err("the input is rejected");
         assert!(found.contains(expected), "{text}: {found}");
     }
 
@@ -277,7 +277,7 @@ mod tests {
 
     #[track_caller]
     fn broken(text: &str, expected: &str) {
-        let found = Chunks::default().take(text.as_bytes(), |_| {}).expect_err("it is refused");
+        let found = Chunks::default().take(text.as_bytes(), |_| {}).expect_err("the input is rejected");
         assert!(found.contains(expected), "{text}: {found}");
     }
 

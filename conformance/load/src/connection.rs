@@ -59,7 +59,7 @@ impl Fault {
         match self {
             Fault::Refused => "connection refused",
             Fault::Closed => "connection closed",
-            Fault::TimedOut => "no answer within 10 seconds",
+            Fault::TimedOut => "no response within 10 seconds",
             Fault::Broken => "connection failed",
             Fault::NotHttp(what) => what,
         }
@@ -116,11 +116,11 @@ impl Connection {
                 break found;
             }
         };
-        let here = start + head_len..filled;
+        let buffered = start + head_len..filled;
         let body = match head.length {
-            Length::Known(n) => self.known(here, n, &mut sink).await?,
-            Length::Chunked => self.chunked(here, &mut sink).await?,
-            Length::UntilClose => self.until_close(here, &mut sink).await?,
+            Length::Known(n) => self.known(buffered, n, &mut sink).await?,
+            Length::Chunked => self.chunked(buffered, &mut sink).await?,
+            Length::UntilClose => self.until_close(buffered, &mut sink).await?,
         };
         let bytes = head_len as u64 + body;
         Ok(Answer { status: head.status, bytes, keeps: head.keeps, retry_after: head.retry_after })
@@ -128,13 +128,13 @@ impl Connection {
 
     async fn known(
         &mut self,
-        here: std::ops::Range<usize>,
+        buffered: std::ops::Range<usize>,
         length: u64,
         sink: &mut impl FnMut(&[u8]),
     ) -> Result<u64, Fault> {
         const MORE: Fault = Fault::NotHttp("more bytes than Content-Length says");
-        let mut left = length.checked_sub(here.len() as u64).ok_or(MORE)?;
-        sink(&self.buffer[here]);
+        let mut left = length.checked_sub(buffered.len() as u64).ok_or(MORE)?;
+        sink(&self.buffer[buffered]);
         while left > 0 {
             let n = self.read(0).await?;
             if n == 0 {
@@ -148,11 +148,11 @@ impl Connection {
 
     async fn chunked(
         &mut self,
-        here: std::ops::Range<usize>,
+        buffered: std::ops::Range<usize>,
         sink: &mut impl FnMut(&[u8]),
     ) -> Result<u64, Fault> {
         let mut chunks = Chunks::default();
-        let mut part = here;
+        let mut part = buffered;
         loop {
             let len = part.len();
             match chunks.take(&self.buffer[part], &mut *sink).map_err(Fault::NotHttp)? {
@@ -170,11 +170,11 @@ impl Connection {
 
     async fn until_close(
         &mut self,
-        here: std::ops::Range<usize>,
+        buffered: std::ops::Range<usize>,
         sink: &mut impl FnMut(&[u8]),
     ) -> Result<u64, Fault> {
-        let mut bytes = here.len() as u64;
-        sink(&self.buffer[here]);
+        let mut bytes = buffered.len() as u64;
+        sink(&self.buffer[buffered]);
         loop {
             let n = self.read(0).await?;
             if n == 0 {

@@ -26,7 +26,7 @@ impl Deliveries {
         Deliveries {
             head: target.post_head(user_agent),
             header_prefix: header_prefix.to_owned(),
-            mac: Hmac::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length"),
+            mac: Hmac::new_from_slice(secret.as_bytes()).expect("HMAC accepts a key of any length"),
             run: secs * 1_000_000 + u64::from(micros),
         }
     }

@@ -105,7 +105,8 @@ fn is_plain(path: &str) -> bool {
     path.starts_with('/') && path.bytes().all(|b| (b'!'..=b'~').contains(&b))
 }
 
-/// Returns the read mix: of 20 requests, 8 pages of events, 5 events, 3 charges, 2 pages of charges, 2 accounts.
+/// Returns the requests of the mix `read`: of 20 requests, 8 are pages of events, 5 events, 3 charges, 2 pages of
+/// charges, and 2 the account.
 async fn reads(target: &Target, key: &str, notes: &mut Vec<String>) -> Result<Vec<Vec<u8>>, Stop> {
     let ids = |page: &Value| -> Vec<String> {
         let all = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();

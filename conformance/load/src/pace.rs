@@ -48,7 +48,7 @@ impl RequestSchedule {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Returns the number of tickets due by a time after the start.
+    /// Returns the number of tickets that are due by this time after the start.
     fn due_by(&self, since: Duration) -> u64 {
         let due = since.as_nanos() * u128::from(self.rate) / 1_000_000_000 + 1;
         u64::try_from(due).unwrap_or(u64::MAX).min(self.total)

@@ -129,11 +129,11 @@ fn run_threads(
         let workers: Vec<_> = runtimes
             .iter()
             .enumerate()
-            .map(|(place, runtime)| {
-                let count = (place..connections).step_by(runtimes.len()).count();
+            .map(|(index, runtime)| {
+                let count = (index..connections).step_by(runtimes.len()).count();
                 let caller = thread::current();
                 scope.spawn(move || {
-                    let tally = runtime.block_on(work(shared, place, count));
+                    let tally = runtime.block_on(work(shared, index, count));
                     caller.unpark();
                     tally
                 })
@@ -162,11 +162,11 @@ fn run_threads(
 }
 
 /// Runs the connections of one thread.
-async fn work(shared: &Arc<Shared>, place: usize, connections: usize) -> Tally {
+async fn work(shared: &Arc<Shared>, thread_index: usize, connections: usize) -> Tally {
     let tally = Arc::new(Mutex::new(Tally::new()));
     let mut tasks = JoinSet::new();
     for nth in 0..connections {
-        let id = (place + nth * THREADS_MAX) as u64;
+        let id = (thread_index + nth * THREADS_MAX) as u64;
         tasks.spawn(ConnectionLoop::new(Arc::clone(shared), Arc::clone(&tally), id).run());
     }
     let mut stopped = shared.stopped.subscribe();

@@ -33,12 +33,12 @@ impl Tls {
         // On a machine without certificates, only the public roots apply.
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         if let Some(pem) = ca_pem {
-            let found: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
+            let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
                 .collect::<Result<_, _>>()
                 .map_err(|error| format!("the CA file is not PEM: {error}"))?;
-            let wanted = found.len();
-            if wanted == 0 || roots.add_parsable_certificates(found).1 > 0 {
-                return Err("the CA file contains no valid certificate; it takes PEM".into());
+            let count = certificates.len();
+            if count == 0 || roots.add_parsable_certificates(certificates).1 > 0 {
+                return Err("the CA file contains no valid certificate; it must be PEM".into());
             }
         }
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))

@@ -30,7 +30,8 @@ pub(crate) struct Tally {
 impl Tally {
     pub(crate) fn new() -> Tally {
         Tally {
-            latencies: Histogram::new_with_bounds(1, LONGEST, DIGITS).expect("constants that fit"),
+            latencies: Histogram::new_with_bounds(1, LONGEST, DIGITS)
+                .expect("the bounds are valid constants"),
             statuses: BTreeMap::new(),
             faults: BTreeMap::new(),
             bytes: 0,
@@ -56,7 +57,7 @@ impl Tally {
         self.latencies.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(LONGEST).max(1));
     }
 
-    /// Counts a request without a response after this time.
+    /// Counts a request that failed after this time without a response.
     pub(crate) fn fault(&mut self, now: Instant, fault: Fault, waited: Duration) {
         self.last = Some(now);
         *self.faults.entry(fault.as_str()).or_default() += 1;
@@ -64,7 +65,7 @@ impl Tally {
     }
 
     pub(crate) fn add(&mut self, other: &Tally) {
-        self.latencies.add(&other.latencies).expect("the same bounds");
+        self.latencies.add(&other.latencies).expect("all histograms have the same bounds");
         for (status, n) in &other.statuses {
             *self.statuses.entry(*status).or_default() += n;
         }

@@ -32,10 +32,10 @@ impl Target {
         let url = plan.url.clone();
         let wrong = |why: &str| {
             Stop::Usage(format!(
-                "the address is `{url}`: {why}; it takes http:// or https:// and a host, such as http://127.0.0.1:8402"
+                "the address is `{url}`: {why}; allowed: http:// or https:// and a host, such as http://127.0.0.1:8402"
             ))
         };
-        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("it names no host"))?;
+        let host = url.host_str().filter(|host| !host.is_empty()).ok_or_else(|| wrong("it has no host"))?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(wrong("it contains a user name or password"));
         }
@@ -107,14 +107,14 @@ impl Target {
 
     /// Sends one request, before the run.
     pub(crate) async fn send(&self, request: &[u8]) -> Result<(Answer, Vec<u8>), Stop> {
-        let gone = |fault: Fault| Stop::Unreachable(format!("`{}`: {}", self.url, fault.as_str()));
+        let unreachable = |fault: Fault| Stop::Unreachable(format!("`{}`: {}", self.url, fault.as_str()));
         let mut body = Vec::new();
-        let mut connection = self.connect().await.map_err(gone)?;
+        let mut connection = self.connect().await.map_err(unreachable)?;
         let answer = connection.receive(Instant::now(), request, |part| {
             if body.len() < BODY_MAX {
                 body.extend_from_slice(part);
             }
         });
-        Ok((answer.await.map_err(gone)?, body))
+        Ok((answer.await.map_err(unreachable)?, body))
     }
 }

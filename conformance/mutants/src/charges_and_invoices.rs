@@ -101,5 +101,5 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 /// Changes the type of the oldest event of a type.
 fn retype(events: &mut [Value], from: &str, to: &str) {
     let oldest = events.iter_mut().rev().find(|event| event["type"] == from);
-    oldest.expect("there is one")["type"] = json!(to);
+    oldest.expect("there is an event of this type")["type"] = json!(to);
 }

@@ -49,7 +49,7 @@ const RATES: [Rate; 7] = [
 /// The possible response times.
 const TICKS_MILLIS: [u64; 5] = [5, 15, 40, 90, 180];
 
-/// A property of the infrastructure in front of a server. `place` adds it with random details.
+/// A property of the infrastructure in front of a server. `install` adds it with random details.
 struct Infrastructure {
     words: &'static str,
     place: fn(&mut FakeServer, &mut Draw),
@@ -64,16 +64,17 @@ impl Draw {
     }
 
     fn one<T>(&mut self, of: &'static [T]) -> &'static T {
-        &of[usize::try_from(self.below(of.len() as u64)).expect("a short list")]
+        &of[usize::try_from(self.below(of.len() as u64)).expect("the index fits in a usize")]
     }
 }
 
 impl Combination {
-    /// Returns the combination with a number.
+    /// Returns the combination with this number, drawn at random from the seed.
     pub(crate) fn drawn(seed: u64, number: u64) -> Combination {
         let mut draw = Draw(seed.wrapping_mul(0x1_0000_0001).wrapping_add(number));
         let variants: Vec<_> = variants::TABLES.iter().copied().flatten().collect();
-        let variant = variants[usize::try_from(draw.below(variants.len() as u64)).expect("a short list")];
+        let variant =
+            variants[usize::try_from(draw.below(variants.len() as u64)).expect("the index fits in a usize")];
         let traffic = *draw.one(&RATES);
         let infrastructure = INFRASTRUCTURE.iter().filter(|_| draw.below(3) == 0).collect();
         let (is_quick, has_many_records) = (draw.below(3) == 0, draw.below(8) == 0);

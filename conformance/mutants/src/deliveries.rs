@@ -22,7 +22,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             sent.method = "PUT".into();
         }
     }),
-    rule("a body is no JSON", &["webhooks.post"], |server| {
+    rule("a body is not JSON", &["webhooks.post"], |server| {
         sends(server, |sender| {
             sender.sign = |secret, t, body| {
                 let body = body.strip_prefix(b"{").unwrap_or(body);
@@ -55,7 +55,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     delivery("the delivery header holds the event's id", &["webhooks.delivery_id"], |delivery, sent| {
-        sent.set("X-Service-Delivery", delivery.event["id"].as_str().expect("an id"))
+        sent.set("X-Service-Delivery", delivery.event["id"].as_str().expect("the id is a string"))
     }),
     rule("delivery ids are reused", &["webhooks.delivery_id"], |server| {
         sends(server, |sender| {
@@ -109,10 +109,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     body("times have seconds only", &["webhooks.created_at"], |_, body| {
-        body["created_at"] = json!(body["created_at"].as_str().expect("a time").replace(".000000", ""));
+        body["created_at"] =
+            json!(body["created_at"].as_str().expect("the time is a string").replace(".000000", ""));
     }),
     body("times have milliseconds", &["webhooks.created_at"], |_, body| {
-        body["created_at"] = json!(body["created_at"].as_str().expect("a time").replace(".000000", ".000"));
+        body["created_at"] =
+            json!(body["created_at"].as_str().expect("the time is a string").replace(".000000", ".000"));
     }),
     body("a charge event without its charge", &["webhooks.data"], |delivery, body| {
         if delivery.kind == "charge.expired" {
@@ -137,8 +139,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("the body is formatted again after signing", &["webhooks.signature_covers"], |server| {
         sends(server, |sender| {
             sender.sign = |secret, t, body| {
-                let value: Value = serde_json::from_slice(body).expect("JSON");
-                let pretty = serde_json::to_string_pretty(&value).expect("JSON");
+                let value: Value = serde_json::from_slice(body).expect("valid JSON");
+                let pretty = serde_json::to_string_pretty(&value).expect("valid JSON");
                 format!("t={t},v1={}", hex::encode(mac(secret, &timed(t, pretty.as_bytes()))))
             };
         });
@@ -272,7 +274,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.rewrite(|request, reply| {
             if request.path.starts_with("/v1/events/0190a5c6") && reply.status == 404 {
                 reply.status = 200;
-                let id = request.path.rsplit('/').next().expect("an id");
+                let id = request.path.rsplit('/').next().expect("`rsplit` yields at least one part");
                 reply.body = json!({ "data": {
                         "id": id, "type": "charge.paid", "details": {}, "charge": {}, "invoice": null,
                         "created_at": "2026-02-01T10:00:00.000000Z",
@@ -297,7 +299,7 @@ fn repeated_id(delivery: &Delivery) -> String {
 
 /// Returns the body with a duplicate `mode`.
 fn doubled(body: &[u8]) -> Vec<u8> {
-    let text = String::from_utf8(body.to_vec()).expect("text");
+    let text = String::from_utf8(body.to_vec()).expect("valid UTF-8");
     let mode = if text.contains("\"mode\":\"live\"") { "live" } else { "test" };
     text.replacen('{', &format!("{{\"mode\":\"{mode}\","), 1).into_bytes()
 }

@@ -160,7 +160,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("one of two replicas lacks the newest event", &["events.single"], |server| {
         let newest: Vec<_> = [&server.live, &server.test]
             .into_iter()
-            .map(|book| format!("/v1/events/{}", book.events[0]["id"].as_str().expect("an id")))
+            .map(|book| format!("/v1/events/{}", book.events[0]["id"].as_str().expect("the id is a string")))
             .collect();
         let mut turn = 0;
         server.rewrite(move |request, reply| {
@@ -353,7 +353,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     body("event_id has no hyphens", &["webhooks.event_id"], |_, body| {
-        let id = body["event_id"].as_str().expect("an id").replace('-', "");
+        let id = body["event_id"].as_str().expect("the id is a string").replace('-', "");
         body["event_id"] = json!(id);
     }),
     rule("a refund is not sent in live mode", &["webhooks.pushed"], |server| {
@@ -401,7 +401,7 @@ fn cache(server: &mut FakeServer, key: fn(&Request) -> Option<String>, status: u
 
 /// Returns the paths of all events of both modes.
 fn event_paths(server: &FakeServer) -> Vec<String> {
-    let path = |value: &Value| format!("/v1/events/{}", value["id"].as_str().expect("an id"));
+    let path = |value: &Value| format!("/v1/events/{}", value["id"].as_str().expect("the id is a string"));
     [&server.live, &server.test].into_iter().flat_map(|book| book.events.iter().map(path)).collect()
 }
 

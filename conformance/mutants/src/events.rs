@@ -39,13 +39,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     events("times are local", &["events.created_at"], |event| {
-        let time = event["created_at"].as_str().expect("a time").replace('Z', "+02:00");
+        let time = event["created_at"].as_str().expect("the time is a string").replace('Z', "+02:00");
         event["created_at"] = json!(time);
     }),
     rule("ids have no hyphens", &["events.id"], |server| {
         for book in [&mut server.live, &mut server.test, &mut server.second] {
             for event in &mut book.events {
-                event["id"] = json!(event["id"].as_str().expect("an id").replace('-', ""));
+                event["id"] = json!(event["id"].as_str().expect("the id is a string").replace('-', ""));
             }
         }
     }),
@@ -58,7 +58,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     events("empty details are null", &["events.details"], |event| event["details"] = Value::Null),
-    events("details are JSON in a text", &["events.details"], |event| event["details"] = json!("{}")),
+    events("details are JSON in a string", &["events.details"], |event| event["details"] = json!("{}")),
     single_event("a single event has no details", &["events.details"], |_, reply| {
         drop(reply.body["data"].as_object_mut().expect("an event").remove("details"))
     }),
@@ -101,7 +101,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         (server.live, server.test) = (Book::long(1, 64), Book::long(2, 61));
         for event in server.live.events.iter_mut().chain(&mut server.test.events) {
             time(event, |text| {
-                let (day, clock) = text.split_once('T').expect("a time");
+                let (day, clock) = text.split_once('T').expect("the time contains a T");
                 let hour: u32 = clock[..2].parse().expect("an hour");
                 json!(format!("{day}T{:02}{}", hour + 1, &clock[2..]))
             });
@@ -121,7 +121,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         time(event, |_| json!("Mon, 01 Dec 2025 00:00:00 GMT"))
     }),
     single_event("only a single event has local time", &["events.created_at"], |_, reply| {
-        let time = reply.body["data"]["created_at"].as_str().expect("a time").replace('Z', "-05:00");
+        let time =
+            reply.body["data"]["created_at"].as_str().expect("the time is a string").replace('Z', "-05:00");
         reply.body["data"]["created_at"] = json!(time);
     }),
     charges("pages of 100 show stale charges", &["events.recorded"], |request, reply| {
@@ -139,7 +140,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     })
     .may(&["charges.status"]),
     rule("a charge is created twice", &["events.recorded"], |server| {
-        let at = server.test.events.iter().position(|event| event["type"] == "charge.created").expect("one");
+        let at = server
+            .test
+            .events
+            .iter()
+            .position(|event| event["type"] == "charge.created")
+            .expect("the book has such an event");
         let mut again = server.test.events[at].clone();
         again["id"] = json!("0190a5c4-7f3e-7ab2-8def-bbbbbbbbbbbb");
         server.test.events.insert(at, again);
@@ -147,11 +153,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may(&["filters.total"]),
     rule("a void invoice is paid", &["events.recorded"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            let paid = book.events.iter().find(|event| event["type"] == "invoice.paid").expect("one").clone();
+            let paid = book
+                .events
+                .iter()
+                .find(|event| event["type"] == "invoice.paid")
+                .expect("the book has such an event")
+                .clone();
             let is_of = |value: &&mut Value| {
                 value["type"] == "invoice.sent" && value["invoice"]["code"] == paid["invoice"]["code"]
             };
-            let withdrawn = book.events.iter_mut().find(is_of).expect("one");
+            let withdrawn = book.events.iter_mut().find(is_of).expect("the book has such an event");
             withdrawn["type"] = json!("invoice.voided");
             withdrawn["created_at"] = paid["invoice"]["created_at"].clone();
         }
@@ -159,11 +170,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may(&["invoices.settled"]),
     rule("an invoice is settled twice by one payment", &["invoices.settled"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            let place = book.events.iter().position(|event| event["type"] == "invoice.paid").expect("one");
-            let mut again = book.events[place].clone();
-            let id = again["id"].as_str().expect("an id").to_owned();
+            let index = book
+                .events
+                .iter()
+                .position(|event| event["type"] == "invoice.paid")
+                .expect("the book has such an event");
+            let mut again = book.events[index].clone();
+            let id = again["id"].as_str().expect("the id is a string").to_owned();
             again["id"] = json!(format!("{}f{}", &id[..24], &id[25..]));
-            book.events.insert(place, again);
+            book.events.insert(index, again);
         }
     }),
     charges("expired charges are listed without their amount", &["lists.complete"], |_, reply| {
@@ -224,5 +239,5 @@ fn rename(server: &mut FakeServer, from: &'static str, to: &'static str) {
 
 /// Replaces the time of an event.
 fn time(event: &mut Value, change: fn(&str) -> Value) {
-    event["created_at"] = change(event["created_at"].as_str().expect("a time"));
+    event["created_at"] = change(event["created_at"].as_str().expect("the time is a string"));
 }

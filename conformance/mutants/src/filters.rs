@@ -11,13 +11,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         drop(request.query.remove("type"))
     })
     .may(&["filters.combined"]),
-    requests("one type is no filter in live mode", &["filters.type"], |request| {
+    requests("the filter for one type is ignored in live mode", &["filters.type"], |request| {
         if is_live(request) && request.query.get("type").is_some_and(|value| value == "invoice.sent") {
             request.query.remove("type");
         }
     })
     .may(&["filters.total"]),
-    requests("one status is no filter in live mode", &["filters.status"], |request| {
+    requests("the filter for one status is ignored in live mode", &["filters.status"], |request| {
         if is_live(request) && request.query.get("status").is_some_and(|value| value == "paid") {
             request.query.remove("status");
         }
@@ -79,7 +79,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may(&["filters.combined"]),
     list("the charge filter finds one event of each charge", &["filters.total"], |request, reply| {
         if request.query.contains_key("charge") && !empty(reply) {
-            reply.body["data"].as_array_mut().expect("rows").truncate(1);
+            reply.body["data"].as_array_mut().expect("`data` is an array").truncate(1);
             reply.body["meta"]["total"] = json!(1);
         }
     }),
@@ -181,7 +181,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     list("the filter by one of the types loses a record", &["filters.total"], |request, reply| {
         if request.query.get("type").is_some_and(|value| value == "invoice.sent") {
-            let rows = reply.body["data"].as_array_mut().expect("rows");
+            let rows = reply.body["data"].as_array_mut().expect("`data` is an array");
             reply.body["meta"]["total"] = json!(rows.pop().map_or(0, |_| rows.len()));
         }
     }),
@@ -205,7 +205,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may(&["isolation.filter_payment_link", "filters.combined"]),
 ];
 
-/// Compares by the beginning, or as a whole.
+/// Compares the beginning of a value, or the whole value.
 fn begins(is_prefix: bool, shown: &str, wanted: &str) -> bool {
     if is_prefix { shown.starts_with(wanted) } else { shown == wanted }
 }

@@ -22,7 +22,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.rewrite(move |request, reply| {
             created |= request.method == "POST";
             if created && request.path == "/v1/events" && request.number("per_page") == Some(100) {
-                let rows = reply.body["data"].as_array_mut().expect("rows");
+                let rows = reply.body["data"].as_array_mut().expect("`data` is an array");
                 // There are four new events, two per charge.
                 rows.swap(3, 4);
             }

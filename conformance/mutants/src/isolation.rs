@@ -395,7 +395,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     ]),
 ];
 
-/// Returns `true` for a request of an event of the other mode, by the form of its id.
+/// Returns `true` for a request for an event of the other mode, by the form of its id.
 pub fn foreign(request: &Request) -> bool {
     let other = if request.mode == Some(Mode::Live) { "-7ab2-" } else { "-7ab1-" };
     request.path.contains(other) && exists(request)

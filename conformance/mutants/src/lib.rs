@@ -1,7 +1,7 @@
 //! The test servers of the suite: mutants with one fault each, and correct servers with other legal choices.
 //!
 //! A mutant is a line in the table of its chapter: a description as its name, the statements that must fail, and the
-//! fault; `may` lists statements that may fail too. Any other failure is a false alarm. `TABLES` lists all tables;
+//! fault; `may_fail` lists statements that may fail too. Any other failure is a false alarm. `TABLES` lists all tables;
 //! `cargo xtask mutants` shows which statements detect which mutants.
 
 mod charges_and_invoices;

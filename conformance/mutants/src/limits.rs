@@ -48,7 +48,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("429 has no Retry-After", &["limits.retry_after"], 429, |_, reply| {
         reply.drop_header("retry-after")
     }),
-    reply("Retry-After is a text", &["limits.retry_after"], 429, |_, reply| {
+    reply("Retry-After is not a number", &["limits.retry_after"], 429, |_, reply| {
         reply.set("retry-after", "a minute")
     }),
     reply("Retry-After is a fraction", &["limits.retry_after"], 429, |_, reply| {

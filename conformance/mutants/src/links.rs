@@ -8,7 +8,7 @@ use conformance::Mode;
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     list("a link is missing", &["paging.links"], |_, reply| {
-        drop(reply.body["links"].as_object_mut().expect("links").remove("first"))
+        drop(reply.body["links"].as_object_mut().expect("`links` is an object").remove("first"))
     }),
     list("prev is not null on the first page", &["paging.ends"], |_, reply| {
         if reply.body["links"]["prev"].is_null() {
@@ -44,9 +44,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             let mut all = request.clone();
             all.query.remove("page");
             all.query.insert("per_page".into(), "100".into());
-            let from = usize::try_from((page - 1) * size).expect("a short list") - 1;
+            let from = usize::try_from((page - 1) * size).expect("the index fits in a usize") - 1;
             let mut rows = books[usize::from(mode == Mode::Test)].answer(&all, mode, "").body["data"].take();
-            let rows = rows.as_array_mut().expect("rows");
+            let rows = rows.as_array_mut().expect("`data` is an array");
             let count = reply.body["data"].as_array().map_or(0, Vec::len);
             reply.body["data"] = rows.drain(from..from + count).collect();
         });
@@ -66,7 +66,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     list("prev is omitted on the first page", &["paging.links"], |_, reply| {
         if reply.body["links"]["prev"].is_null() {
-            reply.body["links"].as_object_mut().expect("links").remove("prev");
+            reply.body["links"].as_object_mut().expect("`links` is an object").remove("prev");
         }
     }),
     list("prev and next are empty texts at the ends", &["paging.ends"], |_, reply| {

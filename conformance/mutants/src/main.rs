@@ -71,7 +71,7 @@ fn options(arguments: &[String]) -> Result<Options, String> {
             "--jobs" => {
                 let value = rest.next().ok_or("`--jobs` needs a number")?;
                 let jobs = value.parse().ok().filter(|jobs| (1..=256).contains(jobs));
-                options.jobs = Some(jobs.ok_or(format!("`--jobs` is `{value}`; it takes 1 to 256"))?);
+                options.jobs = Some(jobs.ok_or(format!("`--jobs` is `{value}`; allowed: 1 to 256"))?);
             }
             other => return Err(format!("unknown option `{other}`")),
         }
@@ -84,7 +84,7 @@ fn options(arguments: &[String]) -> Result<Options, String> {
 
 fn number<N: FromStr>(value: Option<&str>, option: &str) -> Result<N, String> {
     let value = value.ok_or_else(|| format!("`{option}` needs a number"))?;
-    value.parse().map_err(|_| format!("`{option}` is `{value}`; it takes a whole number"))
+    value.parse().map_err(|_| format!("`{option}` is `{value}`; allowed: a whole number"))
 }
 
 /// Runs combinations and prints those that were judged wrongly.
@@ -124,9 +124,9 @@ fn run(options: &Options) -> Result<bool, String> {
             .as_deref()
             .is_none_or(|only| fits(only, &subject.name) || subject.breaks.iter().any(|id| fits(only, id)))
     };
-    let [liars, honest] =
+    let [faulty, correct] =
         [mutants(), variants()].map(|all| all.into_iter().filter(chosen).collect::<Vec<_>>());
-    let all = liars.len() + honest.len();
+    let all = faulty.len() + correct.len();
     if all == 0 {
         return Err(format!("no server matches `{}`", options.only.as_deref().unwrap_or_default()));
     }
@@ -141,14 +141,14 @@ fn run(options: &Options) -> Result<bool, String> {
             eprintln!("{done} of {all}");
         }
     };
-    let killed = trials(&liars, jobs, report);
-    let left_alone = trials(&honest, jobs, report);
+    let killed = trials(&faulty, jobs, report);
+    let not_killed = trials(&correct, jobs, report);
     if stderr().is_terminal() {
         eprint!("\r\x1b[2K");
     }
-    print!("{}", matrix(&liars, &killed));
-    print!("\ncorrect variants\n{}", table(&left_alone));
-    let wrong: Vec<_> = killed.iter().chain(&left_alone).filter(|trial| trial.wrong.is_some()).collect();
+    print!("{}", matrix(&faulty, &killed));
+    print!("\ncorrect variants\n{}", table(&not_killed));
+    let wrong: Vec<_> = killed.iter().chain(&not_killed).filter(|trial| trial.wrong.is_some()).collect();
     for trial in &wrong {
         println!("WRONG  {}: {}", trial.name, trial.wrong.as_deref().unwrap_or_default());
     }
@@ -157,19 +157,19 @@ fn run(options: &Options) -> Result<bool, String> {
         "\n{} of {} mutants killed by the expected statements, {} false alarms at {} correct variants, {} s",
         sound(&killed),
         killed.len(),
-        left_alone.len() - sound(&left_alone),
-        left_alone.len(),
+        not_killed.len() - sound(&not_killed),
+        not_killed.len(),
         started.elapsed().as_secs(),
     );
     let same = options.only.is_some()
-        || kept(&format!("{}\n{}", table(&killed), table(&left_alone)), "kills.txt", options)?;
+        || kept(&format!("{}\n{}", table(&killed), table(&not_killed)), "kills.txt", options)?;
     Ok(wrong.is_empty() && same)
 }
 
 /// Formats the mutants by the statements that kill them.
-fn matrix(liars: &[Subject], killed: &[Trial]) -> String {
+fn matrix(subjects: &[Subject], killed: &[Trial]) -> String {
     let mut by: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (subject, trial) in liars.iter().zip(killed) {
+    for (subject, trial) in subjects.iter().zip(killed) {
         for id in &trial.broken {
             let mark = if subject.breaks.contains(&id.as_str()) { ' ' } else { '~' };
             by.entry(id).or_default().push(format!("  {mark} {:<72} needs {}", trial.name, subject.needs()));

@@ -137,7 +137,7 @@ impl Mutant {
     ///
     /// If the fault is not a change of responses; at compile time for a constant.
     pub(crate) const fn at(self, fits: fn(&Request) -> bool) -> Mutant {
-        let Fault::Replies { status, change, .. } = self.fault else { panic!("not a fault in answers") };
+        let Fault::Replies { status, change, .. } = self.fault else { panic!("not a change of responses") };
         Mutant { fault: Fault::Replies { status, fits, change }, ..self }
     }
 
@@ -168,7 +168,7 @@ impl Mutant {
     }
 }
 
-/// Adds a changed sender to a server.
+/// Adds a webhook sender to a server, with a change.
 pub(crate) fn sends(server: &mut FakeServer, change: impl FnOnce(&mut Sender)) {
     let mut sender = Sender::default();
     change(&mut sender);

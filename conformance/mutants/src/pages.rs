@@ -56,7 +56,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     ),
     list("a page is one record short", &["paging.length", "paging.joined"], |request, reply| {
         if request.number("page") == Some(1) {
-            reply.body["data"].as_array_mut().expect("rows").pop();
+            reply.body["data"].as_array_mut().expect("`data` is an array").pop();
         }
     }),
     list("last_page is one too many when it divides evenly", &["paging.last_page"], |_, reply| {
@@ -113,7 +113,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     })
     .may(&["paging.links_lead"]),
-    list("current_page is a text", &["paging.meta"], |_, reply| {
+    list("current_page is a string", &["paging.meta"], |_, reply| {
         reply.body["meta"]["current_page"] = json!(reply.body["meta"]["current_page"].to_string());
     }),
     list("meta.per_page is a string", &["paging.meta"], |request, reply| {
@@ -122,7 +122,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     list("meta has no last_page", &["paging.meta"], |_, reply| {
-        drop(reply.body["meta"].as_object_mut().expect("meta").remove("last_page"))
+        drop(reply.body["meta"].as_object_mut().expect("`meta` is an object").remove("last_page"))
     }),
     list("meta has names in camel case", &["paging.meta"], |_, reply| {
         let meta = &reply.body["meta"];
@@ -134,7 +134,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     list("a page has at most 20 records, but meta has a higher per_page", &["paging.length"], |_, reply| {
-        reply.body["data"].as_array_mut().expect("rows").truncate(20)
+        reply.body["data"].as_array_mut().expect("`data` is an array").truncate(20)
     })
     .may(&["filters.total", "paging.joined", "events.both_paid"]),
     rule("from the fourth page on, a record is skipped", &["paging.joined"], |server| {
@@ -174,7 +174,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "paging.links_keep_filters",
     ]),
     list("total is the number of rows on the page", &["paging.length"], |_, reply| {
-        reply.body["meta"]["total"] = json!(reply.body["data"].as_array().expect("rows").len());
+        reply.body["meta"]["total"] = json!(reply.body["data"].as_array().expect("`data` is an array").len());
     })
     .may(&["paging.last_page", "paging.ends", "filters.total", "paging.links_lead"]),
     rule("total counts both modes", &["paging.length"], |server| {
@@ -245,7 +245,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["paging.newest_first", "paging.joined"],
         |request, reply| {
             if request.path == "/v1/events" && request.number("per_page").is_some_and(|size| size < 25) {
-                reply.body["data"].as_array_mut().expect("rows").reverse();
+                reply.body["data"].as_array_mut().expect("`data` is an array").reverse();
             }
         },
     )
@@ -281,8 +281,8 @@ fn shift_page(server: &mut FakeServer, page: u64, by: i64) {
         };
         let size = request.number("per_page").unwrap_or(25);
         let from = (page - 1) * size;
-        let from = from.checked_add_signed(by).expect("a place in the list") as usize;
-        let len = reply.body["data"].as_array().expect("rows").len();
+        let from = from.checked_add_signed(by).expect("a position in the list") as usize;
+        let len = reply.body["data"].as_array().expect("`data` is an array").len();
         let rows: Vec<_> = all.iter().skip(from).take(len).cloned().collect();
         reply.body["data"] = json!(rows);
     });

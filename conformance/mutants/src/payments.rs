@@ -7,7 +7,7 @@ use crate::mutant::{Mutant, charges, rule};
 
 const WHOLE: &str = "0.00076192";
 const HALF: &str = "0.00038096";
-/// An amount that lacks less than the half.
+/// An amount of more than half of the price, but less than the price.
 const MOST: &str = "0.00060000";
 /// The number of the first recorded charge. The others have smaller ones.
 const FIRST: u64 = 50;
@@ -73,7 +73,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 let lists = [&mut book.charges, &mut book.invoices, &mut book.events];
                 for row in lists.into_iter().flatten() {
                     let recent = row.to_string().replace("2025-12-01T", "2025-12-31T");
-                    *row = recent.parse().expect("JSON");
+                    *row = recent.parse().expect("valid JSON");
                 }
             }
             server.rewrite(|request, reply| {

@@ -13,7 +13,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     list("the second key sees a list without its newest event", &["auth.same_lists"], |request, reply| {
         if by_second(request) && !empty(reply) {
-            reply.body["data"].as_array_mut().expect("rows").remove(0);
+            reply.body["data"].as_array_mut().expect("`data` is an array").remove(0);
         }
     }),
     list("a key lists the charges that were created with it", &["auth.same_lists"], |request, reply| {
@@ -76,7 +76,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let kinds = [Mode::Live, Mode::Test].map(|mode| {
             let book = if mode == Mode::Live { &server.live } else { &server.test };
             let of_kind = book.events.iter().filter(|event| event["type"] == "invoice.sent");
-            of_kind.map(|event| event["id"].as_str().expect("an id").to_owned()).collect::<Vec<_>>()
+            of_kind
+                .map(|event| event["id"].as_str().expect("the id is a string").to_owned())
+                .collect::<Vec<_>>()
         });
         server.rewrite(move |request, reply| {
             let id = request.path.rsplit('/').next().unwrap_or_default();

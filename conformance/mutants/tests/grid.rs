@@ -10,10 +10,10 @@ use mutants::{grid, grid_table, inject, long_server};
 #[test]
 fn one_run_notices_the_same_known_faults_as_before() {
     let now = grid_table(&grid());
-    let kept = include_str!("../grid.txt");
-    let changed = now.lines().find(|line| !kept.lines().any(|known| known == *line));
+    let golden = include_str!("../grid.txt");
+    let changed = now.lines().find(|line| !golden.lines().any(|known| known == *line));
     assert!(
-        now == kept,
+        now == golden,
         "{changed:?}; `cargo xtask mutants --grid` shows the differences, --bless accepts them"
     );
 }
@@ -32,8 +32,8 @@ fn known_faults_have_judged_statements_and_unique_names() {
 /// A fault injected into a recording and the same fault in a server have the same effect.
 #[test]
 fn a_server_with_a_known_fault_is_caught() {
-    let shown = |place: Place| {
-        matches!(place, Place::Account | Place::Page(_) | Place::Event(_) | Place::Filtered(_))
+    let shown = |point: Place| {
+        matches!(point, Place::Account | Place::Page(_) | Place::Event(_) | Place::Filtered(_))
     };
     let noticed = grid().into_iter().filter(|trial| {
         shown(trial.fault.place) && matches!(trial.effect, FaultEffect::Noticed(_) | FaultEffect::Warned(_))

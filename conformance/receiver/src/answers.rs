@@ -39,7 +39,7 @@ impl FromStr for Answers {
     /// Parses a script such as `500,200,timeout`.
     fn from_str(text: &str) -> Result<Answers, String> {
         let next = text.split(',').map(str::parse).collect::<Result<VecDeque<Reply>, _>>()?;
-        let last = *next.back().expect("a split text has a part");
+        let last = *next.back().expect("`split` yields at least one part");
         Ok(Answers { next, last })
     }
 }
@@ -54,7 +54,7 @@ impl FromStr for Reply {
             number => match number.parse() {
                 Ok(status @ 200..=599) => Ok(Reply::Status(status)),
                 _ => Err(format!(
-                    "`{text}` is not an answer; it takes a status from 200 to 599, `timeout` or `close`"
+                    "`{text}` is not an answer; allowed: a status from 200 to 599, `timeout` or `close`"
                 )),
             },
         }
@@ -84,7 +84,7 @@ mod tests {
     fn invalid_answers_are_rejected() {
         for text in ["", "200,", "100", "600", "ok", "200 500"] {
             let error = text.parse::<Answers>().unwrap_err();
-            assert!(error.contains("takes a status from 200 to 599"), "{text}: {error}");
+            assert!(error.contains("a status from 200 to 599"), "{text}: {error}");
         }
     }
 }

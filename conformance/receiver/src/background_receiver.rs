@@ -89,12 +89,12 @@ impl BackgroundReceiver {
         })
     }
 
-    /// Returns the address that it listens on.
+    /// Returns the address that the receiver listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Returns the start of the receiver.
+    /// Returns the time at which the receiver started.
     pub fn began(&self) -> OffsetDateTime {
         self.began
     }

@@ -9,7 +9,7 @@ const TOLERANT: GeneralPurposeConfig = GeneralPurposeConfig::new()
     .with_decode_padding_mode(DecodePaddingMode::Indifferent)
     .with_decode_allow_trailing_bits(true);
 
-/// Decodes a text in either alphabet, padded or not. `None` if it is not Base64.
+/// Decodes a string in either alphabet, padded or not. `None` if it is not Base64.
 pub(super) fn decode(text: &str) -> Option<Vec<u8>> {
     // Padding is complete or absent.
     if text.ends_with('=') && !text.len().is_multiple_of(4) {

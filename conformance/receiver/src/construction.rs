@@ -10,8 +10,8 @@ use super::keyring::Keyring;
 use super::reason::Reason;
 use super::received_request::ReceivedRequest;
 
-/// Returns the construction of a request's signature. In the keyring, `secrets` are those of the endpoint that received
-/// it, `other_mode` all others.
+/// Returns the secret that signed a request, and the differences to the specified construction. In the keyring,
+/// `secrets` are those of the endpoint that received the request, `other_mode` all others.
 pub fn construction(received: &ReceivedRequest, keyring: &Keyring) -> SignatureStatus {
     let Ok((header, fit)) = examined(received, keyring) else { return SignatureStatus::Nothing };
     if header.claims.is_empty() {

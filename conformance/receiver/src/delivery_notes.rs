@@ -108,16 +108,18 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Note::BodyForm => f.write_str("the body is not a JSON object"),
-            Note::MemberMissing { name } => write!(f, "the body has no `{name}` that is a text"),
-            Note::HeaderMissing { name } => write!(f, "there is no `{name}` header"),
+            Note::MemberMissing { name } => write!(f, "the body has no string `{name}`"),
+            Note::HeaderMissing { name } => write!(f, "the `{name}` header is missing"),
             Note::HeaderDiffers { name, header, member, body } => {
                 write!(f, "`{name}` is `{header}`, but the body's `{member}` is `{body}`")
             }
-            Note::ContentType { got } => write!(f, "`Content-Type` is `{got}`; it is `application/json`"),
-            Note::UserAgent { got } => write!(f, "`User-Agent` is `{got}`, which is another sender's"),
-            Note::UnknownEvent { got } => write!(f, "`{got}` is no specified event type"),
-            Note::UnknownMode { got } => write!(f, "the mode is `{got}`; it takes `live` or `test`"),
-            Note::SubjectMissing { name } => write!(f, "`data.{name}` holds no {name}"),
+            Note::ContentType { got } => {
+                write!(f, "`Content-Type` is `{got}`; it must be `application/json`")
+            }
+            Note::UserAgent { got } => write!(f, "`User-Agent` is `{got}`, which is not the service's"),
+            Note::UnknownEvent { got } => write!(f, "`{got}` is not a specified event type"),
+            Note::UnknownMode { got } => write!(f, "the mode is `{got}`; it must be `live` or `test`"),
+            Note::SubjectMissing { name } => write!(f, "`data.{name}` is missing or not an object"),
             Note::SignatureSpaced => {
                 f.write_str("the signature header contains white space; not every receiver trims it")
             }
@@ -156,6 +158,7 @@ pub fn notes(received: &ReceivedRequest, names: &Names) -> Vec<Note> {
     notes
 }
 
+/// Adds the notes about the body, and about headers that repeat its members.
 fn of_body(received: &ReceivedRequest, names: &Names, body: &Value, notes: &mut Vec<Note>) {
     for (ending, member) in [("Delivery", "id"), ("Event", "event")] {
         let name = names.header(ending);

@@ -56,17 +56,17 @@ pub fn diagnose(received: &ReceivedRequest, keyring: &Keyring, now_unix: i64) ->
         Err(reason) => return Diagnosis::NotVerified { reasons: vec![reason] },
     };
     let mut reasons = header.faults;
-    let written = header.claims.first().and_then(|claim| claim.fault.clone());
-    let late = header.unix_secs.and_then(|unix_secs| lateness(unix_secs, now_unix));
+    let encoding_fault = header.claims.first().and_then(|claim| claim.fault.clone());
+    let time_fault = header.unix_secs.and_then(|unix_secs| lateness(unix_secs, now_unix));
     match fit {
         _ if keyring.is_empty() => {
-            reasons.extend(written.into_iter().chain(late));
+            reasons.extend(encoding_fault.into_iter().chain(time_fault));
             if reasons.is_empty() {
                 return Diagnosis::NotJudged;
             }
         }
         Some(fit) => {
-            reasons.extend(fit.faults.into_iter().chain(late));
+            reasons.extend(fit.faults.into_iter().chain(time_fault));
             if reasons.is_empty() {
                 return Diagnosis::Verified { secret: fit.secret.to_owned() };
             }
@@ -74,7 +74,7 @@ pub fn diagnose(received: &ReceivedRequest, keyring: &Keyring, now_unix: i64) ->
         // No signature could be parsed, which the reasons state already.
         None if header.claims.is_empty() => {}
         None => {
-            reasons.extend(written);
+            reasons.extend(encoding_fault);
             // An unsigned time is not reported.
             let all = keyring.secrets.iter().chain(&keyring.other_mode);
             reasons.push(Reason::WrongSecret { tried: all.map(|(name, _)| name.clone()).collect() });

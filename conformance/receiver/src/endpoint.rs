@@ -20,7 +20,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Returns the facts without the secret.
+    /// Returns the declaration without the secret.
     pub fn place(&self) -> DeclaredEndpoint {
         DeclaredEndpoint { path: self.path.clone(), mode: self.mode, events: self.events.clone() }
     }

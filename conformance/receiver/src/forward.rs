@@ -52,13 +52,13 @@ impl FromStr for ForwardTo {
     fn from_str(text: &str) -> Result<ForwardTo, String> {
         let wrong = || {
             format!(
-                "`{text}` is not a handler; it takes an http:// address such as http://127.0.0.1:3000/hooks"
+                "`{text}` is not a handler; allowed: an http:// address such as http://127.0.0.1:3000/hooks"
             )
         };
         let url = Url::parse(text).map_err(|_| wrong())?;
         let host = url.host_str().filter(|_| url.scheme() == "http").ok_or_else(wrong)?;
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(format!("`{}` has user info; it takes an address without", host));
+            return Err(format!("`{}` has user info; give the address without it", host));
         }
         let port = url.port_or_known_default().ok_or_else(wrong)?;
         let authority = HeaderValue::try_from(format!("{host}:{port}")).map_err(|_| wrong())?;
@@ -86,19 +86,19 @@ impl ForwardTo {
     pub(super) async fn post(&self, received: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
         match timeout(ANSWER_TIME, self.exchange(received)).await {
             Ok(answer) => answer,
-            Err(_) => Err(format!("no complete answer within {} s", ANSWER_TIME.as_secs())),
+            Err(_) => Err(format!("no complete response within {} s", ANSWER_TIME.as_secs())),
         }
     }
 
     async fn exchange(&self, received: &ReceivedRequest) -> Result<Response<Full<Bytes>>, String> {
-        let says = |error: hyper::Error| error.to_string();
+        let to_message = |error: hyper::Error| error.to_string();
         let stream = match timeout(CONNECT_TIME, TcpStream::connect((self.host.as_str(), self.port))).await {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return Err(format!("no connection: {error}")),
             Err(_) => return Err(format!("no connection within {} s", CONNECT_TIME.as_secs())),
         };
         let stream = TokioIo::new(LimitedHead::new(stream));
-        let (mut sender, connection) = http1::handshake(stream).await.map_err(says)?;
+        let (mut sender, connection) = http1::handshake(stream).await.map_err(to_message)?;
         // Ends by itself when the sender is dropped.
         tokio::spawn(connection);
         let mut request = Request::post(&self.path_and_query)
@@ -114,9 +114,9 @@ impl ForwardTo {
         }
         drop_connection_headers(request.headers_mut());
         request.headers_mut().insert(header::HOST, self.authority.clone());
-        let (mut head, body) = sender.send_request(request).await.map_err(says)?.into_parts();
+        let (mut head, body) = sender.send_request(request).await.map_err(to_message)?.into_parts();
         let body = Limited::new(body, ANSWER_BYTES_MAX);
-        let body = body.collect().await.map_err(|error| format!("an answer cut short: {error}"))?;
+        let body = body.collect().await.map_err(|error| format!("an incomplete response: {error}"))?;
         drop_connection_headers(&mut head.headers);
         Ok(Response::from_parts(head, Full::new(body.to_bytes())))
     }

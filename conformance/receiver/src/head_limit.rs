@@ -126,7 +126,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for LimitedHead<S> {
 mod tests {
     use super::*;
 
-    /// Parses a text in pieces of each size up to 9 bytes. `expected`: `true` if the final head is complete.
+    /// Parses a response in pieces of each size up to 9 bytes. `expected`: `true` if the final head is complete.
     #[track_caller]
     fn check(text: &str, expected: bool) {
         for size in 1..=9 {

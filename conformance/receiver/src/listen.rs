@@ -182,9 +182,9 @@ impl fmt::Display for RejectedRequest {
             RejectedRequest::BodyTooLarge { bytes_max } => write!(f, "a body of more than {bytes_max} bytes: 413"),
             RejectedRequest::BodyCut { why } => write!(f, "an incomplete body: {why}"),
             RejectedRequest::Tls => f.write_str(
-                "a TLS handshake: this receiver speaks plain HTTP, so let a tunnel or proxy before it end TLS",
+                "a TLS handshake: this receiver supports plain HTTP only; terminate TLS in a tunnel or proxy in front of it",
             ),
-            RejectedRequest::NotHttp { why } => write!(f, "no complete HTTP request: {why}"),
+            RejectedRequest::NotHttp { why } => write!(f, "not a complete HTTP request: {why}"),
         }
     }
 }
@@ -223,7 +223,7 @@ impl Receiver {
         Ok(Receiver { address, arrivals: received, count, listening })
     }
 
-    /// Returns the address that it listens on.
+    /// Returns the address that the receiver listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -452,7 +452,7 @@ async fn read(mut body: Incoming, bytes_max: usize) -> Result<Vec<u8>, RejectedR
 }
 
 fn scripted(status: u16) -> Response<Full<Bytes>> {
-    let status = StatusCode::from_u16(status).expect("a script holds statuses only");
+    let status = StatusCode::from_u16(status).expect("a script contains only valid statuses");
     let mut answer = answer(status);
     if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
         answer.headers_mut().insert(header::LOCATION, HeaderValue::from_static(REDIRECTED));

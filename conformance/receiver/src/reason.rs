@@ -210,7 +210,7 @@ impl Reason {
             Reason::DigestLength { .. } => "use HMAC with SHA-256, and write all of its 32 bytes",
             Reason::BodyRewritten { .. } => "serialise once; sign and send, or verify, those very bytes",
             Reason::BodyOnly | Reason::TimeJoined { .. } => {
-                "sign the time as the header has it, a full stop, and the raw body"
+                "sign the time exactly as in the header, a period, and the raw body"
             }
             Reason::TimeSignedInSeconds => "write the signed seconds into the header, too",
             Reason::PlainHash => "use HMAC-SHA256 with the secret as its key",
@@ -218,19 +218,19 @@ impl Reason {
             Reason::SecretPrefixAdded => "give the receiver the secret's whole text, with `whsec_`",
             Reason::SecretDecoded { .. } => "use the text of the secret as the key, without decoding it",
             Reason::SecretPadded { whose: Padding::Receiver } => {
-                "take the white space from the environment variable"
+                "remove the white space from the environment variable"
             }
             Reason::SecretPadded { whose: Padding::Sender } => {
                 "trim the secret where the sender reads it: a file often ends in a line break"
             }
-            Reason::OtherMode { .. } => "sign with the secret of the endpoint that is posted to",
+            Reason::OtherMode { .. } => "sign with the secret of the endpoint that the delivery is sent to",
             Reason::WrongSecret { .. } => {
                 "copy the endpoint's secret again: each endpoint and each mode has its own, and it may have been rotated"
             }
             Reason::Stale { .. } => {
                 "sign every attempt with its own time, and compare the clocks of both machines"
             }
-            Reason::Future { .. } => "set the sender's clock, or the receiver's",
+            Reason::Future { .. } => "correct the sender's clock or the receiver's",
         }
     }
 }
@@ -238,30 +238,30 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::HeaderMissing { name, similar: None } => write!(f, "there is no `{name}` header"),
+            Reason::HeaderMissing { name, similar: None } => write!(f, "the `{name}` header is missing"),
             Reason::HeaderMissing { name, similar: Some(similar) } => {
-                write!(f, "there is no `{name}` header, but a `{similar}`")
+                write!(f, "the `{name}` header is missing, but there is a `{similar}` header")
             }
             Reason::HeaderRepeated { times } => write!(f, "the signature header occurs {times} times"),
             Reason::HeaderNotText => f.write_str("the signature header is not ASCII text"),
             Reason::PartForm { got } => write!(f, "`{got}` in the header is not `name=value`"),
             Reason::TimeMissing => f.write_str("the header has no `t`"),
             Reason::TimeRepeated => f.write_str("the header has more than one `t`"),
-            Reason::TimeForm { got } => write!(f, "`t` is `{got}`; it takes a whole number of seconds"),
-            Reason::TimeNotSeconds { unit } => write!(f, "`t` is in {unit}; it takes seconds"),
+            Reason::TimeForm { got } => write!(f, "`t` is `{got}`; it must be a whole number of seconds"),
+            Reason::TimeNotSeconds { unit } => write!(f, "`t` is in {unit}; it must be in seconds"),
             Reason::SignatureMissing => f.write_str("the header has no `v1`"),
             Reason::SignatureForm { got } => {
-                write!(f, "`v1` is `{got}`; it takes 64 hexadecimal digits")
+                write!(f, "`v1` is `{got}`; it must be 64 hexadecimal digits")
             }
             Reason::SignatureEncoding { encoding } => {
-                write!(f, "`v1` is in {encoding}; it takes lower-case hexadecimal digits")
+                write!(f, "`v1` is in {encoding}; it must be in lower-case hexadecimal digits")
             }
             Reason::DigestLength { bytes } => {
                 let looks_like = match bytes {
-                    16 => ", as many as of MD5",
-                    20 => ", as many as of SHA-1",
-                    48 => ", as many as of SHA-384",
-                    64 => ", as many as of SHA-512",
+                    16 => ", the length of MD5",
+                    20 => ", the length of SHA-1",
+                    48 => ", the length of SHA-384",
+                    64 => ", the length of SHA-512",
                     _ => "",
                 };
                 write!(f, "`v1` has {bytes} bytes{looks_like}; SHA-256 has 32")
@@ -281,14 +281,14 @@ impl fmt::Display for Reason {
                 write!(f, "it was signed with the secret decoded from {from}, not with its text")
             }
             Reason::SecretPadded { whose: Padding::Receiver } => {
-                f.write_str("the receiver's secret has white space at an end, and the sender's has not")
+                f.write_str("the receiver's secret has white space at one end, and the sender's does not")
             }
             Reason::SecretPadded { whose: Padding::Sender } => {
-                f.write_str("the sender's secret has white space at its end, and the receiver's has not")
+                f.write_str("the sender's secret has white space at its end, and the receiver's does not")
             }
             Reason::OtherMode { secret } => write!(f, "it was signed with the other mode's secret, {secret}"),
             Reason::WrongSecret { tried } => {
-                write!(f, "the signature fits none of the secrets: {}", tried.join(", "))
+                write!(f, "the signature matches none of the secrets: {}", tried.join(", "))
             }
             Reason::Stale { by_secs } => {
                 write!(f, "the time is {by_secs} s old; at most {TOLERANCE_SECS} s are accepted")
@@ -315,7 +315,7 @@ impl fmt::Display for Encoding {
         f.write_str(match self {
             Encoding::Base64 => "base64",
             Encoding::Hex => "hexadecimal",
-            Encoding::UpperCaseHex => "capital hexadecimal digits",
+            Encoding::UpperCaseHex => "upper-case hexadecimal digits",
         })
     }
 }

@@ -107,7 +107,7 @@ fn read_time<'de, D: Deserializer<'de>>(from: D) -> Result<OffsetDateTime, D::Er
     let text = Cow::<'de, str>::deserialize(from)?;
     PrimitiveDateTime::parse(&text, TIME)
         .map(PrimitiveDateTime::assume_utc)
-        .map_err(|_| D::Error::custom(format!("`{text}` is no time such as 2026-01-05T09:00:00.000000Z")))
+        .map_err(|_| D::Error::custom(format!("`{text}` is not a time such as 2026-01-05T09:00:00.000000Z")))
 }
 
 /// Formats a time in UTC with microseconds, such as `2026-01-05T09:00:00.000000Z`.

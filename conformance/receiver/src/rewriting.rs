@@ -89,10 +89,10 @@ impl fmt::Display for Rewriting {
             Rewriting::Empty => "an empty body",
             Rewriting::Trimmed => "the body without white space at its ends",
             Rewriting::NewlineAdded => "the body with a line break at its end",
-            Rewriting::LineFeeds => "the body with other line breaks",
+            Rewriting::LineFeeds => "the body with CR LF replaced by LF",
             Rewriting::Compact => "the body written compact",
-            Rewriting::Spaced => "the body with a blank after each comma and colon",
-            Rewriting::SpacedAscii => "the body with a blank after each comma and colon, in ASCII",
+            Rewriting::Spaced => "the body with a space after each comma and colon",
+            Rewriting::SpacedAscii => "the body with a space after each comma and colon, in ASCII",
             Rewriting::Indented2 => "the body indented by two",
             Rewriting::Indented4 => "the body indented by four",
             Rewriting::SlashesEscaped => "the body with escaped slashes",
@@ -100,7 +100,7 @@ impl fmt::Display for Rewriting {
             Rewriting::Sorted => "the body with its members sorted",
             Rewriting::SortedHtmlSafe => "the body with its members sorted and `<`, `>`, `&` escaped",
             Rewriting::SortedSpaced => {
-                "the body with its members sorted and a blank after each comma and colon"
+                "the body with its members sorted and a space after each comma and colon"
             }
             Rewriting::SortedIndented => "the body with its members sorted and indented",
             Rewriting::HtmlSafe => "the body written compact, with `<`, `>`, `&` escaped",
@@ -108,7 +108,7 @@ impl fmt::Display for Rewriting {
             Rewriting::SlashesOnly => "the body written compact, with escaped slashes",
             Rewriting::SortedAscii => "the body with its members sorted, in ASCII",
             Rewriting::SortedSpacedAscii => {
-                "the body with its members sorted and a blank after each comma and colon, in ASCII"
+                "the body with its members sorted and a space after each comma and colon, in ASCII"
             }
             Rewriting::Tabs => "the body indented by tabs",
         })
@@ -172,7 +172,7 @@ fn line_feeds(body: &[u8]) -> Vec<u8> {
 fn write(node: &Node, formatter: impl Formatter) -> Vec<u8> {
     let mut text = Vec::new();
     let mut to = serde_json::Serializer::with_formatter(&mut text, formatter);
-    node.serialize(&mut to).expect("what was JSON can be written as JSON");
+    node.serialize(&mut to).expect("a parsed JSON value can be serialized");
     text
 }
 
@@ -247,7 +247,7 @@ impl<'de> Visitor<'de> for NodeVisitor {
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Node, E> {
-        serde_json::Number::from_f64(value).map(Node::Number).ok_or_else(|| E::custom("no finite number"))
+        serde_json::Number::from_f64(value).map(Node::Number).ok_or_else(|| E::custom("not a finite number"))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Node, E> {

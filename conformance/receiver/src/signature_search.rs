@@ -77,10 +77,12 @@ struct Search<'s> {
 }
 
 impl Search<'_> {
+    /// Tries every key with every message.
     fn among<'a>(&self, keys: &[&Key<'a>], messages: &[Message<'_>]) -> Option<SignatureMatch<'a>> {
         let mut tries = messages.iter().flat_map(|message| keys.iter().map(move |key| (message, *key)));
         tries.find_map(|(message, key)| {
-            let mut mac = Hmac::<Sha256>::new_from_slice(&key.bytes).expect("HMAC takes a key of any length");
+            let mut mac =
+                Hmac::<Sha256>::new_from_slice(&key.bytes).expect("HMAC accepts a key of any length");
             message.parts.iter().for_each(|part| mac.update(part));
             self.fit(key, &mac.finalize().into_bytes().into(), &message.faults)
         })
@@ -90,18 +92,19 @@ impl Search<'_> {
     fn hash<'a>(&self, keys: &[&Key<'a>], message: &Message<'_>) -> Option<SignatureMatch<'a>> {
         keys.iter().find_map(|key| {
             let mut before = Sha256::new_with_prefix(&key.bytes);
-            let mut behind = Sha256::new();
+            let mut after = Sha256::new();
             for part in &message.parts {
                 before.update(part);
-                behind.update(part);
+                after.update(part);
             }
-            behind.update(&key.bytes);
-            [before, behind]
+            after.update(&key.bytes);
+            [before, after]
                 .into_iter()
                 .find_map(|hash| self.fit(key, &hash.finalize().into(), &[Reason::PlainHash]))
         })
     }
 
+    /// Returns the match if a signature of the header equals this MAC.
     fn fit<'a>(&self, key: &Key<'a>, mac: &[u8; 32], faults: &[Reason]) -> Option<SignatureMatch<'a>> {
         let fits = |claim: &&Claim| bool::from(claim.mac.ct_eq(mac));
         let claims = || self.header.claims.iter().filter(fits);

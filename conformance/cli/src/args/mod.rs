@@ -1,4 +1,4 @@
-//! The command line: one module for each command. `chargeproof.toml` takes the same options; see `settings`.
+//! The command line: one module for each command. `chargeproof.toml` accepts the same options; see `settings`.
 
 mod check;
 mod compare;

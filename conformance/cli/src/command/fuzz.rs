@@ -23,13 +23,13 @@ const TIME_LIMIT: Duration = Duration::from_secs(15);
 pub(crate) fn run(args: &Fuzz, config: &Config) -> Result<u8, Failure> {
     let mut plan = plan(args, config)?;
     args.save.as_deref().map_or(Ok(()), files::check_writable)?;
-    let kept = args.replay.as_deref().map(read_saved).transpose()?;
+    let saved = args.replay.as_deref().map(read_saved).transpose()?;
     let runtime = super::runtime()?;
     plan.interrupt = signals::interrupt(&runtime)?;
     let (mut time, mut bar) = (RealTime::start(), FuzzProgress(spinner()));
-    let outcome = match &kept {
+    let outcome = match &saved {
         None => runtime.block_on(fuzz::fuzz(&plan, &mut time, &mut bar)),
-        Some(kept) => runtime.block_on(fuzz::replay(&plan, &kept.found, &mut time, &mut bar)),
+        Some(saved) => runtime.block_on(fuzz::replay(&plan, &saved.found, &mut time, &mut bar)),
     };
     bar.0.finish_and_clear();
     if let Some(path) = args.save.as_deref().filter(|_| !outcome.found.is_empty()) {

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Load, config: &Config) -> Result<u8, Failure> {
     report.notes.iter_mut().for_each(|note| *note = clean(note));
     match args.format {
         Format::Json => {
-            say!("{}", serde_json::to_string(&report).expect("numbers and texts are JSON"));
+            say!("{}", serde_json::to_string(&report).expect("strings and numbers serialize to JSON"));
         }
         Format::Text => print_result(&report),
     }
@@ -121,7 +121,7 @@ fn progress_bar(plan: &Plan) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::new(u64::try_from(plan.span.as_millis()).unwrap_or(u64::MAX));
-    let style = ProgressStyle::with_template("{bar:30} {msg}").expect("a constant template");
+    let style = ProgressStyle::with_template("{bar:30} {msg}").expect("the template is a valid constant");
     bar.set_style(style);
     bar
 }

@@ -27,7 +27,7 @@ fn runtime() -> Result<Runtime, Failure> {
 fn variable(name: &str) -> Result<String, Failure> {
     std::env::var(name).map_err(|_| {
         Failure::usage(format!(
-            "the environment variable `{name}` is not set to a text; set it: export {name}=…"
+            "the environment variable `{name}` is not set, or not UTF-8; set it: export {name}=…"
         ))
     })
 }
@@ -36,7 +36,7 @@ fn variable(name: &str) -> Result<String, Failure> {
 fn web_address(text: &str, example: &str) -> Result<Url, Failure> {
     let takes = match with_scheme(text) {
         Some(address) => format!("did you mean `{address}`?"),
-        None => format!("it takes one such as {example}"),
+        None => format!("example: {example}"),
     };
     let url = Url::parse(text).map_err(|error| {
         let why = match error {

@@ -286,13 +286,13 @@ fn write_html(
     results: &[PlayResult],
     args: &Play,
 ) -> Result<(), Failure> {
-    let place = results.iter().position(|result| result.exit_code() != 0).unwrap_or(0);
-    let scenario_file = &scenario_files[place];
+    let index = results.iter().position(|result| result.exit_code() != 0).unwrap_or(0);
+    let scenario_file = &scenario_files[index];
     let mut script = Script::parse(&scenario_file.name, &scenario_file.text)
         .map_err(|error| Failure::usage(error.to_string()))?;
     script.seed = args.seed.unwrap_or(script.seed);
     let verdict = Runner::with_fault(args.demo_fault).try_script(&script);
-    let failure = results.get(place).and_then(PlayResult::message);
+    let failure = results.get(index).and_then(PlayResult::message);
     let picture = Picture {
         script: &script,
         fault: args.demo_fault,

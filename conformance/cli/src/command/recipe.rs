@@ -7,7 +7,7 @@ pub(super) struct Step {
     pub(super) method: &'static str,
     pub(super) path: &'static str,
     pub(super) body: &'static str,
-    /// The value of the response that later steps use: a name, and a JSON pointer to a text.
+    /// The value of the response that later steps use: a name, and a JSON pointer to a string.
     pub(super) gives: Option<(&'static str, &'static str)>,
 }
 

@@ -139,7 +139,10 @@ impl ServedWorld {
             if let Some((name, pointer)) = step.gives {
                 let text = answer.pointer(pointer).and_then(Value::as_str);
                 let text = text.ok_or_else(|| {
-                    Failure::usage(format!("the answer to {} {path} has no text at {pointer}", step.method))
+                    Failure::usage(format!(
+                        "the response to {} {path} has no string at {pointer}",
+                        step.method
+                    ))
                 })?;
                 values.push((name, text.to_owned()));
             }
@@ -180,7 +183,7 @@ impl ServedWorld {
         let key = mode.filter(|_| path.starts_with("/v1")).and_then(|mode| self.keys.get(&mode));
         let bearer = key.map(|(secret, _)| secret.as_str()).or(self.token.as_deref());
         let body: Option<Value> =
-            (!body.is_empty()).then(|| serde_json::from_str(body).expect("recipes are JSON"));
+            (!body.is_empty()).then(|| serde_json::from_str(body).expect("recipes are valid JSON"));
         let call = Call { method, path, bearer, headers: &[], body: body.as_ref() };
         let answer = self.stage.call(&call).map_err(|error| {
             Failure::unreachable(format!("{error}; start a server with `chargeproof serve`"))

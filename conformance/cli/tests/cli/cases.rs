@@ -42,7 +42,7 @@ fn usage_code() -> i32 {
 #[track_caller]
 pub(crate) fn check_cases(name: &str) {
     let mut groups: BTreeMap<String, CaseGroup> =
-        toml::from_str(include_str!("cases.toml")).expect("cases.toml is sound");
+        toml::from_str(include_str!("cases.toml")).expect("cases.toml is valid");
     let group = groups.remove(name).unwrap_or_else(|| panic!("cases.toml has no {name}"));
     assert!(!group.cases.is_empty(), "{name} has no case");
     group.cases.iter().for_each(|case| check(&group, case));
@@ -53,7 +53,7 @@ fn check(group: &CaseGroup, case: &CommandCase) {
     let directory = tempfile::tempdir().unwrap();
     for (name, content) in group.files.iter().chain(&case.files) {
         let path = directory.path().join(name);
-        fs::create_dir_all(path.parent().expect("it is in a directory")).unwrap();
+        fs::create_dir_all(path.parent().expect("the path has a parent")).unwrap();
         fs::write(path, content).unwrap();
     }
     let line = format!("{} {}", group.start, case.run);

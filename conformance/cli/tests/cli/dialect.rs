@@ -60,7 +60,7 @@ fn deliveries_carry_the_new_names_and_the_receiver_knows_them() {
     assert_eq!((&line["verdict"], &line["event"]), (&"verified".into(), &"charge.paid".into()), "{line}");
     // Headers and user agent are as expected: the only notes are about deliberate errors.
     let notes: Vec<&Value> =
-        line["notes"].as_array().expect("a list").iter().map(|note| &note["name"]).collect();
+        line["notes"].as_array().expect("an array").iter().map(|note| &note["name"]).collect();
     assert_eq!(notes, ["test_delivery"], "{line}");
     assert_eq!(receiver.stop(), Some(0));
 

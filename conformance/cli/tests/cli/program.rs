@@ -82,7 +82,7 @@ fn a_second_signal_does_not_wait_for_running_requests() {
     let mut program = program(directory.path());
     program.stderr(Stdio::piped());
     let mut served = serve_as(program, &[]);
-    let mut lines = BufReader::new(served.child.stderr.take().expect("it is piped"));
+    let mut lines = BufReader::new(served.child.stderr.take().expect("the stream is piped"));
     let address = served.value("address").to_owned();
     let mut connection = Connection::open(&address).expect("it listens");
     // After `100 Continue` the server waits for the body, which never comes.
@@ -90,8 +90,8 @@ fn a_second_signal_does_not_wait_for_running_requests() {
         "POST /sandbox/mine HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
          Content-Length: 9\r\nExpect: 100-continue\r\n\r\n"
     );
-    connection.send(request).expect("it reads");
-    assert_eq!(connection.message().expect("it answers").status, 100);
+    connection.send(request).expect("the server reads the request");
+    assert_eq!(connection.message().expect("the server responds").status, 100);
 
     let mut line = String::new();
     for expected in ["stopping;", "stopped at once"] {
@@ -123,12 +123,12 @@ fn keys_are_written_where_only_their_owner_can_read_them() {
 #[test]
 fn every_scenario_leaves_the_same_transcript_over_http() {
     let directory = tempfile::tempdir().unwrap();
-    let here = json(&run(directory.path(), &["play", "--format", "json"]));
+    let in_process = json(&run(directory.path(), &["play", "--format", "json"]));
     let served = serve(directory.path(), &["--clock", "frozen"]);
-    let there = run(directory.path(), &["play", "--format", "json", "--against", served.value("url")]);
-    assert_eq!(there.status.code(), Some(0), "{}", text(&there.stdout));
-    assert_eq!(json(&there)["digest"], here["digest"]);
-    let count = here["scenarios"].as_array().unwrap().len();
+    let over_http = run(directory.path(), &["play", "--format", "json", "--against", served.value("url")]);
+    assert_eq!(over_http.status.code(), Some(0), "{}", text(&over_http.stdout));
+    assert_eq!(json(&over_http)["digest"], in_process["digest"]);
+    let count = in_process["scenarios"].as_array().unwrap().len();
     assert!(count >= 40, "{count} scenarios came with the program");
 }
 

@@ -141,7 +141,7 @@ fn a_record_can_be_judged_again() {
 
     let output = judge(&record, &["--secret-env", "SHOP_TEST_SECRET"]);
     let shown = String::from_utf8(output.stdout).unwrap();
-    assert!(shown.contains("the signature fits none of the secrets: SHOP_TEST_SECRET"), "{shown}");
+    assert!(shown.contains("the signature matches none of the secrets: SHOP_TEST_SECRET"), "{shown}");
     assert_eq!(output.status.code(), Some(1));
 
     let output = judge(&record, &[]);

@@ -49,8 +49,8 @@ fn a_private_run_is_marked_and_has_the_same_verdicts() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let words = |output: &Output| {
-        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        let statements = report["statements"].as_array().expect("a list").clone();
+        let report: Value = serde_json::from_slice(&output.stdout).expect("valid JSON");
+        let statements = report["statements"].as_array().expect("an array").clone();
         let shown =
             statements.iter().map(|row| format!("{} {}", row["id"], row["verdict"])).collect::<Vec<_>>();
         (shown, report["private"].as_bool().expect("a flag"))

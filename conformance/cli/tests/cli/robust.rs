@@ -109,7 +109,7 @@ fn an_interrupted_check_reports_and_saves_its_results() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
-    let mut notes = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut notes = BufReader::new(child.stderr.take().expect("the stream is piped"));
     let mut line = String::new();
     // The burst is over, and the rate limit must be waited for.
     while !line.starts_with("waiting") {
@@ -157,11 +157,11 @@ fn check_interrupted<T>(
     let mut command = program(directory);
     command.env("CHARGEPROOF_LIVE_KEY", LIVE).env("CHARGEPROOF_TEST_KEY", TEST).env("HOOK", LIVE);
     let mut child = command.args(arguments).stdout(Stdio::piped()).spawn().expect("the program starts");
-    let mut lines = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut lines = BufReader::new(child.stdout.take().expect("the stream is piped"));
     let _kept = is_under_way(&mut lines);
     signal(child.id(), "INT").unwrap();
     let mut shown = String::new();
-    lines.read_to_string(&mut shown).expect("text");
+    lines.read_to_string(&mut shown).expect("valid UTF-8");
     assert_eq!(child.wait().expect("it ends").code(), Some(130), "{arguments:?}: {shown}");
     for part in parts {
         assert!(shown.contains(part), "{arguments:?}: {part:?} in {shown}");
@@ -179,7 +179,7 @@ fn an_interrupted_command_reports_its_results() {
         r#"{"data":{},"meta":{"mode":"live"}}"#.to_owned()
     })
     .unwrap();
-    let five = |_: &mut dyn BufRead| (0..5).for_each(|_| requests.recv().expect("it asks"));
+    let five = |_: &mut dyn BufRead| (0..5).for_each(|_| requests.recv().expect("a request arrives"));
     let load = ["load", &url, "--rate", "50", "--for", "10m", "--path", "/v1/account"];
     check_interrupted(here, &load, five, &["interrupted  after", "statuses     200: "]);
     requests.try_iter().count();

@@ -95,10 +95,10 @@ fn given_keys_check_the_named_address_itself_behind_a_gateway_and_if_the_server_
     let directory = tempfile::tempdir().unwrap();
     let served = serve(directory.path(), &["--clock", "frozen"]);
     let own = ["live_key", "test_key"].map(|name| served.value(name));
-    let behind = gateway(served.value("url").trim_start_matches("http://"));
+    let gateway_address = gateway(served.value("url").trim_start_matches("http://"));
     let only = ["--only", "account.served"];
     for (url, keys, arguments, expected) in [
-        (&*behind, own, &only[..], Some(0)),
+        (&*gateway_address, own, &only[..], Some(0)),
         (served.value("url"), own, &["--only", "account.served", "--without", "webhooks"], Some(0)),
         // Keys in the wrong slots are a configuration error.
         (served.value("url"), [own[1], own[0]], &only, Some(2)),
@@ -148,7 +148,7 @@ fn banner(directory: &Path, arguments: &[&str]) -> Vec<String> {
         .stdout(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    let lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let lines = BufReader::new(child.stdout.take().expect("the stream is piped")).lines();
     let mut shown = Vec::new();
     for line in lines.map_while(Result::ok) {
         let is_last = line.starts_with("Press Ctrl-C");
@@ -194,7 +194,7 @@ fn https_has_a_certificate_that_clients_can_trust() {
     let pem = fs::read_to_string(path).expect("the certificate");
     assert!(pem.starts_with("-----BEGIN CERTIFICATE-----") && !pem.contains("PRIVATE KEY"), "{pem}");
     // The process was killed, so it did not delete the file.
-    fs::remove_file(path).expect("it is ours");
+    fs::remove_file(path).expect("the file belongs to the test");
     check_cases("tls");
 }
 
@@ -220,7 +220,7 @@ fn a_configured_token_gives_other_machines_access_to_the_sandbox() {
     let from_elsewhere = |token: &str| {
         let request =
             Request { key: Some(token), lines: "Via: 1.1 proxy\r\n", ..Request::get("/sandbox/keys") };
-        testkit::call(served.value("address"), request).expect("it answers").status
+        testkit::call(served.value("address"), request).expect("the server responds").status
     };
     assert_eq!(from_elsewhere(TOKEN), 200);
     assert_eq!(from_elsewhere("token-of-the-operator-2"), 403);
@@ -269,7 +269,7 @@ fn a_demo_has_some_history_and_ends_now() {
     assert!(deliveries["deliveries"].as_array().is_some_and(|all| all.iter().any(retried)), "{deliveries}");
     let keys = get("/sandbox/keys");
     let unused =
-        keys["keys"].as_array().expect("a list").iter().filter(|key| key["revoked_at"].is_null()).count();
+        keys["keys"].as_array().expect("an array").iter().filter(|key| key["revoked_at"].is_null()).count();
     assert_eq!(unused, 2, "its own keys are revoked: {keys}");
 }
 
@@ -345,7 +345,7 @@ fn an_invalid_world_file_is_refused_in_one_line() {
     served.post("/sandbox/snapshots", None, &json!({ "name": "one charge" }));
     let file = served.call("GET", "/sandbox/snapshots/s1", None, "").body;
     let (head, records) = file.split_once('\n').expect("a file");
-    let head: Value = serde_json::from_str(head).expect("JSON");
+    let head: Value = serde_json::from_str(head).expect("valid JSON");
     let now = head["setup"]["start"].to_string();
     for (of_head, from, to) in [
         (false, now.as_str(), "18446744073709551615"),
@@ -379,7 +379,7 @@ fn logged(arguments: &[&str], last: &str, send: impl Fn(&RunningProgram)) -> Vec
     let mut program = program(directory.path());
     program.stderr(Stdio::piped());
     let mut served = serve_as(program, &[&["--clock", "frozen"], arguments].concat());
-    let lines = BufReader::new(served.child.stderr.take().expect("it is piped")).lines();
+    let lines = BufReader::new(served.child.stderr.take().expect("the stream is piped")).lines();
     send(&served);
     let mut logged = Vec::new();
     for line in lines.map_while(Result::ok) {
@@ -450,7 +450,7 @@ fn signals_end_a_server_whose_log_is_not_read() {
     // Concurrent signals count as one.
     until(|| {
         served.signal("TERM").unwrap();
-        served.child.try_wait().expect("it runs or has ended").is_some()
+        served.child.try_wait().expect("the process was started").is_some()
     });
-    assert_eq!(served.child.wait().expect("it has ended").code(), Some(0));
+    assert_eq!(served.child.wait().expect("the process has ended").code(), Some(0));
 }

@@ -49,13 +49,13 @@ fn a_target_and_its_keys_may_be_in_files() {
     fs::write(here.join("chargeproof.toml"), settings).unwrap();
     let judged = run(here, &["check", "--format", "json"]);
     assert_eq!(judged.status.code(), Some(0), "{}", printed(&judged));
-    let report: Value = serde_json::from_slice(&judged.stdout).expect("JSON");
+    let report: Value = serde_json::from_slice(&judged.stdout).expect("valid JSON");
     assert_eq!(report["base"], format!("{url}/"));
     assert_eq!(String::from_utf8_lossy(&judged.stderr), "", "only the owner can read the files");
 
     // Options override the file, and the environment overrides the key files.
     let other = run(here, &["check", "--format", "json", "--only", "answers.*"]);
-    let report: Value = serde_json::from_slice(&other.stdout).expect("JSON");
+    let report: Value = serde_json::from_slice(&other.stdout).expect("valid JSON");
     assert!(
         report["statements"].as_array().unwrap().iter().all(|row| row["id"] != "account.mode"),
         "{report}"
@@ -77,7 +77,7 @@ fn a_target_and_its_keys_may_be_in_files() {
     );
 
     let built_in = run(here, &["check", "--built-in", "--format", "json"]);
-    let report: Value = serde_json::from_slice(&built_in.stdout).expect("JSON");
+    let report: Value = serde_json::from_slice(&built_in.stdout).expect("valid JSON");
     assert_ne!(report["base"], format!("{url}/"));
 }
 

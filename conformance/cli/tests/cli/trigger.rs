@@ -22,10 +22,10 @@ fn every_type_of_event_happens_in_both_modes() {
             let made = json(&output);
             let is_it =
                 |value: &Value| value["type"] == kind && value["what"] == "event" && value["mode"] == mode;
-            let happened = made["happened"].as_array().expect("a list");
+            let happened = made["happened"].as_array().expect("an array");
             assert!(happened.iter().any(is_it), "{kind} in {mode}: {made}");
-            let place = made["dashboard"].as_str().expect("an address").strip_prefix(served.value("url"));
-            let page = served.call("GET", place.expect("of this server"), None, "");
+            let path = made["dashboard"].as_str().expect("an address").strip_prefix(served.value("url"));
+            let page = served.call("GET", path.expect("the URL starts with that of the server"), None, "");
             assert_eq!(page.status, 200, "{kind} in {mode}: {page:?}");
         }
     }

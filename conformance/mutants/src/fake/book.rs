@@ -285,6 +285,7 @@ impl Book {
         }
     }
 
+    /// Returns the response to a request of an event.
     fn one(&self, id: &str) -> Reply {
         match self.events.iter().find(|event| event["id"] == id) {
             None => self.not_found(),
@@ -293,6 +294,7 @@ impl Book {
         }
     }
 
+    /// Returns an object in the form that the choices of the service require.
     fn dressed(&self, event: &Value) -> Value {
         let mut event = event.clone();
         let time = event["created_at"].as_str().map(|text| text.replace('Z', self.choices.utc));

@@ -48,7 +48,7 @@ impl Clock {
 
     /// Advances the clock.
     pub fn advance(&self, span: Duration) {
-        self.0.fetch_add(u64::try_from(span.as_micros()).expect("a short wait"), Ordering::Relaxed);
+        self.0.fetch_add(u64::try_from(span.as_micros()).expect("the span fits in a u64"), Ordering::Relaxed);
     }
 }
 
@@ -258,6 +258,7 @@ impl FakeServer {
         (age < CACHED_MICROS).then_some(reply)
     }
 
+    /// Returns the response with all changes, without the cache.
     fn served(&mut self, mut request: Request) -> Reply {
         for rewrite in &mut self.request_rewrites {
             rewrite(&mut request);
@@ -273,6 +274,7 @@ impl FakeServer {
         reply
     }
 
+    /// Returns the response of the service before it is changed.
     fn honest(&mut self, request: &mut Request) -> Reply {
         let Some((mode, second)) = self.principal(request) else {
             let mut reply = Reply::json(401, json!({ "message": "This key is not known." }));
@@ -304,6 +306,7 @@ impl FakeServer {
         book.answer(request, mode, &format!("{}{}", self.address, self.prefix))
     }
 
+    /// Returns the mode of the key, and `true` if it is of the other account; `None` if the key is invalid.
     fn principal(&self, request: &Request) -> Option<(Mode, bool)> {
         let text = request.authorization.as_deref()?;
         let given = match text.split_once(' ') {
@@ -338,7 +341,7 @@ impl FakeServer {
         let hits = self.hits.entry(counter).or_default();
         let rules = Rules {
             limit: self.limit,
-            window: u64::try_from(self.window.as_micros()).expect("a short window"),
+            window: u64::try_from(self.window.as_micros()).expect("the window fits in a u64"),
             refusals_count: self.refusals_count,
         };
         let wait = (0..(self.cost)(request)).find_map(|_| self.limiter.refuse_until(hits, now, &rules));

@@ -41,7 +41,7 @@ pub fn run_with(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
         }
         change(&mut plan);
         let outcome = check(plan, &mut clock, &mut Silent).await;
-        assert!(!server.is_poisoned(), "the fake server crashed; a crash is no fault to be caught");
+        assert!(!server.is_poisoned(), "the fake server crashed; a crash does not count as a detected fault");
         outcome
     })
 }
@@ -68,9 +68,9 @@ pub fn run(server: FakeServer) -> Outcome {
 }
 
 /// Returns the names of the statements with one of these verdicts.
-pub fn named(outcome: &Outcome, words: &[&str]) -> Vec<String> {
-    let worded = outcome.rows.iter().filter(|row| words.contains(&row.verdict.as_str()));
-    let mut names: Vec<_> = worded.map(|row| row.id.clone()).collect();
+pub fn named(outcome: &Outcome, verdicts: &[&str]) -> Vec<String> {
+    let matching = outcome.rows.iter().filter(|row| verdicts.contains(&row.verdict.as_str()));
+    let mut names: Vec<_> = matching.map(|row| row.id.clone()).collect();
     names.sort();
     names
 }

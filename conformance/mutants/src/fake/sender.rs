@@ -129,7 +129,8 @@ pub fn timed(t: u64, body: &[u8]) -> Vec<u8> {
 
 /// Computes an HMAC-SHA256.
 pub fn mac(secret: &str, message: &[u8]) -> Vec<u8> {
-    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any length is a key");
+    let mut mac =
+        Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("HMAC accepts a key of any length");
     mac.update(message);
     mac.finalize().into_bytes().to_vec()
 }
@@ -244,8 +245,8 @@ impl DeliveryTrigger for Shop {
                 deliver(receiver.address(), &sent.0, sent.1, sent.2).await;
             }
             let (accepts, settles) = {
-                let server = self.0.lock().expect("no answer panics");
-                let sender = server.sender.as_ref().expect("it sends");
+                let server = self.0.lock().expect("no request handler panics");
+                let sender = server.sender.as_ref().expect("the server has a sender");
                 (sender.accepts, sender.settles)
             };
             let addresses = [
@@ -274,13 +275,13 @@ type PlannedDelivery = (DeliveryRequest, fn(&str) -> bool, Option<DeliveryReques
 impl Shop {
     /// Returns all requests in order, with the followed redirects and the retries.
     fn planned_deliveries(&self) -> Vec<PlannedDelivery> {
-        let mut server = self.0.lock().expect("no answer panics");
+        let mut server = self.0.lock().expect("no request handler panics");
         let mut all = Vec::new();
         for (mode, world) in [(Mode::Live, 1), (Mode::Test, 2)] {
             let book = if mode == Mode::Live { &mut server.live } else { &mut server.test };
             all.extend(happen(book, world).into_iter().map(|event| (mode, event)));
         }
-        let sender = server.sender.as_ref().expect("it sends");
+        let sender = server.sender.as_ref().expect("the server has a sender");
         if sender.reversed {
             all.reverse();
         }
@@ -308,32 +309,32 @@ impl Sender {
         charge(if mode == Mode::Live { 1 } else { 2 }, "charge.paid")
     }
 
-    fn request(&self, planned_deliveries: &Delivery, number: u64) -> DeliveryRequest {
+    fn request(&self, delivery: &Delivery, number: u64) -> DeliveryRequest {
         let id = format!("0190a5c7-7f3e-7ddd-8def-{number:012x}");
-        let of_charge = planned_deliveries.kind.starts_with("charge.");
+        let of_charge = delivery.kind.starts_with("charge.");
         let subject = if of_charge { "charge" } else { "invoice" };
         let mut body = json!({
             "id": id,
-            "event_id": planned_deliveries.event["id"],
-            "event": planned_deliveries.kind,
-            "mode": planned_deliveries.mode.as_str(),
-            "created_at": planned_deliveries.event["created_at"],
-            "data": { subject: planned_deliveries.event[subject] },
+            "event_id": delivery.event["id"],
+            "event": delivery.kind,
+            "mode": delivery.mode.as_str(),
+            "created_at": delivery.event["created_at"],
+            "data": { subject: delivery.event[subject] },
         });
-        (self.change_body)(planned_deliveries, &mut body);
+        (self.change_body)(delivery, &mut body);
         let body = body.to_string().into_bytes();
-        let signature = (self.sign)(&(self.secret)(&planned_deliveries.path), SIGNED_AT, &body);
+        let signature = (self.sign)(&(self.secret)(&delivery.path), SIGNED_AT, &body);
         let headers = [
             ("Content-Type", "application/json"),
             ("User-Agent", "Service-Webhooks/1.0"),
-            ("X-Service-Event", &planned_deliveries.kind),
+            ("X-Service-Event", &delivery.kind),
             ("X-Service-Delivery", &id),
             ("X-Service-Signature", &signature),
         ];
         let headers = headers.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        let (method, path) = ("POST".to_owned(), planned_deliveries.path.clone());
+        let (method, path) = ("POST".to_owned(), delivery.path.clone());
         let mut sent = DeliveryRequest { method, path, headers, body, chunked: false };
-        (self.change_request)(planned_deliveries, &mut sent);
+        (self.change_request)(delivery, &mut sent);
         sent
     }
 }
@@ -382,7 +383,7 @@ async fn post(to: SocketAddr, sent: &DeliveryRequest) -> String {
     stream.write_all(&text).await.expect("a receiver that reads");
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.expect("an answer");
-    String::from_utf8(answer).expect("text")
+    String::from_utf8(answer).expect("valid UTF-8")
 }
 
 /// Starts a receiver on a free port, with a trigger that causes deliveries.

@@ -31,7 +31,7 @@ pub struct Traffic {
 impl Traffic {
     /// Creates traffic of one change per `period` on average, in groups of up to `burst`.
     pub fn new(seed: u64, period: Duration, burst: u64) -> Traffic {
-        let period = u64::try_from(period.as_micros()).expect("a short period").max(1);
+        let period = u64::try_from(period.as_micros()).expect("the period fits in a u64").max(1);
         Traffic { state: seed, period, burst: burst.max(1), next: None, changes: 0 }
     }
 
@@ -87,11 +87,13 @@ impl Traffic {
             }
             _ => {
                 const ENDS: [&str; 4] = ["paid", "paid", "canceled", "expired"];
-                let end = ENDS[usize::try_from(self.below(ENDS.len() as u64)).expect("small")];
+                let end =
+                    ENDS[usize::try_from(self.below(ENDS.len() as u64)).expect("the index fits in a usize")];
                 let pending: Vec<_> =
                     (0..book.charges.len()).filter(|at| book.charges[*at]["status"] == "pending").collect();
                 if !pending.is_empty() {
-                    let which = usize::try_from(self.below(pending.len() as u64)).expect("small");
+                    let which =
+                        usize::try_from(self.below(pending.len() as u64)).expect("the index fits in a usize");
                     settle(book, world, pending[which], end);
                 }
             }

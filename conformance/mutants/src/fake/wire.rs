@@ -87,10 +87,10 @@ pub async fn serve_tls(mut server: FakeServer, tls: TlsAcceptor) -> u16 {
 }
 
 async fn serve_connection(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead + AsyncWrite + Unpin) {
-    let wire = server.lock().expect("no answer panics").wire;
+    let wire = server.lock().expect("no request handler panics").wire;
     let answers = AtomicU64::new(0);
     let service = service_fn(move |request| {
-        let mut server = server.lock().expect("no answer panics");
+        let mut server = server.lock().expect("no request handler panics");
         let of_connection = answers.fetch_add(1, Ordering::Relaxed) + 1;
         let mut reply = answer(&mut server, &request);
         server.answers += 1;
@@ -134,7 +134,7 @@ fn answer(server: &mut FakeServer, request: &http::Request<Incoming>) -> Respons
     let parts: Vec<_> = text.split(char::REPLACEMENT_CHARACTER).map(str::as_bytes).collect();
     let whole = Full::from(parts.join(&0xff));
     let body = ResponseBody { whole, chunked: server.wire.chunked };
-    let mut response = response.body(body).expect("a sound reply");
+    let mut response = response.body(body).expect("a valid response");
     if server.wire.http_1_0 {
         *response.version_mut() = http::Version::HTTP_10;
     }
@@ -167,7 +167,7 @@ impl Body for ResponseBody {
 pub fn timestamp(micros: u64) -> String {
     let time = EPOCH + std::time::Duration::from_micros(micros);
     let format = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
-    time.format(format).expect("a time")
+    time.format(format).expect("the format fits every time")
 }
 
 /// Formats seconds since 2026-01-01 as HTTP does.

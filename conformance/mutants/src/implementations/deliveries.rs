@@ -76,7 +76,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     // Deliveries.
     body("times of deliveries have an offset of two hours", &["webhooks.created_at"], |_, body| {
-        let time = body["created_at"].as_str().expect("a time").replace('Z', "+02:00");
+        let time = body["created_at"].as_str().expect("the time is a string").replace('Z', "+02:00");
         body["created_at"] = json!(time);
     })
     .may(&["webhooks.clock"]),

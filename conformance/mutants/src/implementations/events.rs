@@ -78,7 +78,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     events("times have an offset of two hours", &["events.created_at"], |event| {
-        let time = event["created_at"].as_str().expect("a time").replace('Z', "+02:00");
+        let time = event["created_at"].as_str().expect("the time is a string").replace('Z', "+02:00");
         event["created_at"] = json!(time);
     }),
     single_event("the id of a single event has no hyphens", &["events.single"], |_, reply| {
@@ -216,13 +216,13 @@ fn is_revoked(request: &Request) -> bool {
     request.authorization.as_deref().is_some_and(|authorization| authorization.ends_with(fake::REVOKED_KEY))
 }
 
-/// Returns `true` for an event of either mode, by the make of its id.
+/// Returns `true` for an event of either mode, by the form of its id.
 fn is_known(request: &Request) -> bool {
     let other = Request { mode: request.mode.map(Mode::other), ..request.clone() };
     foreign(request) || foreign(&other)
 }
 
-/// Finds single events by other texts than their ids.
+/// Also finds single events by values other than their exact ids.
 fn found_by(server: &mut FakeServer, fits: fn(given: &str, id: &str) -> bool) {
     let books = [server.live.clone(), server.test.clone()];
     server.rewrite(move |request, reply| {
@@ -237,7 +237,7 @@ fn found_by(server: &mut FakeServer, fits: fn(given: &str, id: &str) -> bool) {
     });
 }
 
-/// Gives the charges of all events a description, and single events another.
+/// Sets the description of the charge in all events, and a wrong one in single events.
 fn described(server: &mut FakeServer, text: &'static str, wrong: &'static str) {
     for book in [&mut server.live, &mut server.test] {
         for event in book.events.iter_mut().filter(|event| event["charge"].is_object()) {

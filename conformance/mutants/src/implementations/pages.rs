@@ -93,7 +93,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     list("the second page is in ascending order", &["paging.joined"], |request, reply| {
         if request.number("page").is_some_and(|page| page > 1) {
-            reply.body["data"].as_array_mut().expect("rows").reverse();
+            reply.body["data"].as_array_mut().expect("`data` is an array").reverse();
         }
     })
     .may(&["paging.newest_first", "paging.newest_first_others", "paging.stable", "filters.total"]),
@@ -126,7 +126,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     })
     .may(&["paging.stable", "paging.stable_literal", "lists.complete"]),
-    rule("events are ordered by their number as a text", &["paging.newest_first"], |server| {
+    rule("events are ordered by their number as a string", &["paging.newest_first"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let count = book.events.len();
             let mut numbered: Vec<_> = book.events.drain(..).enumerate().collect();

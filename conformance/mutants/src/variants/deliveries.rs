@@ -6,7 +6,7 @@ use super::{Variant, choices, plain};
 use crate::fake::FakeServer;
 use crate::fake::sender::{Sender, mac, timed};
 
-/// Adds a sender with a choice to a server.
+/// Adds a webhook sender to a server, with a choice.
 fn sends(server: &mut FakeServer, choose: impl FnOnce(&mut Sender)) {
     let mut sender = Sender { quick: false, ..Sender::default() };
     choose(&mut sender);
@@ -68,7 +68,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         sends(server, |sender| {
             sender.change_body = Box::new(|_, body| {
                 body["created_at"] =
-                    json!(body["created_at"].as_str().expect("a time").replace('Z', "+00:00"));
+                    json!(body["created_at"].as_str().expect("the time is a string").replace('Z', "+00:00"));
             });
         });
     }),

@@ -42,7 +42,7 @@ fn laravel(server: &mut FakeServer) {
         }
         if reply.status == 200 && request.is_list() {
             let rows = reply.body["data"].as_array().map_or(0, Vec::len);
-            let meta = reply.body["meta"].as_object_mut().expect("meta");
+            let meta = reply.body["meta"].as_object_mut().expect("`meta` is an object");
             meta.insert("from".into(), if rows == 0 { Value::Null } else { json!(1) });
             meta.insert("to".into(), if rows == 0 { Value::Null } else { json!(rows) });
             meta.insert("path".into(), json!(request.path));

@@ -250,7 +250,7 @@ const SINGLE: &[Variant] = &[
     plain("ids are in capitals", |server| {
         for book in [&mut server.live, &mut server.test, &mut server.second] {
             for event in &mut book.events {
-                event["id"] = json!(event["id"].as_str().expect("an id").to_uppercase());
+                event["id"] = json!(event["id"].as_str().expect("the id is a string").to_uppercase());
             }
         }
     }),
@@ -298,7 +298,7 @@ const SINGLE: &[Variant] = &[
     plain("members are in a different order", |server| raw(server, backwards)),
     plain("slashes are escaped", |server| raw(server, |body| body.to_string().replace('/', "\\/"))),
     plain("JSON is pretty-printed", |server| {
-        raw(server, |body| serde_json::to_string_pretty(body).expect("JSON"));
+        raw(server, |body| serde_json::to_string_pretty(body).expect("valid JSON"));
     }),
     plain("bodies come in chunks", |server| server.wire.chunked = true),
     plain("each connection serves one request", |server| server.wire.closed = true),
@@ -361,7 +361,7 @@ pub(crate) const SAME_SECOND: &str = "all events are of the same second";
 fn times(server: &mut FakeServer, write: fn(&str) -> String) {
     for book in [&mut server.live, &mut server.test, &mut server.second] {
         for row in book.events.iter_mut().chain(&mut book.charges).chain(&mut book.invoices) {
-            row["created_at"] = json!(write(row["created_at"].as_str().expect("a time")));
+            row["created_at"] = json!(write(row["created_at"].as_str().expect("the time is a string")));
         }
     }
 }

@@ -260,7 +260,7 @@ pub(super) const VARIANTS: &[Variant] = &[
         let odd =
             |request: &Request| request.path.strip_prefix("/v1/events/").is_some_and(|id| id.len() != 36);
         rewrite(server, 404, odd, |_, reply| {
-            *reply = Reply::json(400, json!({ "message": "The id is no UUID." }));
+            *reply = Reply::json(400, json!({ "message": "The id is not a UUID." }));
         });
     }),
     plain("charges are pending, underpaid and expired too", |server| {
@@ -302,12 +302,13 @@ fn compare(server: &mut FakeServer, compares: fn(&str, &str, &str) -> bool) {
     }
 }
 
-/// Gives charges, invoices and payment links numbers that count from 1 in each mode and each account.
+/// Replaces the codes of charges, invoices and payment links by consecutive numbers, in each mode and each account.
 fn numbered(server: &mut FakeServer) {
     recode(server, |kind, _, number| format!("{kind}-{}", number + 1001));
 }
 
-/// Merchants name their payment links, and give the same names in both modes. All other codes are random.
+/// Replaces the codes of payment links by names that merchants chose, equal in both modes, and all other codes by random
+/// ones.
 pub(crate) fn named_links(server: &mut FakeServer) {
     recode(server, |kind, book, number| match kind {
         "PL" => ["spring-sale", "donations"][number % 2].to_owned(),
@@ -322,17 +323,17 @@ pub(crate) fn named_links(server: &mut FakeServer) {
     });
 }
 
-/// Gives charges, payment links and invoices other codes, by their kind (`CH`, `PL` or `IN`), the number of their book and
-/// their own number in it. The amounts of each book differ from those of the others.
+/// Replaces the codes of charges, payment links and invoices. `code_of` gets the kind (`CH`, `PL` or `IN`), the index
+/// of the book, and the number of the object in the book. Each book gets a different amount.
 fn recode(server: &mut FakeServer, code_of: impl Fn(&str, usize, usize) -> String) {
     let books = [("49.10", &mut server.live), ("49.20", &mut server.test), ("49.30", &mut server.second)];
-    for (place, (amount, book)) in books.into_iter().enumerate() {
+    for (index, (amount, book)) in books.into_iter().enumerate() {
         let mut codes = BTreeMap::new();
         let mut number = |value: &mut Value, kind: &str| {
             if let Some(code) = value.as_str() {
                 let next = codes.len();
                 let code: &String =
-                    codes.entry(code.to_owned()).or_insert_with(|| code_of(kind, place, next));
+                    codes.entry(code.to_owned()).or_insert_with(|| code_of(kind, index, next));
                 *value = json!(code);
             }
         };
@@ -365,7 +366,7 @@ fn recode(server: &mut FakeServer, code_of: impl Fn(&str, usize, usize) -> Strin
     }
 }
 
-/// Records charges with payments that are not the usual ones.
+/// Records charges with unusual payments: partial, late, additional and accepted ones.
 fn payments(server: &mut FakeServer, is_current: bool) {
     const HALF: &str = "0.00038096";
     const WHOLE: &str = "0.00076192";

@@ -268,7 +268,7 @@ fn flask(server: &mut FakeServer) {
         |status, _, _| json!({ "code": status, "name": reason(status), "description": "The server refuses the request." }),
     );
     headers(server, |_| vec![("server", "Werkzeug/3.1.3 Python/3.13.1".into())]);
-    raw(server, |body| serde_json::to_string_pretty(body).expect("JSON") + "\n");
+    raw(server, |body| serde_json::to_string_pretty(body).expect("valid JSON") + "\n");
 }
 
 /// Problem details with the class of the exception, a sliding window, times with an offset.

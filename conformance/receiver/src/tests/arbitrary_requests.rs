@@ -68,9 +68,9 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_is_never_verified(place in 0..BODY.len(), by in 1_u8..) {
+    fn a_changed_byte_is_never_verified(index in 0..BODY.len(), by in 1_u8..) {
         let mut received = delivery(&signed(BODY), BODY);
-        received.body.0[place] ^= by;
+        received.body.0[index] ^= by;
         let diagnosis = diagnose(&received, &keyring(), NOW);
         prop_assert!(!diagnosis.reasons().is_empty(), "{diagnosis:?}");
     }

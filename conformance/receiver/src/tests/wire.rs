@@ -25,7 +25,7 @@ async fn start(settings: Settings) -> Receiver {
 }
 
 async fn next(receiver: &mut Receiver) -> Arrival {
-    timeout(TIMEOUT, receiver.next()).await.expect("something arrives").expect("it listens")
+    timeout(TIMEOUT, receiver.next()).await.expect("a request arrives").expect("it listens")
 }
 
 async fn connect(receiver: &Receiver) -> TcpStream {

@@ -59,7 +59,7 @@ pub(super) fn write(path: &Path, outcome: &Outcome) -> Result<(), Failure> {
         };
         entries.insert(&row.id, entry);
     }
-    let entries = toml::to_string(&entries).expect("texts and days are TOML");
+    let entries = toml::to_string(&entries).expect("strings and dates serialize to TOML");
     let head = "# Failures that are known. Every entry needs a reason; after its last day the failure counts again.\n";
     files::write_whole(path, &format!("{head}{entries}"))
 }

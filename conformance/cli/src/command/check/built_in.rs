@@ -55,8 +55,8 @@ impl BuiltInServer {
                 .map_err(violated)?;
         play::play_built_in(POPULATED, &mut stage).map_err(violated)?;
         screen.say(&format!("{GOOD}{count} scenarios{GOOD:#} passed over HTTP"));
-        let keys = server.first_keys().expect("a server that plays its scenarios is well");
-        let base = Url::parse(server.url()).expect("a server's own address is one");
+        let keys = server.first_keys().expect("the server has not failed");
+        let base = Url::parse(server.url()).expect("the server's URL is valid");
         let target = SandboxTarget {
             base,
             live_key: Secret::new(keys.live),

@@ -39,7 +39,7 @@ pub(super) fn receiver(runtime: &Runtime) -> Result<BackgroundReceiver, Failure>
 
 /// Returns the forward from the endpoints' public host to the receiver.
 pub(super) fn way(to: SocketAddr) -> Forward {
-    Forward::parse(&format!("{ORIGIN}=http://{to}")).expect("a public name and an address")
+    Forward::parse(&format!("{ORIGIN}=http://{to}")).expect("a valid host and address")
 }
 
 /// Returns the plan for the deliveries of a world to endpoints of an origin.

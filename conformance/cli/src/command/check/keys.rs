@@ -89,7 +89,7 @@ pub(super) fn webhook_secrets(
         match secret {
             Some(secret) if secret.len() < SECRET_LETTERS_MIN => Err(Failure::usage(format!(
                 "`{variable}` has fewer than {SECRET_LETTERS_MIN} characters, or the file that `check.{setting}` names has; \
-                 it takes an endpoint's secret"
+                 set the endpoint's complete secret"
             ))),
             secret => Ok(secret),
         }
@@ -107,7 +107,7 @@ impl KeySource<'_> {
         match env::var(&self.variable) {
             Ok(text) if !text.trim().is_empty() => return Ok(Some(Secret::new(text.trim()))),
             Err(env::VarError::NotUnicode(_)) => {
-                return Err(Failure::usage(format!("`{}` is not UTF-8; it takes a key", self.variable)));
+                return Err(Failure::usage(format!("`{}` is not UTF-8; set it to a key", self.variable)));
             }
             _ => {}
         }

@@ -256,12 +256,12 @@ struct ProgressDisplay {
 }
 
 impl ProgressDisplay {
-    /// Prints a line, whatever the format, because no report contains it.
+    /// Prints a line in every format, because no report contains it.
     fn warn(&self, line: &str) {
         self.bar.suspend(|| note!("{line}"));
     }
 
-    /// Prints a line beside a text report.
+    /// Prints a line if the report is text.
     fn say(&self, line: &str) {
         if self.format == ReportFormat::Text {
             self.bar.suspend(|| note!("{line}"));
@@ -281,7 +281,7 @@ impl ProgressDisplay {
 impl Progress for ProgressDisplay {
     fn budget(&mut self, budget: &Budget) {
         let text = budget.to_string();
-        // The bursts and waits of the other lines take no time on a clock that requests move.
+        // The other lines are about bursts and waits, which take no real time if requests move the clock.
         let shown = if self.is_real { &*text } else { text.lines().next().unwrap_or_default() };
         self.say(shown);
     }

@@ -97,7 +97,7 @@ fn listen(
     };
     endpoints.into_iter().for_each(|endpoint| receiver.declare(endpoint));
     if args.redirect_trial {
-        receiver.answer(TEST_PATH, "302,307,200".parse().expect("three statuses"));
+        receiver.answer(TEST_PATH, "302,307,200".parse().expect("three valid statuses"));
     }
     screen.say(&format!("{GOOD}receiving{GOOD:#}  http://{}", receiver.address()));
     screen.say(&format!(
@@ -156,7 +156,7 @@ fn subscribed(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
 #[derive(Debug)]
 struct Registrar {
     command: Hook,
-    /// The receiver's address, which must be accepted: otherwise refusals prove nothing.
+    /// The receiver's address, which must be accepted: otherwise rejections of other addresses prove nothing.
     own: String,
     /// Stops the command.
     interrupt: Interrupt,
@@ -169,8 +169,8 @@ impl DeliveryTrigger for Registrar {
             let public = self.register(own, true).await?;
             let is_accepted = public.accepted;
             let mut registrations = vec![public];
-            // A service that accepts no address is not tried with all of them.
-            // Nor is a service that accepts our plain address tried with another.
+            // If the service rejects even the receiver's address, only one other address is tried. If the receiver's
+            // address is plain http, the http address is not expected to be rejected.
             let is_http = own.starts_with("http://");
             let addresses = REFUSED.iter().filter(|url| !is_http || **url != HTTP_ADDRESS);
             for address in addresses.take(if is_accepted { REFUSED.len() } else { 1 }) {

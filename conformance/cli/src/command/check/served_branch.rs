@@ -41,8 +41,8 @@ pub(super) struct ServedBranch {
 
 impl ServedBranch {
     /// Opens a branch if the target is a reference server on this machine, its sandbox needs no token, and the options
-    /// leave it to `check` to provide records, further keys and a receiver. Given keys must be the server's own, and no
-    /// gateway may be between: its faults show in the named address only.
+    /// leave it to `check` to provide records, further keys and a receiver. Given keys must be the server's own, and
+    /// there must be no gateway in between, because its faults occur at the named address only.
     pub(super) fn open(
         base: &Url,
         args: &Check,

@@ -110,7 +110,7 @@ fn plan(args: &Try, config: &Config) -> Result<Attempt, Failure> {
 fn read_sample(path: &Path) -> Result<Map<String, Value>, Failure> {
     let wrong = |why: String| {
         Failure::usage(format!(
-            "`{}` {why}; it takes a charge, or a delivery with one, as JSON",
+            "`{}` {why}; allowed: a charge, or a delivery that contains one, as JSON",
             path.display()
         ))
     };
@@ -188,11 +188,11 @@ impl Witness for Commands {
     }
 
     fn acts(&mut self, order: &Order) -> Result<u64, String> {
-        let command = self.acted.as_deref().expect("a witness has a command");
+        let command = self.acted.as_deref().expect("--acted is given");
         let text = shell("--acted", command, order)?;
         text.trim().parse().map_err(|_| {
             format!(
-                "--acted printed `{}`; it takes a whole number",
+                "--acted printed `{}`; it must print a whole number",
                 text.trim().chars().take(60).collect::<String>()
             )
         })
@@ -210,7 +210,7 @@ fn shell(option: &str, command: &str, order: &Order) -> Result<String, String> {
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| format!("{option} can't be run: {error}"))?;
-    let stdout = child.stdout.take().expect("it was asked for");
+    let stdout = child.stdout.take().expect("stdout is piped");
     // A command has ended when its output ends, so no polling is needed.
     let (over, ended) = mpsc::channel();
     std::thread::spawn(move || {

@@ -11,7 +11,7 @@ use crate::{
     terminal::{BAD, DIM, GOOD, say},
 };
 
-/// The maximum length of a text from the sender.
+/// The maximum length of a string from the sender.
 const WORD_MAX: usize = 60;
 
 /// A judged delivery. Contains no secret.
@@ -146,11 +146,11 @@ pub(super) fn print_json(kind: &'static str, members: &impl Serialize) {
         #[serde(flatten)]
         members: &'a T,
     }
-    let line = serde_json::to_string(&Line { kind, members }).expect("texts and numbers are JSON");
+    let line = serde_json::to_string(&Line { kind, members }).expect("strings and numbers serialize to JSON");
     say!("{}", tame(&line));
 }
 
-/// Returns a text from the sender, truncated and without control characters.
+/// Returns a string from the sender, truncated and without control characters.
 fn word(text: &str) -> String {
     let mut word: String = text.chars().take(WORD_MAX).flat_map(char::escape_debug).collect();
     if text.chars().nth(WORD_MAX).is_some() {

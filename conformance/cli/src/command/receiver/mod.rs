@@ -65,7 +65,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
             .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
         if args.forward_to.as_ref().is_some_and(|handler| handler.leads_to(receiver.address())) {
             return Err(Failure::usage(
-                "--forward-to is this receiver's own address; it takes a handler's address",
+                "--forward-to is this receiver's own address; give the address of a handler",
             ));
         }
         let ready = ReceiverReady::new(receiver.address());

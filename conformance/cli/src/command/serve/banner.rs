@@ -12,7 +12,7 @@ use crate::{
 
 pub(super) fn print(ready: &ServerReady, format: Format) {
     if format == Format::Json {
-        say!("{}", serde_json::to_string(ready).expect("texts and a number are JSON"));
+        say!("{}", serde_json::to_string(ready).expect("strings and numbers serialize to JSON"));
         return;
     }
     let ServerReady { url, seed, clock, sandbox_token, .. } = ready;

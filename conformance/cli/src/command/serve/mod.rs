@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
     };
     args.ready_file.as_deref().map_or(Ok(()), files::check_writable)?;
     let runtime = super::runtime()?;
-    let done = runtime.block_on(async {
+    let result = runtime.block_on(async {
         // Before the first output, because a reader of the output may send a signal.
         let mut stop = StopSignals::catch()?;
         let server = started(server_config).await?;
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
             forwards
                 .push(server.forward_to(handler).await.map_err(|error| Failure::usage(error.to_string()))?);
         }
-        let keys = server.first_keys().expect("a server that just started is well");
+        let keys = server.first_keys().expect("the server has not failed");
         let ready = ServerReady {
             format: 1,
             url: server.url().to_owned(),
@@ -128,7 +128,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
     });
     // A task that writes to a blocked stderr would never end.
     runtime.shutdown_timeout(TASKS_END_WITHIN);
-    done
+    result
 }
 
 /// Starts the server.
@@ -289,7 +289,7 @@ fn read_certificates(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// Writes the file that signals readiness to scripts. Only the owner can read the keys in the file.
 pub(super) fn write_ready_file(path: &Path, ready: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(ready).expect("texts and numbers are JSON");
+    let text = serde_json::to_string_pretty(ready).expect("strings and numbers serialize to JSON");
     files::write_private(
         path,
         &(text

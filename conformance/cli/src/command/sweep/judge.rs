@@ -27,9 +27,9 @@ pub(super) fn judge_files(args: &Sweep) -> Result<u8, Failure> {
     }
     let failed = rows.iter().position(|(_, verdict)| !verdict.findings.violations.is_empty());
     if let Some(path) = &args.html {
-        let place = failed.unwrap_or(0);
-        let violation = rows[place].1.findings.violations.first();
-        let picture = Picture { script: &scripts[place], fault: args.demo_fault, violation, failure: None };
+        let index = failed.unwrap_or(0);
+        let violation = rows[index].1.findings.violations.first();
+        let picture = Picture { script: &scripts[index], fault: args.demo_fault, violation, failure: None };
         write(path, &picture::page(&picture))?;
     }
     match args.format {

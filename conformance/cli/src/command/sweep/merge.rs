@@ -129,7 +129,7 @@ mod tests {
 
     #[track_caller]
     fn check(files: Vec<(String, ShardResults)>, code: u8, gaps: &[u64], conflicts: &[&str]) -> MergedSweep {
-        let merged = merge(files).expect("they belong together");
+        let merged = merge(files).expect("the files are of one sweep");
         assert_eq!((merged.exit_code(), merged.gaps.as_slice()), (code, gaps));
         assert_eq!(merged.conflicts, conflicts);
         merged

@@ -97,7 +97,7 @@ fn parts(sum: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) -> ShardRes
     )
 }
 
-/// Derives the first seed from a text.
+/// Derives the first seed from the text of `--night`.
 fn night(text: &str) -> u64 {
     let digest = simulator::digest::digest(text);
     let digits = digest.rsplit(':').next().unwrap_or_default().get(..15).unwrap_or_default();

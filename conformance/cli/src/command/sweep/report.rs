@@ -36,7 +36,7 @@ pub(super) fn text(sum: &SweepTotals, table: Option<Width>) -> String {
     verdict_line(sum.exit_code(), sum, None) + &failures(sum) + &figures(sum, table)
 }
 
-/// Returns the result as a word.
+/// Returns the name of the result with an exit code.
 fn word(code: u8) -> &'static str {
     match code {
         0 => "pass",
@@ -285,7 +285,7 @@ pub(super) fn files_text(rows: &[(String, Verdict)]) -> String {
     text
 }
 
-/// Returns the result of a file as a word. A file with a skipped step has not passed.
+/// Returns the name of the result of a file. A file with a skipped step has not passed.
 fn file_word(verdict: &Verdict) -> &'static str {
     match (verdict.findings.violations.is_empty(), verdict.skipped.is_empty()) {
         (true, true) => word(0),

@@ -97,7 +97,7 @@ impl ShardResults {
     }
 
     pub(super) fn write(&self) -> String {
-        serde_json::to_string_pretty(self).expect("results are JSON") + "\n"
+        serde_json::to_string_pretty(self).expect("results serialize to JSON") + "\n"
     }
 }
 
@@ -196,7 +196,7 @@ fn invariant(number: u32) -> Result<Invariant, String> {
     Invariant::ALL
         .into_iter()
         .find(|invariant| invariant.number() == number)
-        .ok_or_else(|| format!("there is no invariant {number} in this program"))
+        .ok_or_else(|| format!("this program has no invariant {number}"))
 }
 
 impl ReachedCell {

@@ -70,8 +70,8 @@ impl SweepTotals {
         }
         // Later violations are often consequences of the first.
         if let Some(violation) = verdict.findings.violations.into_iter().next() {
-            let place = (violation.invariant, violation.shape.clone());
-            let group = self.groups.entry(place).or_insert(FailureGroup {
+            let key = (violation.invariant, violation.shape.clone());
+            let group = self.groups.entry(key).or_insert(FailureGroup {
                 violation: violation.clone(),
                 first: seed,
                 seeds: 0,
@@ -104,9 +104,9 @@ impl SweepTotals {
         self.matrix.absorb(&other.matrix);
         self.differing.extend(other.differing);
         self.digests.extend(other.digests);
-        for (place, group) in other.groups {
-            match self.groups.get_mut(&place) {
-                None => drop(self.groups.insert(place, group)),
+        for (key, group) in other.groups {
+            match self.groups.get_mut(&key) {
+                None => drop(self.groups.insert(key, group)),
                 Some(known) => {
                     known.seeds += group.seeds;
                     if group.first < known.first {

@@ -41,9 +41,9 @@ pub(super) fn watch(directory: &Path, lasting: Option<Duration>) -> Result<Merge
                 return Ok(merged);
             }
         } else if is_over {
-            let what =
+            let message =
                 format!("`{}` contains no result; `sweep --out` writes results there", directory.display());
-            return Err(Failure { code: 3, message: what });
+            return Err(Failure { code: 3, message });
         }
         thread::park_timeout(EVERY);
     }

@@ -75,5 +75,5 @@ fn bar(seeds: u64, is_timed: bool) -> ProgressBar {
         true => (ProgressBar::new_spinner(), "{spinner} {pos} simulations, {per_sec}, {elapsed} {msg}"),
         false => (ProgressBar::new(seeds), "{bar:40} {pos}/{len} simulations, {per_sec}, {eta} left {msg}"),
     };
-    bar.with_style(ProgressStyle::with_template(template).expect("a constant template"))
+    bar.with_style(ProgressStyle::with_template(template).expect("the template is a valid constant"))
 }
