@@ -370,9 +370,11 @@ pub(super) fn check_media_type(exchange: &Exchange, answer: &Answer) -> Result<(
 
 /// Returns the error for a required exchange that is missing or has no usable response.
 pub(super) fn unanswered(exchange: Option<&Exchange>, what: &str) -> CheckError {
-    let again = "check again; if it stays so, see the recording";
+    let again = "check again; if the result is the same, see the recording";
     match exchange {
-        None => CheckError::unjudged(format!("{what} was not asked for"), again),
-        Some(it) => CheckError::unjudged(format!("{what}: {} ({})", it.summary(), it.target), again),
+        None => CheckError::unjudged(format!("{what} was not requested"), again),
+        Some(exchange) => {
+            CheckError::unjudged(format!("{what}: {} ({})", exchange.summary(), exchange.target), again)
+        }
     }
 }

@@ -78,9 +78,9 @@ fn source<'s>(
 fn misfit(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Option<(String, String)> {
     let wanted = &selected[..selected.len().min(size)];
     let name = |row: &Value| named_identity(row).unwrap_or_default();
-    let place = (0..wanted.len()).find(|at| shown.get(*at).map(name) != Some(name(wanted[*at])));
+    let index = (0..wanted.len()).find(|at| shown.get(*at).map(name) != Some(name(wanted[*at])));
     let name_at = |at: usize| shown.get(at).map_or_else(|| "nothing more".to_owned(), name);
-    match place {
+    match index {
         Some(at) => Some((format!("{} as record {}", name(wanted[at]), at + 1), name_at(at))),
         None if is_all && shown.len() > wanted.len() => {
             Some((format!("{} records", wanted.len()), format!("{} too", name_at(wanted.len()))))

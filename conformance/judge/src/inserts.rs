@@ -60,8 +60,8 @@ impl PageWalk {
         let size = self.pages.first().map_or(0, |(_, rows)| rows.len());
         let mut shifted = None;
         let mut seen: BTreeSet<&str> = BTreeSet::new();
-        for (place, (exchange, rows)) in self.pages.iter().enumerate() {
-            let from = (place * size).min(self.before.len());
+        for (index, (exchange, rows)) in self.pages.iter().enumerate() {
+            let from = (index * size).min(self.before.len());
             let expected = &self.before[from..self.before.len().min(from + size)];
             if rows[..] != *expected && shifted.is_none() {
                 let differing = rows.iter().find(|id| !expected.contains(id));

@@ -64,12 +64,12 @@ fn ends(recording: &Recording) -> CheckResult {
                 continue;
             };
             if actual_link.is_null() != at_end {
-                let place = format!("on page {} of {last}", numbers.current);
+                let page = format!("on page {} of {last}", numbers.current);
                 let expected = if at_end { "null" } else { "an address" };
                 let actual = format!("links.{rel} {actual_link}");
                 return Err(CheckError::broken(
                     view.number(),
-                    format!("links.{rel} {expected} {place}"),
+                    format!("links.{rel} {expected} {page}"),
                     actual,
                 ));
             }

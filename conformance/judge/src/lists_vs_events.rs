@@ -148,9 +148,9 @@ fn recorded(recording: &Recording) -> CheckResult {
                 .filter(|view| view.number() > listed.number());
             let Some(events) = events else { continue };
             let until = settled_until(events, events);
-            for (place, row) in listed.rows().iter().enumerate() {
+            for (index, row) in listed.rows().iter().enumerate() {
                 let opened =
-                    at(row, "created_at").or_else(|| opened_between(listed.rows(), place, events, until));
+                    at(row, "created_at").or_else(|| opened_between(listed.rows(), index, events, until));
                 let Some(missing) = without_event(row, opened, events, until) else { continue };
                 if let Err(kind) = missing {
                     let code = text_at(row, &["code"]).unwrap_or_default();
@@ -176,7 +176,7 @@ fn recorded(recording: &Recording) -> CheckResult {
 /// and after: charges may have no time of their own.
 fn opened_between(
     rows: &[Value],
-    place: usize,
+    index: usize,
     events: &PageView<'_>,
     until: Option<OffsetDateTime>,
 ) -> Option<OffsetDateTime> {
@@ -185,8 +185,8 @@ fn opened_between(
         let mut created = events.rows().iter().filter(|event| is_of(event, "charge.created"));
         at(created.find(|event| code(event, "charge") == Some(own))?, "created_at")
     };
-    rows[..=place].iter().rev().find_map(created).filter(|newer| Some(*newer) <= until)?;
-    rows[place..].iter().find_map(created)
+    rows[..=index].iter().rev().find_map(created).filter(|newer| Some(*newer) <= until)?;
+    rows[index..].iter().find_map(created)
 }
 
 /// Returns the type of a missing event of a listed charge as an error. `None` if it cannot be judged: events older than

@@ -86,7 +86,7 @@ struct View {
 
 impl View {
     fn place(&self, at: usize) -> (usize, usize) {
-        self.places.as_ref().map_or((at, at + 1), |places| places[at])
+        self.places.as_ref().map_or((at, at + 1), |ranges| ranges[at])
     }
 }
 
@@ -223,15 +223,15 @@ fn unescaped(view: &View) -> Option<View> {
     let outer = &view.bytes;
     outer.iter().position(|byte| matches!(byte, b'%' | b'\\' | b'&'))?;
     let mut bytes = Vec::with_capacity(outer.len());
-    let mut places = Vec::with_capacity(outer.len());
+    let mut ranges = Vec::with_capacity(outer.len());
     let mut at = 0;
     while at < outer.len() {
         let (byte, length) = escape(&outer[at..]).unwrap_or((outer[at], 1));
         bytes.push(byte);
-        places.push((view.place(at).0, view.place(at + length - 1).1));
+        ranges.push((view.place(at).0, view.place(at + length - 1).1));
         at += length;
     }
-    (bytes.len() < outer.len()).then_some(View { bytes, places: Some(places) })
+    (bytes.len() < outer.len()).then_some(View { bytes, places: Some(ranges) })
 }
 
 /// Decodes the escape at the start of a text: its byte and its length.

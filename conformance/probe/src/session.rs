@@ -574,9 +574,9 @@ pub(crate) fn path_of(request: &PageRequest) -> String {
         false => encoded(value),
     };
     let filters = request.filters.iter().map(|(name, value)| format!("{name}={}", in_query(value)));
-    let place = [("per_page", request.per_page), ("page", request.page)];
-    let place = place.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
-    let query = filters.chain(place).collect::<Vec<_>>().join("&");
+    let paging = [("per_page", request.per_page), ("page", request.page)];
+    let paging = paging.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+    let query = filters.chain(paging).collect::<Vec<_>>().join("&");
     if query.is_empty() { request.list.path().to_owned() } else { format!("{}?{query}", request.list.path()) }
 }
 

@@ -92,22 +92,22 @@ fn no_endpoint() -> CheckError {
     )
 }
 
-fn subscription(place: &DeclaredEndpoint) -> Option<(&BTreeSet<String>, Mode)> {
-    Some((place.events.as_ref()?, place.mode?))
+fn subscription(endpoint: &DeclaredEndpoint) -> Option<(&BTreeSet<String>, Mode)> {
+    Some((endpoint.events.as_ref()?, endpoint.mode?))
 }
 
 fn subscribed(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let real = |parsed: &&ParsedDelivery<'_>| !parsed.is_test();
     for seen in received.readable().filter(real) {
-        let Some(place) = seen.delivery.endpoint.and_then(|at| received.all.endpoints.get(at)) else {
+        let Some(endpoint) = seen.delivery.endpoint.and_then(|at| received.all.endpoints.get(at)) else {
             continue;
         };
-        if let (Some(events), Some(kind)) = (&place.events, seen.kind())
+        if let (Some(events), Some(kind)) = (&endpoint.events, seen.kind())
             && !events.contains(kind)
         {
             let wants: Vec<_> = events.iter().map(String::as_str).collect();
-            return Err(seen.broken(format!("only {} at {}", wants.join(", "), place.path), kind));
+            return Err(seen.broken(format!("only {} at {}", wants.join(", "), endpoint.path), kind));
         }
     }
     // An endpoint that subscribes to all types cannot receive a wrong one.
@@ -132,26 +132,26 @@ fn subscribed(recording: &Recording) -> CheckResult {
 
 fn pushed(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
-    let places = received.all.endpoints.iter().enumerate();
+    let endpoints = received.all.endpoints.iter().enumerate();
     let rows: Vec<_> =
-        places.filter_map(|(at, place)| Some((place, Row::of(recording, &received, at)?))).collect();
+        endpoints.filter_map(|(at, endpoint)| Some((endpoint, Row::of(recording, &received, at)?))).collect();
     let count = rows.iter().map(|(_, row)| row.delivered()).sum::<usize>();
     let (mut behind, mut silent) = (None, None);
-    for (place, row) in &rows {
+    for (endpoint, row) in &rows {
         if let Some(types) = row.types_if_few().filter(|_| !received.all.settled) {
-            return Err(few_types(place, &types));
+            return Err(few_types(endpoint, &types));
         }
         if let Some(event) = row.events.first().filter(|_| row.is_silent) {
-            let expected = format!("a {} at {}", kind(&event.0), place.path);
+            let expected = format!("a {} at {}", kind(&event.0), endpoint.path);
             let actual = format!("nothing, for {} new events of this mode", row.events.len());
             if received.all.settled {
                 return Err(CheckError::broken(None, expected, actual));
             }
-            silent.get_or_insert((*place, row.events.len()));
+            silent.get_or_insert((*endpoint, row.events.len()));
         }
         for missing in row.missing() {
             let id = text_at(missing.event, &["id"]).unwrap_or("without an id");
-            let expected = format!("event {id} at {}", place.path);
+            let expected = format!("event {id} at {}", endpoint.path);
             if (received.all.settled && !row.is_on_its_way(id))
                 || row.is_left_out(&missing)
                 || is_never_delivered(&rows, &received, kind(missing.event))
@@ -174,18 +174,18 @@ fn pushed(recording: &Recording) -> CheckResult {
             "it may have been lost on the way: receive longer with `--receive-for`, or check again",
         ));
     }
-    if let Some((place, events)) = silent.filter(|_| count > 0) {
-        let mode = place.mode.map_or("its", Mode::as_str);
-        if let Some(accepted) = silent_registration(received.all, place) {
+    if let Some((endpoint, events)) = silent.filter(|_| count > 0) {
+        let mode = endpoint.mode.map_or("its", Mode::as_str);
+        if let Some(accepted) = silent_registration(received.all, endpoint) {
             let expected = format!("deliveries at {accepted}, which the service accepted as an endpoint");
             let actual =
-                format!("nothing there and at {}, for {events} new events of {mode} mode", place.path);
+                format!("nothing there and at {}, for {events} new events of {mode} mode", endpoint.path);
             return Err(CheckError::broken(None, expected, actual));
         }
         return Err(CheckError::unjudged(
             format!(
                 "no delivery arrived at {}, although {events} events happened in {mode} mode",
-                place.path
+                endpoint.path
             ),
             format!("add this address as an endpoint in {mode} mode, then check again"),
         ));
@@ -213,9 +213,9 @@ fn nothing_pushed(received: &ReceivedDeliveries<'_>) -> CheckError {
     }
 }
 
-/// Returns an address that the service accepted as an endpoint in the mode of `place`, by the `--register` command, and to
+/// Returns an address that the service accepted as an endpoint in the mode of `endpoint`, by the `--register` command, and to
 /// which nothing came for half a minute.
-fn silent_registration<'a>(all: &'a Deliveries, place: &DeclaredEndpoint) -> Option<&'a str> {
+fn silent_registration<'a>(all: &'a Deliveries, endpoint: &DeclaredEndpoint) -> Option<&'a str> {
     let accepted = all
         .registrations
         .iter()
@@ -224,17 +224,17 @@ fn silent_registration<'a>(all: &'a Deliveries, place: &DeclaredEndpoint) -> Opt
         .as_str();
     let is_silent = all.received.iter().all(|delivery| !accepted.ends_with(&delivery.path));
     // The command registers endpoints in test mode only.
-    (is_silent && place.mode == Some(Mode::Test) && all.lasted >= LATENESS).then_some(accepted)
+    (is_silent && endpoint.mode == Some(Mode::Test) && all.lasted >= LATENESS).then_some(accepted)
 }
 
 /// Returns the result for an endpoint that received few of the types that happened: it may be registered for these only.
-fn few_types(place: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckError {
+fn few_types(endpoint: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckError {
     let types: Vec<_> = types.iter().copied().collect();
     CheckError::unjudged(
         format!(
             "only {} arrived at {}, although events of more types happened",
             types.join(", "),
-            place.path
+            endpoint.path
         ),
         "subscribe it to all types, or name its types with `--subscribed`",
     )

@@ -332,8 +332,8 @@ impl BurstPages {
         self.wanted.extend(longs.iter().cloned());
         let many: Vec<_> = self.totals.iter().map(|(list, total)| positions::many(*list, *total)).collect();
         // Round-robin over the lists, because the burst may end before all pages are read.
-        for place in 0..many.iter().map(Vec::len).max().unwrap_or_default() {
-            self.wanted.extend(many.iter().filter_map(|requests| requests.get(place)).map(path_of));
+        for index in 0..many.iter().map(Vec::len).max().unwrap_or_default() {
+            self.wanted.extend(many.iter().filter_map(|requests| requests.get(index)).map(path_of));
         }
         let served = || {
             recording
@@ -500,9 +500,9 @@ async fn send_until_refused(
     for round in rounds {
         let purpose = Purpose::Burst(Burst::Again { round });
         let mut refused = None;
-        for place in 0..AGAIN_MAX / AGAIN_ROUNDS as u32 / BATCH as u32 {
+        for batch in 0..AGAIN_MAX / AGAIN_ROUNDS as u32 / BATCH as u32 {
             let aims: Vec<_> = (0..BATCH)
-                .map(|at| (KEY, purpose.clone(), paths[(place as usize + at) % paths.len()].clone()))
+                .map(|at| (KEY, purpose.clone(), paths[(batch as usize + at) % paths.len()].clone()))
                 .collect();
             let exchanges = session.send_together(&aims).await;
             refused = exchanges.into_iter().find(|exchange| exchange.status() == Some(429));

@@ -81,7 +81,7 @@ impl Best {
                 let rest: Vec<&str> = parts
                     .iter()
                     .enumerate()
-                    .filter(|(place, _)| *place != at)
+                    .filter(|(index, _)| *index != at)
                     .map(|(_, part)| *part)
                     .collect();
                 let target =

@@ -539,7 +539,7 @@ mod tests {
             ("no key: 1 statement", 1),
         ];
         let expected = expected.map(|(title, count)| (title.to_owned(), count));
-        assert!(expected.iter().all(|it| gaps.contains(it)) && gaps.len() == 3, "{gaps:?}");
+        assert!(expected.iter().all(|gap| gaps.contains(gap)) && gaps.len() == 3, "{gaps:?}");
     }
 
     #[test]

@@ -25,8 +25,8 @@ fn with_canary(honest: &Outcome, check: &Check) -> Outcome {
     let mut whole = outcome.recording.clone();
     whole.without.clear();
     let sung = rows_by(once(canary), &whole, |_| true, |_| false);
-    let place = outcome.rows.iter().position(|row| row.id == check.id).expect("a row for each check");
-    outcome.rows.splice(place..=place, sung);
+    let index = outcome.rows.iter().position(|row| row.id == check.id).expect("a row for each check");
+    outcome.rows.splice(index..=index, sung);
     outcome
 }
 
