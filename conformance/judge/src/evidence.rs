@@ -41,7 +41,7 @@ impl Numbers {
 }
 
 /// Returns `true` if each mode may number its own objects of a kind, `charge`, `invoice` or `payment_link`: then the same
-/// code is no sign of the same object, and an unseen code may exist.
+/// code does not mean the same object, and an unseen code may exist.
 ///
 /// That is so if most codes of any kind are used in both modes: of few payment links, most may be new in one mode. But
 /// merchants choose the names of payment links, and may choose the same in both modes. So a kind of which all codes are
@@ -164,7 +164,7 @@ pub(super) struct FullList<'s> {
 }
 
 impl<'s> FullList<'s> {
-    /// Joins the first long page of a list with the later ones that have the same total and for which `is_included` is
+    /// Concatenates the first long page of a list and the later ones with the same total for which `is_included` returns
     /// `true`.
     fn joined(
         views: &'s [PageView<'_>],
@@ -206,7 +206,7 @@ impl<'s> FullList<'s> {
         })
     }
 
-    /// Returns the list in each earlier read than that of a page.
+    /// Returns the list as of each read that is earlier than a page.
     pub(super) fn earlier(
         views: &'s [PageView<'_>],
         view: &PageView<'_>,

@@ -49,7 +49,7 @@ struct PageWalk {
 enum WalkResult {
     /// The pages are the same as without creations.
     Unshifted,
-    /// No record is skipped, but a page has a repeated or a new one, `seen`.
+    /// No record is skipped, but a page has a repeated or a new record, `seen`.
     Shifted { exchange: u32, seen: String },
     /// A record is on no page.
     Lost { exchange: u32, id: String },

@@ -1,6 +1,6 @@
 //! Lists compared with events: every created object is listed, and every listed object has its events.
 //!
-//! Each statement compares two pages, of which the one that must contain the records was read later. Changes in the
+//! Each statement compares two pages; the page that must contain the records was read later. Changes in the
 //! last minute are ignored, because they may not be visible yet.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,7 +56,7 @@ pub(super) fn is_quiet(views: &[PageView<'_>], since: Option<&Exchange>, mode: M
     date.zip(newest).is_some_and(|(date, newest)| newest + CONSISTENCY_TIME < date)
 }
 
-/// Returns the codes of a list's rows, if every row has one.
+/// Returns the codes of a list's rows, if every row has a code.
 fn codes<'a>(view: &'a PageView<'_>) -> Option<BTreeSet<&'a str>> {
     view.page.rows()?.iter().map(|row| text_at(row, &["code"])).collect()
 }

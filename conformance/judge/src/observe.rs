@@ -1,4 +1,4 @@
-//! The open points of the specification, and the choices of this service. Observed, never judged.
+//! The open points of the specification, and the choices of the target there: observed, never judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 

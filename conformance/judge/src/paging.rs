@@ -147,7 +147,7 @@ fn current_page(recording: &Recording) -> CheckResult {
     let judged = each(&views, |view| {
         let expected = match &view.request.link {
             None => view.request.page.unwrap_or(1),
-            // A link may name its page in a way of its own.
+            // A link may identify its page by another parameter.
             Some(_) => {
                 let (query, _) = link_query(&view.exchange.target);
                 query.iter().find(|(name, _)| name == "page")?.1.parse().ok()?

@@ -38,7 +38,7 @@ pub(crate) async fn run(
 ///
 /// # Errors
 ///
-/// The reason why there is no exit status, as the predicate of a sentence: "took longer than 30 s …".
+/// The reason why there is no exit status, worded as a predicate: "took longer than 30 s …".
 pub async fn run_shell(
     hook: &Hook,
     environment: &[(&str, &str)],

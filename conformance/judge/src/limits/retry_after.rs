@@ -37,7 +37,7 @@ pub(super) fn given(recording: &Recording) -> CheckResult {
             return broken(format!("Retry-After: {text}"));
         }
         let most = WINDOW + ROUNDING + SHARE * refusals_before(recording, exchange);
-        // More digits than fit an integer are too long a wait too.
+        // A value that overflows an integer is too long a wait too.
         if retry_after(answer).is_none_or(|delay| delay > most)
             && (seconds || answer.header("date").is_some())
         {

@@ -213,8 +213,8 @@ fn nothing_pushed(received: &ReceivedDeliveries<'_>) -> CheckError {
     }
 }
 
-/// Returns an address that the service accepted as an endpoint in the mode of `endpoint`, by the `--register` command, and to
-/// which nothing came for half a minute.
+/// Returns an address that the service accepted as an endpoint in the mode of `endpoint`, by the `--register` command,
+/// and that received nothing for half a minute.
 fn silent_registration<'a>(all: &'a Deliveries, endpoint: &DeclaredEndpoint) -> Option<&'a str> {
     let accepted = all
         .registrations
@@ -263,7 +263,7 @@ struct Row {
     failed: Option<Duration>,
     /// `true` if the endpoint subscribes to all types.
     wants_all: bool,
-    /// `true` if nothing came there.
+    /// `true` if the endpoint received nothing.
     is_silent: bool,
     lasted: Duration,
     /// The ids of events that are newer than all delivered ones; the suite did not cause them.
@@ -317,7 +317,7 @@ impl Row {
         self.events.iter().filter(|(_, arrival)| arrival.is_some()).count()
     }
 
-    /// Returns the events that were not delivered, but are newer than one that was delivered after the last failure.
+    /// Returns the undelivered events that are newer than an event delivered after the last failure.
     /// The endpoint may not have existed before that.
     fn missing(&self) -> impl Iterator<Item = Missing<'_>> {
         let counts = |arrival: &Option<Duration>| arrival.is_some() && *arrival > self.failed;
@@ -405,7 +405,7 @@ fn retries(recording: &Recording) -> CheckResult {
         };
         let kept = again.iter().all(|parsed| parsed.text(&["id"]) == failed.text(&["id"]));
         let id = if kept { "under the same id" } else { "under a new id" };
-        // If the clock of the service is controlled, times of arrival mean nothing.
+        // If the clock of the service is controlled, arrival times prove nothing.
         let gap = first.delivery.arrived.saturating_sub(failed.delivery.arrived).as_secs();
         let when = if received.all.settled { String::new() } else { format!(" {gap} s later") };
         seen.insert(format!("after {answer} it was delivered again{when} {id}"));

@@ -221,7 +221,7 @@ fn a_body_that_is_not_utf_8_is_not_json() {
     check(&recording(all), "limits.json", "fail");
 }
 
-/// Returns the burst with a number, some time after the start.
+/// Returns the burst with a series number, sent some seconds after the start.
 fn later(series: u8, seconds: u64, burst: Recording) -> Vec<Exchange> {
     let moved = |mut exchange: Exchange| {
         exchange.purpose = Purpose::Burst(Burst::Shot { series });

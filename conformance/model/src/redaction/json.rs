@@ -19,7 +19,7 @@ struct Frame {
     at_name: bool,
 }
 
-/// Replaces the scalars for which `change` returns a text; returns `None` if the text is not JSON.
+/// Replaces the scalars for which `change` returns a string; returns `None` if the text is not JSON.
 pub(super) fn map(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = String::with_capacity(text.len());
@@ -45,7 +45,7 @@ pub(super) fn map(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> 
                 } else {
                     let name = if top.explains { "message" } else { &top.name };
                     let scalar = Scalar::Text { name, private: top.private, text: &plain };
-                    let quote = |text: String| serde_json::to_string(&text).expect("a text is JSON");
+                    let quote = |text: String| serde_json::to_string(&text).expect("a string is JSON");
                     changed = change(scalar).map(quote);
                 }
             }

@@ -1,6 +1,6 @@
 //! Deliveries, and requests to the API for their events.
 //!
-//! This probe sends no requests that cause deliveries: the operator or an [`DeliveryTrigger`] causes them.
+//! This probe sends no requests that cause deliveries: the operator or a [`DeliveryTrigger`] causes them.
 
 use conformance_model::budget::Cost;
 use conformance_model::deliveries::{Deliveries, Delivery, SignatureStatus};
@@ -62,7 +62,7 @@ pub(crate) fn wait(plan: &Plan, others: Duration) -> Duration {
     }
 }
 
-/// Reads the existing events. Later ones are new.
+/// Reads the existing events. Events recorded later are new.
 pub(crate) async fn begin(session: &mut Session<'_>) {
     let source = session.plan.webhooks.as_ref().map(|webhooks| &webhooks.source);
     let Some(Source::Receiver { receive_for, .. }) = source else { return };

@@ -162,7 +162,7 @@ impl Judging<'_> {
             return;
         }
         if status == 401 {
-            return self.report_violation("auth.known_key", "a working key is let in", self.response_text());
+            return self.report_violation("auth.known_key", "a valid key is accepted", self.response_text());
         }
         let Some(body) = self.json() else { return };
         self.nothing_foreign(mode, &body);
@@ -176,7 +176,7 @@ impl Judging<'_> {
 
     fn without_key(&mut self) {
         if self.answer.status != 401 {
-            return self.report_violation("auth.refused", "401 without a working key", self.response_text());
+            return self.report_violation("auth.refused", "401 without a valid key", self.response_text());
         }
         let Some(body) = self.json() else { return };
         if !has_text(&body) {
@@ -192,11 +192,9 @@ impl Judging<'_> {
         }
         let body = is_json(answer).then(|| serde_json::from_str(&answer.body).ok()).flatten();
         match (&body, duplicate_key(&answer.body)) {
-            (None, _) => self.report_violation(
-                "answers.json",
-                "JSON, and a Content-Type that says so",
-                self.response_text(),
-            ),
+            (None, _) => {
+                self.report_violation("answers.json", "JSON with a JSON Content-Type", self.response_text())
+            }
             (Some(_), Some(name)) => {
                 self.report_violation("answers.json", "names that are given once", format!("`{name}` twice"));
             }

@@ -134,7 +134,7 @@ impl SavedFindings {
     /// [`FileError::Malformed`] if the text is not such a file, [`FileError::OtherFormat`] for another version.
     pub fn read(text: &str) -> Result<SavedFindings, FileError> {
         let saved: SavedFindings = serde_json::from_str(text).map_err(|error| FileError::Malformed {
-            kind: "no file of `fuzz --save`",
+            kind: "not a file of `fuzz --save`",
             error: error.to_string(),
         })?;
         match saved.format {

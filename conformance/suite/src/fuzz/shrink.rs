@@ -1,4 +1,4 @@
-//! Shrinks a sequence to the shortest and simplest one that violates the same invariant.
+//! Shrinks a sequence to the shortest and simplest sequence that violates the same invariant.
 
 use super::{Reproduction, client::FuzzClient, request_template::RequestTemplate};
 

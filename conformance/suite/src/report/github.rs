@@ -54,7 +54,7 @@ fn annotate(out: &mut String, kind: &str, title: &str, text: &str) {
     writeln!(out, "::{kind} title={}::{}", property(title), data(text)).expect("a string takes any text");
 }
 
-/// Escapes a text. A line break in the text of a server could start another command.
+/// Escapes a value for a workflow command. A line break in a server's text could start another command.
 fn data(text: &str) -> String {
     printable(&text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A"))
 }

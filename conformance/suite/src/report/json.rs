@@ -342,6 +342,6 @@ mod tests {
             let wrong: Vec<_> = validator.iter_errors(&report).map(|err| err.to_string()).collect();
             assert!(wrong.is_empty(), "{name}: {wrong:?}");
         }
-        assert!(!validator.is_valid(&serde_json::json!({})), "an empty object is no report");
+        assert!(!validator.is_valid(&serde_json::json!({})), "an empty object is not a report");
     }
 }

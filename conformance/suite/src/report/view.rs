@@ -225,7 +225,7 @@ impl<'a> ReportView<'a> {
     }
 
     /// Returns the share of the weakest chapter, then a line for each chapter with the missed faults and the data that
-    /// would reveal more. There is no total, because a large chapter would hide a weak one. A chapter that the operator
+    /// would reveal more. There is no total, because a large chapter would hide a weak chapter. A chapter that the operator
     /// leaves out has no share.
     pub(super) fn power(&self) -> Vec<String> {
         let Some(power) = &self.outcome.power else { return Vec::new() };
@@ -339,7 +339,7 @@ fn most_needed(chapter: &Chapter) -> String {
     let more = needs.len().saturating_sub(SHOWN);
     let mut listed: Vec<_> = needs.into_iter().take(SHOWN).map(|(place, _)| place.clone()).collect();
     if more > 0 {
-        listed.push(format!("{more} places more"));
+        listed.push(format!("{more} more"));
     }
     listed.join(", ")
 }

@@ -70,7 +70,7 @@ fn a_refused_create_request_is_reported_with_the_remedy() {
         FakeServer::default(),
         |plan| plan.writes = Some(wrong),
         2,
-        &["it takes one such as /v1/charges"],
+        &["an allowed one is /v1/charges"],
     );
     let wrong = Create { body: "{".into(), ..Create::default() };
     run_and_read(FakeServer::default(), |plan| plan.writes = Some(wrong), 2, &["is not JSON"]);
