@@ -108,12 +108,12 @@ fn subject(event: &Value) -> Flaw {
 }
 
 fn created_at(recording: &Recording) -> CheckResult {
-    let held = each(recording, |event| {
+    let outcome = each(recording, |event| {
         let fine = text_at(event, &["created_at"]).is_some_and(|text| utc(text).is_some());
         (!fine).then(|| ("an ISO 8601 time in UTC".into(), member_text(event, "created_at")))
     })?;
     other_zone(recording)?;
-    Ok(held)
+    Ok(outcome)
 }
 
 /// Checks that the times of payment events do not all differ from `paid_at` by the same whole number of hours, as if in

@@ -86,7 +86,7 @@ fn equal(name: &str, expected: u64, actual: u64) -> Result<(), (String, String)>
 }
 
 fn envelope(recording: &Recording) -> CheckResult {
-    let held = each(&pages(recording), |view| {
+    let outcome = each(&pages(recording), |view| {
         let wrong = not_in_envelope(&view.page);
         Some(wrong.map_or(Ok(()), |what| Err((what.to_owned(), view.exchange.summary()))))
     })?;
@@ -98,7 +98,7 @@ fn envelope(recording: &Recording) -> CheckResult {
             return Err(CheckError::broken(exchange.number, what, exchange.summary()));
         }
     }
-    Ok(held)
+    Ok(outcome)
 }
 
 /// Returns the first part of a list that is missing or has another type.

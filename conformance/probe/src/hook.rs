@@ -66,7 +66,9 @@ pub async fn run_shell(
             stop.abort();
         }
     }
-    let output = String::from_utf8_lossy(&output.lock().expect("not poisoned")).trim().to_owned();
+    let output = String::from_utf8_lossy(&output.lock().expect("no thread panics while it holds the lock"))
+        .trim()
+        .to_owned();
     let output =
         if output.is_empty() { "and said nothing".to_owned() } else { format!("and said: {output}") };
     match ended {
@@ -106,7 +108,7 @@ async fn end(child: &mut Child) {
 async fn listen(mut from: impl AsyncRead + Unpin, into: Arc<Mutex<Vec<u8>>>) {
     let mut part = [0; 1024];
     while let Ok(count @ 1..) = from.read(&mut part).await {
-        let mut output = into.lock().expect("not poisoned");
+        let mut output = into.lock().expect("no thread panics while it holds the lock");
         let room = OUTPUT_MAX.saturating_sub(output.len());
         output.extend_from_slice(&part[..count.min(room)]);
     }

@@ -42,7 +42,7 @@ impl Outcome {
             requests: self.ledger.clone(),
             origin: self.origin.clone(),
         };
-        serde_json::to_string(&kept).expect("a run is plain data") + "\n"
+        serde_json::to_string(&kept).expect("a run serializes to JSON") + "\n"
     }
 
     /// Reads a stored run and judges it again.

@@ -168,7 +168,7 @@ fn settled(recording: &Recording) -> Option<String> {
 }
 
 fn refused(recording: &Recording) -> CheckResult {
-    let held = refused_at(recording)?;
+    let outcome = refused_at(recording)?;
     if let Some(next) =
         Series::of(recording, Burst::SETTLING).filter(|series| series.fit() == LimiterReading::Unlimited)
     {
@@ -178,11 +178,11 @@ fn refused(recording: &Recording) -> CheckResult {
             format!("{} requests served in {} ms", next.served, next.elapsed.as_millis()),
         ));
     }
-    Ok(match (held, settled(recording)) {
+    Ok(match (outcome, settled(recording)) {
         (CheckOutcome::HoldsWith(reading), Some(settled)) => {
             CheckOutcome::HoldsWith(format!("{reading}; {settled}"))
         }
-        (held, _) => held,
+        (outcome, _) => outcome,
     })
 }
 

@@ -102,7 +102,7 @@ fn event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
 }
 
 fn delivery_ids(recording: &Recording) -> CheckResult {
-    let held = any(recording, delivery_id)?;
+    let outcome = any(recording, delivery_id)?;
     let received = received_deliveries(recording)?;
     let mut events: BTreeMap<String, (&str, String)> = BTreeMap::new();
     for seen in received.readable() {
@@ -114,7 +114,7 @@ fn delivery_ids(recording: &Recording) -> CheckResult {
             return Err(seen.broken(expected, format!("id {}", shorten(id))));
         }
     }
-    Ok(held)
+    Ok(outcome)
 }
 
 fn delivery_id(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {

@@ -252,8 +252,9 @@ fn is_never_delivered(
             |missing: &Missing<'_>| kind(missing.event) == wanted && missing.is_overtaken_for(LATENESS);
         row.missing().filter(same).count()
     };
-    let came = || received.readable().any(|parsed| !parsed.is_test() && parsed.kind() == Some(wanted));
-    rows.iter().map(|(_, row)| overtaken(row)).sum::<usize>() > 1 && !came()
+    let was_delivered =
+        || received.readable().any(|parsed| !parsed.is_test() && parsed.kind() == Some(wanted));
+    rows.iter().map(|(_, row)| overtaken(row)).sum::<usize>() > 1 && !was_delivered()
 }
 
 /// The new events for one endpoint, newest first, each with the time of its first delivery there.
@@ -291,8 +292,9 @@ impl Row {
         }
         let arrival = |row: &Value| text_at(row, &["id"]).and_then(|id| arrivals.get(id)).copied();
         let id = |row: &Value| text_at(row, &["id"]).unwrap_or_default().to_owned();
-        let came: BTreeSet<_> = received.seen.iter().filter_map(|seen| seen.text(&["event_id"])).collect();
-        let newest = rows.iter().position(|row| came.contains(&*id(row)));
+        let arrived_ids: BTreeSet<_> =
+            received.seen.iter().filter_map(|seen| seen.text(&["event_id"])).collect();
+        let newest = rows.iter().position(|row| arrived_ids.contains(&*id(row)));
         let on_their_way = rows[..newest.unwrap_or(0)].iter().map(id).collect();
         let wanted = rows.into_iter().filter(|row| events.contains(kind(row)));
         let events = wanted
@@ -335,19 +337,20 @@ impl Row {
         let alike = |other: &Missing<'_>| {
             kind(other.event) == kind(missing.event) && other.is_overtaken_for(LATENESS)
         };
-        let came =
+        let was_delivered =
             self.events.iter().any(|(row, arrival)| arrival.is_some() && kind(row) == kind(missing.event));
-        missing.is_overtaken_for(LATENESS_LONG) || (!came && self.missing().filter(alike).count() > 1)
+        missing.is_overtaken_for(LATENESS_LONG)
+            || (!was_delivered && self.missing().filter(alike).count() > 1)
     }
 
     /// Returns the types that were delivered, if the endpoint subscribes to all and as many others are missing. Without
     /// `--subscribed`, an endpoint counts as subscribed to all types, but it may be registered for these only.
     fn types_if_few(&self) -> Option<BTreeSet<&str>> {
-        let came = self.events.iter().filter(|(_, arrival)| arrival.is_some()).map(|(row, _)| kind(row));
-        let came: BTreeSet<_> = came.collect();
+        let delivered = self.events.iter().filter(|(_, arrival)| arrival.is_some()).map(|(row, _)| kind(row));
+        let delivered: BTreeSet<_> = delivered.collect();
         let missing: BTreeSet<_> = self.missing().map(|missing| kind(missing.event)).collect();
-        let never = missing.difference(&came).count();
-        (self.wants_all && never > 1 && never >= came.len()).then_some(came)
+        let never = missing.difference(&delivered).count();
+        (self.wants_all && never > 1 && never >= delivered.len()).then_some(delivered)
     }
 }
 

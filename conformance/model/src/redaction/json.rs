@@ -28,7 +28,7 @@ pub(super) fn map(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> 
     let mut stack = vec![outside];
     let mut rest = text;
     while let Some(mark) = rest.chars().next() {
-        let top = stack.last_mut().expect("a document has an outside");
+        let top = stack.last_mut().expect("the stack always has the outermost frame");
         let len = match mark {
             '"' => text_len(rest),
             '-' | '0'..='9' => number_len(rest),
@@ -39,7 +39,7 @@ pub(super) fn map(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> 
         let mut changed = None;
         match mark {
             '"' => {
-                let plain: String = serde_json::from_str(token).expect("a token of a readable document");
+                let plain: String = serde_json::from_str(token).expect("the document was parsed before");
                 if top.at_name {
                     top.name = plain;
                 } else {

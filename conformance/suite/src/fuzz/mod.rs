@@ -113,7 +113,7 @@ impl Outcome {
     }
 }
 
-/// The contents of a `--keep` file, for `fuzz --replay`.
+/// The contents of a file that `fuzz --save` writes and `fuzz --replay` reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SavedFindings {

@@ -70,9 +70,9 @@ pub async fn replay(
         return outcome;
     }
     for found in kept {
-        let again = client.breaks(&found.violation.statement, &found.templates);
-        let Some(again) = unless_raised(&plan.interrupt, again).await else { break };
-        outcome.found.extend(again);
+        let reproduction = client.breaks(&found.violation.statement, &found.templates);
+        let Some(reproduction) = unless_raised(&plan.interrupt, reproduction).await else { break };
+        outcome.found.extend(reproduction);
     }
     outcome.requests = client.requests;
     outcome.interrupted = plan.interrupt.is_raised();

@@ -51,7 +51,8 @@ fn annotation(view: &ReportView<'_>, row: &Row) -> String {
 }
 
 fn annotate(out: &mut String, kind: &str, title: &str, text: &str) {
-    writeln!(out, "::{kind} title={}::{}", property(title), data(text)).expect("a string takes any text");
+    writeln!(out, "::{kind} title={}::{}", property(title), data(text))
+        .expect("writing to a string cannot fail");
 }
 
 /// Escapes a value for a workflow command. A line break in a server's text could start another command.

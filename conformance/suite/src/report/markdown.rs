@@ -147,7 +147,7 @@ fn longest_run(text: &str) -> usize {
 }
 
 fn put(out: &mut String, text: &str) {
-    writeln!(out, "{text}").expect("a string takes any text");
+    writeln!(out, "{text}").expect("writing to a string cannot fail");
 }
 
 #[cfg(test)]

@@ -498,7 +498,7 @@ mod tests {
         check_seen("Ids of events", "UUID version 7");
         check_seen("Reading of the rate limit", "exact: the 121st request");
         check_seen("States in lists", "paid");
-        check_seen("A ?type= that names nothing", "404");
+        check_seen("A ?type= that finds nothing", "404");
         check_seen("Headers about the limit", "x-ratelimit-remaining");
     }
 

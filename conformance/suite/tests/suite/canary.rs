@@ -46,13 +46,13 @@ fn every_required_check_can_fail_the_run() {
 }
 
 #[track_caller]
-fn check_red(format: Format, says: &[&str]) {
+fn check_red(format: Format, expected: &[&str]) {
     let honest = honest();
     let victim = checks(Profile::Spec).find(|check| check.id == "paging.joined").expect("a check");
     let (green, red) = (render(&honest, format, Style::Plain), {
         render(&with_canary(&honest, victim), format, Style::Plain)
     });
-    for text in says {
+    for text in expected {
         assert!(red.contains(text), "`{text}` is missing:\n{red}");
         assert!(!green.contains(text), "`{text}` stands in a green report:\n{green}");
     }
