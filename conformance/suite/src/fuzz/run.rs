@@ -81,14 +81,14 @@ pub async fn replay(
 
 /// Checks that the target responds to both keys. Otherwise sets the reason in the outcome.
 async fn begins(plan: &Plan, client: &mut FuzzClient<'_>, outcome: &mut Outcome) -> bool {
-    let ground = unless_raised(&plan.interrupt, client.ground()).await;
-    let begins = matches!(ground, Some(Ok(())));
-    if let Some(Err(stop)) = ground {
+    let checked = unless_raised(&plan.interrupt, client.ground()).await;
+    let is_usable = matches!(checked, Some(Ok(())));
+    if let Some(Err(stop)) = checked {
         stop.record(outcome);
     }
     outcome.requests = client.requests;
     outcome.interrupted = plan.interrupt.is_raised();
-    begins
+    is_usable
 }
 
 /// Returns the result of a future; `None` if the operator interrupts it.
