@@ -119,7 +119,7 @@ fn complete(recording: &Recording) -> CheckResult {
                         let id = text_at(event, &["id"]).unwrap_or("without an id");
                         return Err(CheckError::broken(
                             listed.number(),
-                            format!("{member} {code} in the list of {}, as event {id} says", list.as_str()),
+                            format!("{member} {code} in the list of {}, as event {id} shows", list.as_str()),
                             format!("{} others, and not this one", codes.len()),
                         ));
                     }

@@ -368,6 +368,6 @@ fn same(
     });
     let Some((view, row, listed, shown, event)) = odd else { return Ok(()) };
     let expected =
-        format!("{name} {shown} of {member} {}, as its newest event {} says", row["code"], event["id"]);
+        format!("{name} {shown} of {member} {}, as its newest event {} shows", row["code"], event["id"]);
     Err(CheckError::broken(view.number(), expected, format!("{name} {listed}")))
 }

@@ -26,7 +26,7 @@ pub const EVENT_TYPES: [&str; 13] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// The specification says so.
+    /// The specification requires it.
     Must,
     /// It is derived from the specification or from HTTP.
     Should,

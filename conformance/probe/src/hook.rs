@@ -70,7 +70,7 @@ pub async fn run_shell(
         .trim()
         .to_owned();
     let output =
-        if output.is_empty() { "and said nothing".to_owned() } else { format!("and said: {output}") };
+        if output.is_empty() { "and printed nothing".to_owned() } else { format!("and printed: {output}") };
     match ended {
         Some(Ok(Ok(status))) => Ok((status, output)),
         Some(Ok(Err(err))) => Err(format!("was lost: {err}")),
@@ -134,14 +134,14 @@ mod tests {
 
     #[test]
     fn a_failed_hook_is_reported_with_its_output() {
-        check("echo out of luck >&2; exit 3", 10, "exit status: 3 and said: out of luck");
-        check("exit 1", 10, "and said nothing");
+        check("echo out of luck >&2; exit 3", 10, "exit status: 3 and printed: out of luck");
+        check("exit 1", 10, "and printed nothing");
         check("no-such-command-anywhere", 10, "127");
     }
 
     #[test]
     fn a_hook_with_much_output_does_not_block() {
-        check("yes | head -c 1000000; exit 4", 30, "exit status: 4 and said: y");
+        check("yes | head -c 1000000; exit 4", 30, "exit status: 4 and printed: y");
     }
 
     #[test]

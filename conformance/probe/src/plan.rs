@@ -256,7 +256,7 @@ impl Plan {
             }
         }
         if self.live_key == self.test_key {
-            return Err("the live key and the test key are the same; each mode has keys of its own".into());
+            return Err("the live key and the test key are the same; each mode has its own keys".into());
         }
         self.paths.validate()?;
         if let Some(create) = &self.writes {

@@ -115,7 +115,7 @@ pub(super) fn foreign_filters(recording: &Recording) -> CheckResult {
         }
         judged = true;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(none("filter that names what is not there")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(none("filter by an absent or foreign object")) }
 }
 
 pub(super) fn method(recording: &Recording) -> CheckResult {

@@ -87,10 +87,9 @@ fn event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
         Err(none) => return Some((format!("{name} with the type of the event"), none)),
     };
     match parsed.kind() {
-        Some(kind) if kind != value => Some((
-            format!("{name} {}, as the body says", shorten(kind)),
-            format!("{name} {}", shorten(&value)),
-        )),
+        Some(kind) if kind != value => {
+            Some((format!("{name} {}, as in the body", shorten(kind)), format!("{name} {}", shorten(&value))))
+        }
         Some(_) => None,
         None => {
             let fine = EVENT_TYPES.contains(&value.as_str());

@@ -31,8 +31,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
     }
     if session.recording.account(Mode::Test).and_then(stated_mode).as_deref() != Some(Mode::Test.as_str()) {
         // A burst must never use a key that might be live.
-        session.recording.no_burst =
-            Some("the account does not say that the test key is one of test mode".into());
+        session.recording.no_burst = Some("the account does not report test mode for the test key".into());
     }
     Ok(())
 }

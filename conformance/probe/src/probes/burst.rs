@@ -379,7 +379,7 @@ async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[
     if ends_early {
         // Tests the end of the window as well as the start of the next.
         let left = (refused.ended + delay).saturating_sub(session.waiter.now() + SHORT_WAIT_MAX);
-        if session.pause(left, "Retry-After asks for it").await {
+        if session.pause(left, "required by Retry-After").await {
             session.send_retrying_5xx(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
         }
     }
@@ -387,7 +387,7 @@ async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[
     while let Some((refused, delay)) = word.take() {
         for span in [delay, delay + Duration::from_secs(1)] {
             let left = (refused.ended + span).saturating_sub(session.waiter.now());
-            if !session.pause(left, "Retry-After asks for it").await {
+            if !session.pause(left, "required by Retry-After").await {
                 return;
             }
             let purpose = Purpose::Burst(Burst::Waited { span });
@@ -420,7 +420,7 @@ async fn check_during_wait(
     let mut since = None;
     for at in WAIT_CHECK_SECONDS.map(Duration::from_secs) {
         let left = (refused.ended + at).saturating_sub(session.waiter.now());
-        if at + SHORT_WAIT_MAX >= delay || !session.pause(left, "Retry-After asks for it").await {
+        if at + SHORT_WAIT_MAX >= delay || !session.pause(left, "required by Retry-After").await {
             break;
         }
         let looked = session.send_retrying_5xx(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
@@ -513,7 +513,7 @@ async fn send_until_refused(
         let served = most_in_a_minute(&session.recording).map_or(0, |(count, _)| count);
         let Some(delay) = refused.as_ref().and_then(requested_wait) else { return };
         let is_over = session.waiter.now() + delay >= since + WINDOW;
-        if served > SERVED_MAX as usize || is_over || !session.pause(delay, "Retry-After asks for it").await {
+        if served > SERVED_MAX as usize || is_over || !session.pause(delay, "required by Retry-After").await {
             return;
         }
     }

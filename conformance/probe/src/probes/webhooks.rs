@@ -114,11 +114,11 @@ async fn receive(
     let left = until.saturating_sub(session.waiter.now());
     let all_types = receiver.until(every_type(receiver.endpoints()));
     let has_all_types = tokio::select! {
-        _ = session.listen(left, "deliveries may come until then") => false,
+        _ = session.listen(left, "deliveries may arrive until then") => false,
         () = all_types, if !left.is_zero() => true,
     };
     if has_all_types {
-        session.listen(QUIET, "more may come").await;
+        session.listen(QUIET, "further deliveries may arrive").await;
     }
     let listed_at = Duration::try_from(time::OffsetDateTime::now_utc() - receiver.began()).ok();
     read_new_events(session).await;
@@ -126,7 +126,7 @@ async fn receive(
     let missing = missing(&session.recording, &receiver.endpoints());
     let left = until.saturating_sub(session.waiter.now()).max(LINGER);
     tokio::select! {
-        _ = session.listen(left, "deliveries of the listed events may come") => {}
+        _ = session.listen(left, "deliveries of the listed events may arrive") => {}
         () = receiver.until(all_of(missing, receiver.endpoints())) => {}
     }
     (triggered, listed_at)

@@ -84,7 +84,7 @@ fn a_failed_hook_is_reported_without_the_key() {
         FakeServer::default(),
         change,
         3,
-        &["exit status: 7 and said: no luck with", "fix the hook"],
+        &["exit status: 7 and printed: no luck with", "fix the hook"],
     );
     let written = report::text(&outcome, report::Style::Plain) + &outcome.to_file();
     assert!(!written.contains(&TEST_KEY["svc_test_".len()..]), "the key shows");
