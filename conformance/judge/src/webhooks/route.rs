@@ -178,8 +178,10 @@ fn pushed(recording: &Recording) -> CheckResult {
         let mode = endpoint.mode.map_or("its", Mode::as_str);
         if let Some(accepted) = silent_registration(received.all, endpoint) {
             let expected = format!("deliveries at {accepted}, which the service accepted as an endpoint");
-            let actual =
-                format!("nothing there and at {}, for {events} new events of {mode} mode", endpoint.path);
+            let actual = format!(
+                "nothing at that address and at {}, for {events} new events of {mode} mode",
+                endpoint.path
+            );
             return Err(CheckError::broken(None, expected, actual));
         }
         return Err(CheckError::unjudged(
