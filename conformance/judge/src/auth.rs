@@ -100,7 +100,7 @@ fn after_refusal(recording: &Recording) -> CheckResult {
     served_account(recording)?;
     let latest = recording.last(|exchange| exchange.purpose == Purpose::AfterRefusal);
     let Some(exchange) = latest.filter(|exchange| !is_unclear(exchange)) else {
-        return Err(unanswered(latest, "a right request after a refusal"));
+        return Err(unanswered(latest, "a valid request after a refusal"));
     };
     if exchange.status() != Some(200) {
         return Err(CheckError::broken(exchange.number, "200 right after a refusal", exchange.summary()));
@@ -128,7 +128,7 @@ fn head(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(unanswered(heads().next_back(), "HEAD without a key")) }
 }
 
-/// Returns `true` if a key was served at the same path. Otherwise a wrong path would look like a refusal.
+/// Returns `true` if a valid key got 200 at the same path. Otherwise a wrong path would look like a refusal.
 fn beside(recording: &Recording, refused: &Exchange) -> bool {
     recording.exchanges.iter().any(|exchange| is_served(exchange) && path(exchange) == path(refused))
 }

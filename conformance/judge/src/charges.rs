@@ -188,8 +188,8 @@ fn some_paid_at(recording: &Recording) -> Result<(), CheckError> {
     let found = subjects(recording, "charge")?;
     let paid = || found.iter().filter(|subject| subject.is_payment() && !subject.is_delivered);
     let codes: BTreeSet<_> = paid().filter_map(|subject| text_at(&subject.object, &["code"])).collect();
-    let is_untold = |subject: &Subject| subject.object.get("paid_at").is_some_and(Value::is_null);
-    match paid().next().filter(|_| codes.len() > 1 && paid().all(is_untold)) {
+    let has_null_paid_at = |subject: &Subject| subject.object.get("paid_at").is_some_and(Value::is_null);
+    match paid().next().filter(|_| codes.len() > 1 && paid().all(has_null_paid_at)) {
         None => Ok(()),
         Some(first) => {
             Err(first.broken("paid_at of a charge that is paid", "null, as of every other charge.paid"))

@@ -13,7 +13,7 @@ pub(crate) type Flaw = Option<(String, String)>;
 pub struct Check {
     /// The name of the statement in the catalogue.
     pub id: &'static str,
-    /// The probes that test it. They determine its cost and the parts that exclude it.
+    /// The groups of probes that test it. They determine its cost and the parts that exclude it.
     pub needs: &'static [Group],
     /// Probes with additional evidence, if they run.
     pub also: &'static [Group],
@@ -33,7 +33,7 @@ impl Check {
         Check { id, needs, also: &[], part: None, judge }
     }
 
-    /// Adds probes with additional evidence.
+    /// Adds groups of probes that provide additional evidence if they run.
     pub(crate) const fn and(self, also: &'static [Group]) -> Check {
         Check { also, ..self }
     }

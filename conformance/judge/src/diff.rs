@@ -53,7 +53,8 @@ pub(crate) fn contradict(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// The same, for numbers with equally many decimals only: redaction makes equal amounts with different decimals differ.
+/// Returns the same, but compares only numbers with equally many decimals: redaction makes equal amounts with different
+/// decimals differ.
 pub(crate) fn contradict_as_written(_: &str, one: &Value, other: &Value) -> bool {
     let decimals = |value: &Value| value.as_str().and_then(number).map(|(_, decimals)| decimals);
     decimals(one) == decimals(other) && contradict(one, other)

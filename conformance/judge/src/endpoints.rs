@@ -14,11 +14,11 @@ pub(super) const CHECKS: &[Check] =
 fn address(recording: &Recording) -> CheckResult {
     let tried = recording.deliveries.iter().flat_map(|deliveries| &deliveries.registrations);
     let (public, private): (Vec<_>, Vec<_>) = tried.partition(|registration| registration.public);
-    if let Some(taken) = private.iter().find(|registration| registration.accepted) {
+    if let Some(accepted) = private.iter().find(|registration| registration.accepted) {
         return Err(CheckError::broken(
             None,
-            format!("a refusal of the endpoint {}", taken.address),
-            format!("it was taken: {}", taken.answer),
+            format!("a refusal of the endpoint {}", accepted.address),
+            format!("it was accepted: {}", accepted.answer),
         ));
     }
     if private.is_empty() {

@@ -33,7 +33,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("events.envelope", NEEDS, envelope),
 ];
 
-/// Judges all listed events and all events that were requested singly.
+/// Judges all listed events and all events that were requested individually.
 fn each(recording: &Recording, flaw: fn(&Value) -> Flaw) -> CheckResult {
     let views = pages(recording);
     let listed = views
@@ -108,16 +108,16 @@ fn subject(event: &Value) -> Flaw {
 }
 
 fn created_at(recording: &Recording) -> CheckResult {
-    let held = each(recording, |event| {
+    let outcome = each(recording, |event| {
         let fine = text_at(event, &["created_at"]).is_some_and(|text| utc(text).is_some());
         (!fine).then(|| ("an ISO 8601 time in UTC".into(), member_text(event, "created_at")))
     })?;
     other_zone(recording)?;
-    Ok(held)
+    Ok(outcome)
 }
 
-/// Checks that the events of payments are not all a whole number of hours away from their times of payment, as if in another
-/// time zone. A service may have a clock of its own, so no time is compared with the `Date` of a response.
+/// Checks that the times of payment events do not all differ from `paid_at` by the same whole number of hours, as if in
+/// another time zone. A service may use its own clock, so no time is compared with the `Date` of a response.
 fn other_zone(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
     for mode in Mode::BOTH {
@@ -154,14 +154,14 @@ struct Payment {
 }
 
 impl Payment {
-    /// Returns the id and the times of an event; `None` if it is no payment.
+    /// Returns the id and the times of an event; `None` if it is not a payment.
     fn of(number: u32, row: &Value) -> Option<(&str, Payment)> {
         let paid = utc(text_at(row, &["charge", "paid_at"])?)?;
         let payment = Payment { number, recorded: at(row)?, paid };
         (text_at(row, &["type"]) == Some("charge.paid")).then_some((text_at(row, &["id"])?, payment))
     }
 
-    /// Returns the hours from the payment to its event, if they are whole but for a minute, and not zero.
+    /// Returns the hours from the payment to its event, if they are whole to within a minute, and not zero.
     fn whole_hours_late(&self) -> Option<i64> {
         let late = self.recorded - self.paid;
         let hours = (late + Duration::minutes(30)).whole_minutes().div_euclid(60);
@@ -232,7 +232,7 @@ fn otherwise_listed(
     Some((format!("{member}.{name}"), member_text(&event[member], name)))
 }
 
-/// Returns a text of the object that differs from all pages, if these agree before and after the response.
+/// Returns a text field of the object that differs from all pages, if these agree before and after the response.
 fn other_text(
     views: &[PageView<'_>],
     mode: Mode,

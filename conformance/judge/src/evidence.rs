@@ -41,7 +41,7 @@ impl Numbers {
 }
 
 /// Returns `true` if each mode may number its own objects of a kind, `charge`, `invoice` or `payment_link`: then the same
-/// code is no sign of the same object, and an unseen code may exist.
+/// code does not mean the same object, and an unseen code may exist.
 ///
 /// That is so if most codes of any kind are used in both modes: of few payment links, most may be new in one mode. But
 /// merchants choose the names of payment links, and may choose the same in both modes. So a kind of which all codes are
@@ -164,7 +164,7 @@ pub(super) struct FullList<'s> {
 }
 
 impl<'s> FullList<'s> {
-    /// Joins the first long page of a list with the later ones that have the same total and for which `is_included` is
+    /// Concatenates the first long page of a list and the later ones with the same total for which `is_included` returns
     /// `true`.
     fn joined(
         views: &'s [PageView<'_>],
@@ -206,7 +206,7 @@ impl<'s> FullList<'s> {
         })
     }
 
-    /// Returns the list in each earlier read than that of a page.
+    /// Returns the list as of each read that is earlier than a page.
     pub(super) fn earlier(
         views: &'s [PageView<'_>],
         view: &PageView<'_>,
@@ -370,9 +370,11 @@ pub(super) fn check_media_type(exchange: &Exchange, answer: &Answer) -> Result<(
 
 /// Returns the error for a required exchange that is missing or has no usable response.
 pub(super) fn unanswered(exchange: Option<&Exchange>, what: &str) -> CheckError {
-    let again = "check again; if it stays so, see the recording";
+    let again = "check again; if the result is the same, see the recording";
     match exchange {
-        None => CheckError::unjudged(format!("{what} was not asked for"), again),
-        Some(it) => CheckError::unjudged(format!("{what}: {} ({})", it.summary(), it.target), again),
+        None => CheckError::unjudged(format!("{what} was not requested"), again),
+        Some(exchange) => {
+            CheckError::unjudged(format!("{what}: {} ({})", exchange.summary(), exchange.target), again)
+        }
     }
 }

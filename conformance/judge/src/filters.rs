@@ -78,9 +78,9 @@ fn source<'s>(
 fn misfit(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Option<(String, String)> {
     let wanted = &selected[..selected.len().min(size)];
     let name = |row: &Value| named_identity(row).unwrap_or_default();
-    let place = (0..wanted.len()).find(|at| shown.get(*at).map(name) != Some(name(wanted[*at])));
+    let index = (0..wanted.len()).find(|at| shown.get(*at).map(name) != Some(name(wanted[*at])));
     let name_at = |at: usize| shown.get(at).map_or_else(|| "nothing more".to_owned(), name);
-    match place {
+    match index {
         Some(at) => Some((format!("{} as record {}", name(wanted[at]), at + 1), name_at(at))),
         None if is_all && shown.len() > wanted.len() => {
             Some((format!("{} records", wanted.len()), format!("{} too", name_at(wanted.len()))))
@@ -345,9 +345,9 @@ fn status(recording: &Recording) -> CheckResult {
     LISTS.into_iter().try_for_each(|list| refused(recording, list, "status"))?;
     let comparable_groups = comparable_groups(recording);
     let of = |list| comparable_groups.iter().flat_map(move |views| alone(views, list, "status"));
-    let held = as_far_as_shown(&LISTS.into_iter().flat_map(of).collect::<Vec<_>>(), "status");
+    let outcome = as_far_as_shown(&LISTS.into_iter().flat_map(of).collect::<Vec<_>>(), "status");
     LISTS.into_iter().try_for_each(|list| empty_for_unknown(recording, list, "status"))?;
-    held
+    outcome
 }
 
 fn payment_link(recording: &Recording) -> CheckResult {
@@ -377,12 +377,12 @@ fn payment_link(recording: &Recording) -> CheckResult {
     }
     let found: Vec<_> =
         comparable_groups.iter().flat_map(|views| alone(views, List::Charges, "payment_link")).collect();
-    let held = match as_far_as_shown(&found, "payment_link") {
+    let outcome = match as_far_as_shown(&found, "payment_link") {
         Err(CheckError::Inapplicable(_)) if by_events => Ok(CheckOutcome::Holds),
-        held => held,
+        outcome => outcome,
     };
     empty_for_unknown(recording, List::Charges, "payment_link")?;
-    held
+    outcome
 }
 
 /// Returns the payment link of each charge in the events of the mode, if all events of a charge agree.

@@ -49,7 +49,7 @@ struct PageWalk {
 enum WalkResult {
     /// The pages are the same as without creations.
     Unshifted,
-    /// No record is skipped, but a page has a repeated or a new one, `seen`.
+    /// No record is skipped, but a page has a repeated or a new record, `seen`.
     Shifted { exchange: u32, seen: String },
     /// A record is on no page.
     Lost { exchange: u32, id: String },
@@ -60,8 +60,8 @@ impl PageWalk {
         let size = self.pages.first().map_or(0, |(_, rows)| rows.len());
         let mut shifted = None;
         let mut seen: BTreeSet<&str> = BTreeSet::new();
-        for (place, (exchange, rows)) in self.pages.iter().enumerate() {
-            let from = (place * size).min(self.before.len());
+        for (index, (exchange, rows)) in self.pages.iter().enumerate() {
+            let from = (index * size).min(self.before.len());
             let expected = &self.before[from..self.before.len().min(from + size)];
             if rows[..] != *expected && shifted.is_none() {
                 let differing = rows.iter().find(|id| !expected.contains(id));

@@ -152,7 +152,7 @@ pub(super) fn weighed(
         return Err(error);
     }
     Err(CheckError::unjudged(
-        format!("a cache answered in the service's place ({shown}, {})", exchange.target),
+        format!("a cache answered instead of the service ({shown}, {})", exchange.target),
         "check the service without the cache, or exclude /v1 from caching",
     ))
 }

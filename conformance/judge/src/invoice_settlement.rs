@@ -175,9 +175,9 @@ fn settled_twice(history: &EventHistory) -> Option<CheckError> {
     let is_at_once = |one: &Value, other: &Value| {
         at(one).zip(at(other)).is_some_and(|(one, other)| (one - other).abs() < APART)
     };
-    paid.iter().enumerate().find_map(|(place, row)| {
+    paid.iter().enumerate().find_map(|(index, row)| {
         let code = text_at(row, &["invoice", "code"])?;
-        let again = paid[place + 1..]
+        let again = paid[index + 1..]
             .iter()
             .find(|other| text_at(other, &["invoice", "code"]) == Some(code) && is_at_once(row, other))?;
         let charges = charges_of(row).filter(|charges| !charges.is_empty())?;

@@ -116,7 +116,8 @@ pub fn rows_by(
     let uncached = OnceCell::new();
     let mut rows = Vec::new();
     for check in checks.filter(|check| selected(check.id)) {
-        let requirement = catalogue.remove(check.id).expect("every check has its statement among the judged");
+        let requirement =
+            catalogue.remove(check.id).expect("every check has a statement that is not marked `unjudged`");
         let verdict = if skipped(check.id) {
             Verdict::LeftOut { by: "--skip".into() }
         } else if let Some(part) = recording.without.iter().find(|part| check.is_left_out_with(**part)) {

@@ -64,12 +64,12 @@ fn ends(recording: &Recording) -> CheckResult {
                 continue;
             };
             if actual_link.is_null() != at_end {
-                let place = format!("on page {} of {last}", numbers.current);
+                let page = format!("on page {} of {last}", numbers.current);
                 let expected = if at_end { "null" } else { "an address" };
                 let actual = format!("links.{rel} {actual_link}");
                 return Err(CheckError::broken(
                     view.number(),
-                    format!("links.{rel} {expected} {place}"),
+                    format!("links.{rel} {expected} {page}"),
                     actual,
                 ));
             }
@@ -216,7 +216,7 @@ fn repeated(rel: &str, from: &PageView<'_>, view: &PageView<'_>) -> Option<Strin
     view.rows().iter().filter_map(named_identity).find(|identity| shown.contains(identity))
 }
 
-/// Returns `true` if an address has the path of a list. A proxy may add or remove a prefix, but not one with `/v1`.
+/// Returns `true` if an address has the path of a list. A proxy may add or remove a prefix, but not a prefix with `/v1`.
 fn is_path_of(address: &Url, list: List, home: Option<&Url>) -> bool {
     let base = home.map_or("", |home| home.path().trim_end_matches('/'));
     let Some(before) = address.path().strip_suffix(list.path()) else { return false };

@@ -1,6 +1,6 @@
 //! Lists compared with events: every created object is listed, and every listed object has its events.
 //!
-//! Each statement compares two pages, of which the one that must contain the records was read later. Changes in the
+//! Each statement compares two pages; the page that must contain the records was read later. Changes in the
 //! last minute are ignored, because they may not be visible yet.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,7 +56,7 @@ pub(super) fn is_quiet(views: &[PageView<'_>], since: Option<&Exchange>, mode: M
     date.zip(newest).is_some_and(|(date, newest)| newest + CONSISTENCY_TIME < date)
 }
 
-/// Returns the codes of a list's rows, if every row has one.
+/// Returns the codes of a list's rows, if every row has a code.
 fn codes<'a>(view: &'a PageView<'_>) -> Option<BTreeSet<&'a str>> {
     view.page.rows()?.iter().map(|row| text_at(row, &["code"])).collect()
 }
@@ -119,7 +119,7 @@ fn complete(recording: &Recording) -> CheckResult {
                         let id = text_at(event, &["id"]).unwrap_or("without an id");
                         return Err(CheckError::broken(
                             listed.number(),
-                            format!("{member} {code} in the list of {}, as event {id} says", list.as_str()),
+                            format!("{member} {code} in the list of {}, as event {id} shows", list.as_str()),
                             format!("{} others, and not this one", codes.len()),
                         ));
                     }
@@ -148,9 +148,9 @@ fn recorded(recording: &Recording) -> CheckResult {
                 .filter(|view| view.number() > listed.number());
             let Some(events) = events else { continue };
             let until = settled_until(events, events);
-            for (place, row) in listed.rows().iter().enumerate() {
+            for (index, row) in listed.rows().iter().enumerate() {
                 let opened =
-                    at(row, "created_at").or_else(|| opened_between(listed.rows(), place, events, until));
+                    at(row, "created_at").or_else(|| opened_between(listed.rows(), index, events, until));
                 let Some(missing) = without_event(row, opened, events, until) else { continue };
                 if let Err(kind) = missing {
                     let code = text_at(row, &["code"]).unwrap_or_default();
@@ -176,7 +176,7 @@ fn recorded(recording: &Recording) -> CheckResult {
 /// and after: charges may have no time of their own.
 fn opened_between(
     rows: &[Value],
-    place: usize,
+    index: usize,
     events: &PageView<'_>,
     until: Option<OffsetDateTime>,
 ) -> Option<OffsetDateTime> {
@@ -185,8 +185,8 @@ fn opened_between(
         let mut created = events.rows().iter().filter(|event| is_of(event, "charge.created"));
         at(created.find(|event| code(event, "charge") == Some(own))?, "created_at")
     };
-    rows[..=place].iter().rev().find_map(created).filter(|newer| Some(*newer) <= until)?;
-    rows[place..].iter().find_map(created)
+    rows[..=index].iter().rev().find_map(created).filter(|newer| Some(*newer) <= until)?;
+    rows[index..].iter().find_map(created)
 }
 
 /// Returns the type of a missing event of a listed charge as an error. `None` if it cannot be judged: events older than

@@ -30,7 +30,8 @@ pub(super) struct ObjectHistory<'a> {
     /// `charge` or `invoice`.
     member: &'static str,
     events: Vec<ListedEvent<'a>>,
-    /// `true` if the events keep their object: they differ on one page. Otherwise, they may show the current object.
+    /// `true` if events contain the object as of their time: its states differ on one page. Otherwise they may contain the
+    /// current object.
     is_snapshot: bool,
 }
 
@@ -166,8 +167,8 @@ impl<'a> ObjectHistory<'a> {
         self.of_type("charge.payment_detected").count() <= 1
     }
 
-    /// Returns `true` if an event shows its object as it was then, whether events keep their objects or show the current
-    /// ones. There must be no later event, or objects must be kept and the next event be a minute later.
+    /// Returns `true` if an event shows its object as of its own time, whether events contain past or current states.
+    /// There must be no later event, or the events must be snapshots and the next one be a minute later.
     pub(super) fn shows_own_state(&self, event: &ListedEvent<'_>) -> bool {
         let is_settled = event.at().zip(event.read_at).is_some_and(|(at, now)| at + LATENESS < now);
         let mut others = self.events.iter().filter(|other| other.id() != event.id());
@@ -213,7 +214,7 @@ fn disorder(history: &ObjectHistory<'_>, earlier: &ListedEvent<'_>, event: &List
 }
 
 /// Checks that a paid charge does not expire, and that one payment is not recorded twice: two events with the same details
-/// or time, or with the same kept charge. A second transfer, a late payment or a refund may be a reason for another event.
+/// or time, or snapshots of an unchanged charge. A second transfer, a late payment or a refund may cause another event.
 fn paid_once_and_last(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     let paid: Vec<_> = history.of_type("charge.paid").collect();
     let Some(first) = paid.first().filter(|_| history.is_complete()) else { return Ok(()) };
@@ -367,6 +368,6 @@ fn same(
     });
     let Some((view, row, listed, shown, event)) = odd else { return Ok(()) };
     let expected =
-        format!("{name} {shown} of {member} {}, as its newest event {} says", row["code"], event["id"]);
+        format!("{name} {shown} of {member} {}, as its newest event {} shows", row["code"], event["id"]);
     Err(CheckError::broken(view.number(), expected, format!("{name} {listed}")))
 }

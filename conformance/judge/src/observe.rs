@@ -1,4 +1,4 @@
-//! The open points of the specification, and the choices of this service. Observed, never judged.
+//! The open points of the specification, and the choices of the target there: observed, never judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,11 +32,11 @@ const OBSERVERS: &[(&str, Observer)] = &[
     ("Media type of a 429", |recording| refusal_types(recording, 429)),
     ("WWW-Authenticate of a 401", challenge),
     ("Status for an event that does not exist", absent_events),
-    ("A ?charge= that names nothing", |recording| absent_filter(recording, "charge")),
-    ("A ?invoice= that names nothing", |recording| absent_filter(recording, "invoice")),
-    ("A ?payment_link= that names nothing", |recording| absent_filter(recording, "payment_link")),
-    ("A ?status= that names nothing", |recording| absent_filter(recording, "status")),
-    ("A ?type= that names nothing", |recording| absent_filter(recording, "type")),
+    ("A ?charge= that finds nothing", |recording| absent_filter(recording, "charge")),
+    ("A ?invoice= that finds nothing", |recording| absent_filter(recording, "invoice")),
+    ("A ?payment_link= that finds nothing", |recording| absent_filter(recording, "payment_link")),
+    ("A ?status= that finds nothing", |recording| absent_filter(recording, "status")),
+    ("A ?type= that finds nothing", |recording| absent_filter(recording, "type")),
     ("Ids of events", event_ids),
     ("Times", times),
     ("Links of a page", links),
@@ -230,16 +230,16 @@ fn delivery_ids(recording: &Recording) -> BTreeSet<String> {
 
 /// Returns the deliveries that were repeated although they were accepted.
 fn repeated(recording: &Recording) -> BTreeSet<String> {
-    let mut taken = BTreeSet::new();
-    let mut again = 0;
+    let mut accepted = BTreeSet::new();
+    let mut count = 0;
     for (delivery, body) in delivered(recording) {
         let event = text_at(&body, &["event_id"]).unwrap_or_default().to_owned();
-        if !event.is_empty() && delivery.was_accepted() && !taken.insert((delivery.endpoint, event)) {
-            again += 1;
+        if !event.is_empty() && delivery.was_accepted() && !accepted.insert((delivery.endpoint, event)) {
+            count += 1;
         }
     }
-    (again > 0)
-        .then(|| format!("{again} were delivered again although they had been accepted"))
+    (count > 0)
+        .then(|| format!("{count} were delivered again although they had been accepted"))
         .into_iter()
         .collect()
 }

@@ -86,7 +86,7 @@ fn equal(name: &str, expected: u64, actual: u64) -> Result<(), (String, String)>
 }
 
 fn envelope(recording: &Recording) -> CheckResult {
-    let held = each(&pages(recording), |view| {
+    let outcome = each(&pages(recording), |view| {
         let wrong = not_in_envelope(&view.page);
         Some(wrong.map_or(Ok(()), |what| Err((what.to_owned(), view.exchange.summary()))))
     })?;
@@ -98,7 +98,7 @@ fn envelope(recording: &Recording) -> CheckResult {
             return Err(CheckError::broken(exchange.number, what, exchange.summary()));
         }
     }
-    Ok(held)
+    Ok(outcome)
 }
 
 /// Returns the first part of a list that is missing or has another type.
@@ -147,7 +147,7 @@ fn current_page(recording: &Recording) -> CheckResult {
     let judged = each(&views, |view| {
         let expected = match &view.request.link {
             None => view.request.page.unwrap_or(1),
-            // A link may name its page in a way of its own.
+            // A link may identify its page by another parameter.
             Some(_) => {
                 let (query, _) = link_query(&view.exchange.target);
                 query.iter().find(|(name, _)| name == "page")?.1.parse().ok()?
@@ -273,23 +273,25 @@ fn joined(recording: &Recording) -> CheckResult {
 /// Returns the first record of a page that differs from the long pages at the same position.
 fn out_of_place(rows: &[Value], whole: &FullList<'_>, from: u64, size: u64) -> Option<(String, String)> {
     let all = &whole.rows;
-    let at = |place: u64| usize::try_from(place).unwrap_or(usize::MAX).min(all.len());
-    let beside = &all[at(from)..at(from.saturating_add(size))];
+    let clamp = |index: u64| usize::try_from(index).unwrap_or(usize::MAX).min(all.len());
+    let expected_rows = &all[clamp(from)..clamp(from.saturating_add(size))];
     // If the long pages end before the list, the following records cannot be compared.
-    let is_end = whole.is_all || beside.len() as u64 == size;
-    let places = if is_end { beside.len().max(rows.len()) } else { beside.len().min(rows.len()) };
+    let is_end = whole.is_all || expected_rows.len() as u64 == size;
+    let compared =
+        if is_end { expected_rows.len().max(rows.len()) } else { expected_rows.len().min(rows.len()) };
     // A record without id and code can be compared only by its presence.
     let named = |row: Option<&Value>| row.map_or(Some("none".to_owned()), named_identity);
-    let differs = |place: &usize| {
-        let (whole, here) = (beside.get(*place).copied(), rows.get(*place));
-        whole.is_some() != here.is_some() || named(whole).zip(named(here)).is_some_and(|(a, b)| a != b)
+    let differs = |index: &usize| {
+        let (expected, actual) = (expected_rows.get(*index).copied(), rows.get(*index));
+        expected.is_some() != actual.is_some()
+            || named(expected).zip(named(actual)).is_some_and(|(a, b)| a != b)
     };
-    let place = (0..places).find(differs)?;
+    let index = (0..compared).find(differs)?;
     let name = |row: Option<&Value>| named(row).unwrap_or_else(|| "one without id and code".to_owned());
-    let at = from.saturating_add(place as u64 + 1);
-    let beside = name(beside.get(place).copied());
-    let expected = format!("record {at} of the long page {}: {beside}", whole.target);
-    Some((expected, format!("{} in its place", name(rows.get(place)))))
+    let number = from.saturating_add(index as u64 + 1);
+    let expected_name = name(expected_rows.get(index).copied());
+    let expected = format!("record {number} of the long page {}: {expected_name}", whole.target);
+    Some((expected, format!("{} in its place", name(rows.get(index)))))
 }
 
 /// Returns a record that is on a page twice.

@@ -137,7 +137,7 @@ pub(super) fn weighed(id: &str, recording: &Recording, judged: CheckResult) -> C
     let kinds = KINDS.iter().filter(|kind| kind.statements.contains(&id));
     let broken = match (&judged, id) {
         (Err(CheckError::Broken(_) | CheckError::Inapplicable(_)), _) => None,
-        // Even if some requests were served.
+        // These may be violated even if some requests were served.
         (_, "lists.served") => often_unanswered(recording)
             .or_else(|| List::ALL.into_iter().find_map(|list| never_listed(recording, list))),
         (_, "answers.json") => never_complete(recording),

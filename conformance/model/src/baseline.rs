@@ -58,8 +58,8 @@ pub fn fingerprint(id: &str, finding: &Finding) -> String {
     Sha256::digest(text.as_bytes()).iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns a text with `#` for each word that contains a digit: ids, times and counts change between runs. The first
-/// word, which may be a status, is unchanged.
+/// Returns the text with each word that contains a digit replaced by `#`: ids, times and counts change between runs. The
+/// first word, which may be a status, is unchanged.
 fn lasting(text: &str) -> String {
     let (first, rest) = text.split_at(text.find(' ').unwrap_or(0));
     let words = rest.split_inclusive(|character: char| !character.is_alphanumeric());

@@ -22,7 +22,7 @@ impl Default for BodyText {
     }
 }
 
-/// The form of a body in files: a text, or `{"not_utf8": …}` with a replacement character for each invalid sequence.
+/// The form of a body in files: a string, or `{"not_utf8": …}` with a replacement character for each invalid sequence.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum StoredBody {
@@ -36,7 +36,7 @@ impl Body {
         Body::of(String::from_utf8_lossy(bytes).into_owned(), std::str::from_utf8(bytes).is_ok())
     }
 
-    /// Creates a body from a text in which each replacement character stands for bytes that were not UTF-8.
+    /// Creates a body from text in which each replacement character stands for bytes that were not UTF-8.
     pub fn not_utf8(text: String) -> Body {
         Body::of(text, false)
     }
@@ -127,7 +127,7 @@ mod tests {
     #[track_caller]
     fn check(bytes: &[u8], expected: &str) {
         let body = Body::from_bytes(bytes);
-        let written = serde_json::to_string(&body).expect("a text");
+        let written = serde_json::to_string(&body).expect("a body is JSON");
         assert_eq!(written, expected);
         assert_eq!(serde_json::from_str::<Body>(&written).expect("a body"), body);
     }

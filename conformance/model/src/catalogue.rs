@@ -26,7 +26,7 @@ pub const EVENT_TYPES: [&str; 13] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// The specification says so.
+    /// The specification requires it.
     Must,
     /// It is derived from the specification or from HTTP.
     Should,
@@ -173,7 +173,7 @@ mod tests {
         let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/requirements");
         let mut files: Vec<_> = std::fs::read_dir(directory)
             .expect("a directory of chapters")
-            .map(|file| file.expect("a file").file_name().into_string().expect("a plain name"))
+            .map(|file| file.expect("a file").file_name().into_string().expect("the name is UTF-8"))
             .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))
             .collect();
         files.sort();

@@ -40,7 +40,7 @@ pub struct Deliveries {
     /// The deliveries in order of arrival.
     #[serde(rename = "caught")]
     pub received: Vec<Delivery>,
-    /// The number of requests that are no deliveries. A public address receives some.
+    /// The number of requests that are not deliveries. A public address receives some.
     pub strays: u32,
     /// The number of deliveries that were dropped because the recording was full.
     pub lost: u32,

@@ -33,7 +33,7 @@ pub enum Group {
     Leaks,
     /// The choices of the reference server.
     Extended,
-    /// Lists while records are created. Runs after the groups that read, because it changes the lists.
+    /// Lists while records are created. Runs after the groups that only read, because it changes the lists.
     Inserts,
     /// Webhook deliveries. Runs last, because causing deliveries changes the data that the other groups read.
     Webhooks,

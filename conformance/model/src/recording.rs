@@ -35,7 +35,7 @@ pub struct Recording {
     // The name of the field in the file format.
     #[serde(default, rename = "inserting")]
     pub inserts: Inserts,
-    /// `true` if amounts are as the target sent them. Redaction keeps only their equality. `false` if unknown.
+    /// `true` if amounts are as the target sent them. Redaction preserves only their equality. `false` if unknown.
     #[serde(default)]
     pub exact_amounts: bool,
     /// The exchanges in the order of their requests.
@@ -213,7 +213,7 @@ pub enum Purpose {
     Page(PageRequest),
     /// Reads one event.
     Event {
-        /// The id that was asked for.
+        /// The requested id.
         id: String,
         /// The owner of the object: this key, the other mode, or none.
         side: Side,
@@ -226,7 +226,7 @@ pub enum Purpose {
     Object {
         /// The kind of object.
         kind: ObjectKind,
-        /// The id that was asked for.
+        /// The requested id.
         id: String,
         /// The owner of the object: this key, the other mode, or none.
         side: Side,
@@ -246,7 +246,7 @@ pub enum Purpose {
     DuringInserts {
         /// The list.
         list: List,
-        /// The page, and its place between the creations.
+        /// The page, and its position between the creations.
         step: Step,
     },
     /// Reads the events before the first delivery.
@@ -255,7 +255,7 @@ pub enum Purpose {
     AfterDeliveries,
     /// Reads the event of a delivery.
     DeliveredEvent {
-        /// The id that was asked for.
+        /// The requested id.
         id: String,
         /// The key: of the delivery's mode, or of the other mode.
         side: Side,
@@ -389,7 +389,7 @@ pub enum Step {
         /// The number.
         page: u64,
     },
-    /// A later page, reached from the first by `links.next`.
+    /// A later page, reached from the first page by `links.next`.
     ByLink {
         /// The page number: one more than the links followed from the first page.
         page: u64,
@@ -503,7 +503,7 @@ impl Recording {
         }
     }
 
-    /// Returns the last exchange that matches. The last, because a refused request may have been retried.
+    /// Returns the last exchange that matches: a refused request may have been retried.
     pub fn last(&self, fits: impl Fn(&Exchange) -> bool) -> Option<&Exchange> {
         self.exchanges.iter().rev().find(|exchange| fits(exchange))
     }
@@ -521,7 +521,7 @@ impl Recording {
 
 /// The first words of [`Ending::Lost`] for a request that was not sent.
 pub const NOT_ASKED: &str = "not asked:";
-/// The first words of [`Ending::Lost`] for a response that is no complete HTTP response.
+/// The first words of [`Ending::Lost`] for an incomplete or invalid HTTP response.
 pub const MALFORMED: &str = "malformed response:";
 
 /// Shortens a body to one line of a report.

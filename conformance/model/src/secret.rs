@@ -16,7 +16,7 @@ const LAYERS_MAX: usize = 3;
 /// The placeholder of a key.
 pub const KEY_BLANK: &str = "<key>";
 
-/// A secret text. It prints as a placeholder and cannot be serialized.
+/// A secret string. It prints as a placeholder and cannot be serialized.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -64,7 +64,7 @@ impl fmt::Display for Secret {
     }
 }
 
-/// Redacts the parts of secrets in a text: as they are, in base64 or hexadecimal, and escaped for URLs, JSON and HTML.
+/// Redacts the parts of secrets in text: as they are, in base64 or hexadecimal, and escaped for URLs, JSON and HTML.
 ///
 /// Parts, not only whole secrets: the suite also sends keys with a changed end or another prefix, and servers may echo
 /// half of a refused key.
@@ -73,12 +73,12 @@ pub struct Redactor {
     runs: BTreeSet<Vec<u8>>,
     /// The lengths of the runs.
     sizes: BTreeSet<usize>,
-    /// A bit set of the first three bytes of the runs: most positions in a text need to read only one bit.
+    /// A bit set of the first three bytes of the runs. For most positions of the text, one bit shows that no run starts.
     beginnings: Vec<u64>,
     blank: &'static str,
 }
 
-/// A text without one or more layers of escapes: its bytes, and their ranges in the text. `None`: nothing was escaped.
+/// Text with layers of escapes decoded: the bytes, and their ranges in the original text. `None`: nothing was escaped.
 struct View {
     bytes: Vec<u8>,
     places: Option<Vec<(usize, usize)>>,
@@ -86,7 +86,7 @@ struct View {
 
 impl View {
     fn place(&self, at: usize) -> (usize, usize) {
-        self.places.as_ref().map_or((at, at + 1), |places| places[at])
+        self.places.as_ref().map_or((at, at + 1), |ranges| ranges[at])
     }
 }
 
@@ -165,7 +165,7 @@ impl Redactor {
         clean
     }
 
-    /// Returns `true` for each byte to redact; empty if there is none.
+    /// Returns a mask that is `true` for each byte to redact; empty if there is none.
     fn hidden(&self, bytes: &[u8]) -> Vec<bool> {
         let mut hidden = Vec::new();
         if self.runs.is_empty() {
@@ -223,18 +223,18 @@ fn unescaped(view: &View) -> Option<View> {
     let outer = &view.bytes;
     outer.iter().position(|byte| matches!(byte, b'%' | b'\\' | b'&'))?;
     let mut bytes = Vec::with_capacity(outer.len());
-    let mut places = Vec::with_capacity(outer.len());
+    let mut ranges = Vec::with_capacity(outer.len());
     let mut at = 0;
     while at < outer.len() {
         let (byte, length) = escape(&outer[at..]).unwrap_or((outer[at], 1));
         bytes.push(byte);
-        places.push((view.place(at).0, view.place(at + length - 1).1));
+        ranges.push((view.place(at).0, view.place(at + length - 1).1));
         at += length;
     }
-    (bytes.len() < outer.len()).then_some(View { bytes, places: Some(places) })
+    (bytes.len() < outer.len()).then_some(View { bytes, places: Some(ranges) })
 }
 
-/// Decodes the escape at the start of a text: its byte and its length.
+/// Decodes the escape at the start of the text. Returns its byte and its length.
 fn escape(text: &[u8]) -> Option<(u8, usize)> {
     const LONGEST: usize = 8;
     let number = |digits: &[u8], radix| {

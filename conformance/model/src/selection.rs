@@ -46,7 +46,7 @@ impl fmt::Display for SelectionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SelectionError::Extended(pattern) => {
-                write!(f, "`{pattern}` names choices of the reference server; say --profile extended too")
+                write!(f, "`{pattern}` matches choices of the reference server; add --profile extended")
             }
             SelectionError::Unknown(pattern) => {
                 write!(

@@ -38,7 +38,7 @@ pub(crate) async fn run(
 ///
 /// # Errors
 ///
-/// The reason why there is no exit status, as the predicate of a sentence: "took longer than 30 s …".
+/// The reason why there is no exit status, worded as a predicate: "took longer than 30 s …".
 pub async fn run_shell(
     hook: &Hook,
     environment: &[(&str, &str)],
@@ -66,9 +66,11 @@ pub async fn run_shell(
             stop.abort();
         }
     }
-    let output = String::from_utf8_lossy(&output.lock().expect("not poisoned")).trim().to_owned();
+    let output = String::from_utf8_lossy(&output.lock().expect("no thread panics while it holds the lock"))
+        .trim()
+        .to_owned();
     let output =
-        if output.is_empty() { "and said nothing".to_owned() } else { format!("and said: {output}") };
+        if output.is_empty() { "and printed nothing".to_owned() } else { format!("and printed: {output}") };
     match ended {
         Some(Ok(Ok(status))) => Ok((status, output)),
         Some(Ok(Err(err))) => Err(format!("was lost: {err}")),
@@ -106,7 +108,7 @@ async fn end(child: &mut Child) {
 async fn listen(mut from: impl AsyncRead + Unpin, into: Arc<Mutex<Vec<u8>>>) {
     let mut part = [0; 1024];
     while let Ok(count @ 1..) = from.read(&mut part).await {
-        let mut output = into.lock().expect("not poisoned");
+        let mut output = into.lock().expect("no thread panics while it holds the lock");
         let room = OUTPUT_MAX.saturating_sub(output.len());
         output.extend_from_slice(&part[..count.min(room)]);
     }
@@ -132,14 +134,14 @@ mod tests {
 
     #[test]
     fn a_failed_hook_is_reported_with_its_output() {
-        check("echo out of luck >&2; exit 3", 10, "exit status: 3 and said: out of luck");
-        check("exit 1", 10, "and said nothing");
+        check("echo out of luck >&2; exit 3", 10, "exit status: 3 and printed: out of luck");
+        check("exit 1", 10, "and printed nothing");
         check("no-such-command-anywhere", 10, "127");
     }
 
     #[test]
     fn a_hook_with_much_output_does_not_block() {
-        check("yes | head -c 1000000; exit 4", 30, "exit status: 4 and said: y");
+        check("yes | head -c 1000000; exit 4", 30, "exit status: 4 and printed: y");
     }
 
     #[test]

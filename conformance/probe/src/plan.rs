@@ -62,9 +62,9 @@ impl Paths {
         };
         match self.all().into_iter().filter_map(|(_, path)| path).find(wrong) {
             None => Ok(()),
-            Some(path) => Err(format!(
-                "the path of single objects is `{path}`; it takes one such as /v1/charges/{{id}}"
-            )),
+            Some(path) => {
+                Err(format!("the path of single objects is `{path}`; an allowed one is /v1/charges/{{id}}"))
+            }
         }
     }
 }
@@ -162,7 +162,7 @@ impl Plan {
     /// Returns the base address without user name, password, query and fragment, which may contain keys.
     pub(crate) fn shown_base(&self) -> Url {
         let mut base = self.base.clone();
-        // These two fail only for addresses that cannot have a user.
+        // These two calls fail only for URLs that cannot have a user.
         let _ = base.set_username("");
         let _ = base.set_password(None);
         base.set_query(None);
@@ -246,24 +246,23 @@ impl Plan {
         if let Some(key) = &self.second_key {
             if !key.expose().starts_with(&self.prefix(Mode::Test)) {
                 return Err(
-                    "the second key is of another mode; it takes another test key of the same account".into(),
+                    "the second key is not a test key; give another test key of the same account".into()
                 );
             }
             if *key == self.test_key {
                 return Err(
-                    "the second key is the test key itself; it takes another test key of the same account"
-                        .into(),
+                    "the second key equals the test key; give another test key of the same account".into()
                 );
             }
         }
         if self.live_key == self.test_key {
-            return Err("the live key and the test key are the same; each mode has keys of its own".into());
+            return Err("the live key and the test key are the same; each mode has its own keys".into());
         }
         self.paths.validate()?;
         if let Some(create) = &self.writes {
             if !create.path.starts_with("/v1/") || create.path.contains(['?', '#']) {
                 return Err(format!(
-                    "the path of the create call is `{}`; it takes one such as /v1/charges",
+                    "the path of the create call is `{}`; an allowed one is /v1/charges",
                     create.path
                 ));
             }
@@ -312,7 +311,7 @@ impl Plan {
         }
         if key.tail(&self.key_prefix).len() < KEY_TAIL_MIN {
             return Err(format!(
-                "the {name} key is too short; it takes {KEY_TAIL_MIN} characters after its prefix"
+                "the {name} key is too short; it must have {KEY_TAIL_MIN} characters after its prefix"
             ));
         }
         Ok(())

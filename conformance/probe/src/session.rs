@@ -77,7 +77,7 @@ pub(crate) struct Session<'a> {
     pub(crate) redactor: Redactor,
     /// The number of consecutive requests without a response.
     silences: u32,
-    /// `true` if the live key got no response either.
+    /// `true` if the server is considered down: the live key got no response either.
     has_died: bool,
     /// `true` if a window of the test key ended during the run, so that a last burst can measure the next one.
     pub(crate) is_renewed: bool,
@@ -87,7 +87,7 @@ pub(crate) struct Session<'a> {
     has_rested: bool,
     /// The number of requests with the two keys that are reserved for later groups.
     pub(crate) reserved: u32,
-    /// The rest of the time that the run may wait.
+    /// The remaining time that the run may wait.
     wait_left: Duration,
     /// The time until which the test key stays idle, so that it has a new window.
     idle_until: Duration,
@@ -574,9 +574,9 @@ pub(crate) fn path_of(request: &PageRequest) -> String {
         false => encoded(value),
     };
     let filters = request.filters.iter().map(|(name, value)| format!("{name}={}", in_query(value)));
-    let place = [("per_page", request.per_page), ("page", request.page)];
-    let place = place.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
-    let query = filters.chain(place).collect::<Vec<_>>().join("&");
+    let paging = [("per_page", request.per_page), ("page", request.page)];
+    let paging = paging.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", value?)));
+    let query = filters.chain(paging).collect::<Vec<_>>().join("&");
     if query.is_empty() { request.list.path().to_owned() } else { format!("{}?{query}", request.list.path()) }
 }
 
@@ -585,7 +585,7 @@ pub(crate) fn event_path(id: &str) -> String {
     format!("{}/{}", List::Events.path(), encoded(id))
 }
 
-/// Percent-encodes a text for a path or a query.
+/// Percent-encodes a string for a path or a query.
 pub(crate) fn encoded(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

@@ -12,7 +12,7 @@ pub type Wait<'a> = Pin<Box<dyn Future<Output = Result<(), String>> + 'a>>;
 
 /// The clock of the target.
 pub trait Waiter {
-    /// Returns the time since a fixed moment by the clock of the target. Monotonic.
+    /// Returns the time since a fixed moment by the clock of the target. It never decreases.
     fn now(&self) -> Duration;
 
     /// Waits for a time by the clock of the target.

@@ -186,7 +186,7 @@ impl Comparison {
     ///
     /// Never: a comparison is plain data.
     pub fn json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("a comparison is plain data") + "\n"
+        serde_json::to_string_pretty(self).expect("a comparison serializes to JSON") + "\n"
     }
 
     /// Returns the comparison as text.

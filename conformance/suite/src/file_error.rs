@@ -8,7 +8,7 @@ use std::fmt;
 pub enum FileError {
     /// The text is not a file of this kind.
     Malformed {
-        /// The kind: `no HAR file`.
+        /// The kind: `not a HAR file`.
         kind: &'static str,
         /// The error of the parser.
         error: String,
@@ -39,8 +39,8 @@ impl fmt::Display for FileError {
             FileError::NothingAsked => f.write_str("a HAR file without requests for paths under /v1"),
             FileError::NothingUsable { entries } => write!(
                 f,
-                "a HAR file of which 0 of {entries} entries can be judged; it takes requests with their Authorization \
-                 headers, which some tools omit by default (they are blanked here at once)"
+                "a HAR file of which 0 of {entries} entries can be judged; record requests with their Authorization \
+                 headers, which some tools omit by default (they are redacted on reading)"
             ),
         }
     }

@@ -90,7 +90,7 @@ impl Outcome {
     /// [`FileError::Malformed`] if the text is not a HAR file, [`FileError::NothingAsked`] or
     /// [`FileError::NothingUsable`] if it has no usable entry.
     pub fn from_har(text: &str, key_prefix: &str) -> Result<(Outcome, String), FileError> {
-        let malformed = |error| FileError::Malformed { kind: "no HAR file", error };
+        let malformed = |error| FileError::Malformed { kind: "not a HAR file", error };
         let har: Har = serde_json::from_str(text).map_err(|err| malformed(err.to_string()))?;
         let entries = har.log.entries;
         let Some(base) = entries.iter().find_map(|entry| base_of(&entry.request.url)) else {
@@ -119,7 +119,7 @@ impl Outcome {
             base: base.clone(),
             key_prefix: key_prefix.to_owned(),
             without: BTreeSet::new(),
-            no_burst: Some("a HAR file is no run of ours".to_owned()),
+            no_burst: Some("a HAR file is not a run of the suite".to_owned()),
             inserts: Inserts::default(),
             exact_amounts: true,
             deliveries: None,
@@ -139,7 +139,7 @@ impl Outcome {
         ))
     }
 
-    /// Returns `true` if a text looks like a HAR file.
+    /// Returns `true` if a string looks like a HAR file.
     pub fn is_har(text: &str) -> bool {
         let value: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
         value["log"]["entries"].is_array()

@@ -42,14 +42,14 @@ impl Outcome {
             requests: self.ledger.clone(),
             origin: self.origin.clone(),
         };
-        serde_json::to_string(&kept).expect("a run is plain data") + "\n"
+        serde_json::to_string(&kept).expect("a run serializes to JSON") + "\n"
     }
 
     /// Reads a stored run and judges it again.
     ///
     /// # Errors
     ///
-    /// [`FileError::Malformed`] if the text is no recording, [`FileError::OtherFormat`] for another version.
+    /// [`FileError::Malformed`] if the text is not a recording, [`FileError::OtherFormat`] for another version.
     pub fn from_file(text: &str) -> Result<Outcome, FileError> {
         let none = |error: String| FileError::Malformed {
             kind: "no recording of `chargeproof check --record`",

@@ -161,7 +161,7 @@ mod tests {
 
     /// Returns the violation; `None` if the statement holds or cannot be judged.
     fn wrong(id: &str, recording: &Recording) -> Option<String> {
-        let check = CHECKS.iter().find(|check| check.id == id).expect("a check of that name");
+        let check = CHECKS.iter().find(|check| check.id == id).expect("every id in the tests has a check");
         match (check.judge)(recording) {
             Err(CheckError::Broken(finding)) => Some(finding.actual),
             _ => None,

@@ -31,7 +31,11 @@ pub(super) fn error_body(recording: &Recording) -> CheckResult {
         };
         if answer.status == 422 && !body.get("errors").is_some_and(by_field) {
             let actual = format!("errors {}", shown(body.get("errors")));
-            return Err(CheckError::broken(exchange.number, "errors by field, each a list of texts", actual));
+            return Err(CheckError::broken(
+                exchange.number,
+                "errors by field, each a list of strings",
+                actual,
+            ));
         }
         judged = true;
     }
@@ -111,7 +115,7 @@ pub(super) fn foreign_filters(recording: &Recording) -> CheckResult {
         }
         judged = true;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(none("filter that names what is not there")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(none("filter by an absent or foreign object")) }
 }
 
 pub(super) fn method(recording: &Recording) -> CheckResult {

@@ -121,7 +121,7 @@ pub(super) fn details(recording: &Recording) -> CheckResult {
             _ => return Some((format!("no details of {kind}"), shown(event.get("details")))),
         };
         let missing = needed.iter().find(|name| !details.get(**name).is_some_and(Value::is_string))?;
-        Some((format!("details.{missing} of {kind} as a text"), shown(details.get(*missing))))
+        Some((format!("details.{missing} of {kind} as a string"), shown(details.get(*missing))))
     })
 }
 

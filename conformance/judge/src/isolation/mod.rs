@@ -7,7 +7,7 @@
 //! The problem is noise. A request id, a date, a node name of a load balancer differ between any two responses. The
 //! probe therefore sends the same request three times: for an id that does not exist, for an id of the other mode,
 //! and for another id that does not exist. The first and the third differ only by noise. `compare` splits each
-//! response into named features (each header, each place in the JSON body, the names in the body, its text and
+//! response into named features (each header, each member of the JSON body, the names in the body, its text and
 //! length), with the requested id replaced by `{id}`. A feature in which the two absent responses agree and the
 //! foreign one differs is a difference. It is reported only if it appears in every round that was sent, because a
 //! load balancer may route the middle request to another machine once.
@@ -19,7 +19,7 @@
 //!
 //! A header that differs between equal responses to equal requests anywhere in the run is noise too.
 //!
-//! A response of 429, 502, 503 or 504 is no evidence and is left out. Both directions, live to test and test to
+//! A response of 429, 502, 503 or 504 is not evidence and is ignored. Both directions, live to test and test to
 //! live, must have been tried, or the statement is not judged.
 //!
 //! ```text
@@ -115,7 +115,7 @@ const ABSENT: &[Side] = &[Side::AbsentBefore, Side::AbsentAfter];
 
 fn not_found(recording: &Recording) -> CheckResult {
     for exchange in answered(recording, ABSENT)? {
-        // What is no UUID may be refused in any way, but must not make the server fail.
+        // An id that is not a UUID may get any 3xx or 4xx, but must not cause a server error.
         let is_refused = exchange.status().is_some_and(|status| (300..500).contains(&status));
         if exchange.status() != Some(404) && !(is_refused && is_resembling(exchange)) {
             return Err(CheckError::broken(exchange.number, "404", exchange.summary()));
@@ -272,7 +272,7 @@ fn held_elsewhere(views: &[PageView<'_>]) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Returns `true` if an object with this code has other amounts than one of the other mode: then it is not that object,
+/// Returns `true` if an object with this code has other amounts than one of the other mode. Then it is another object,
 /// because each mode numbers its own.
 fn differs(object: &Value, other: &Value, code: &str) -> bool {
     const FIXED: [&str; 7] =
@@ -494,7 +494,7 @@ fn nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
         recording.last(trial).and_then(|exchange| Some((exchange, Page::of(exchange)?)))
     {
         let rows = page.rows().map_or(&[][..], Vec::as_slice);
-        // Where the filter is ignored, our own events are shown.
+        // A server that ignores the filter returns the own events.
         let is_counted = rows.is_empty() && page.meta("total").is_some_and(|total| total > 0);
         if is_counted || rows.iter().any(is_theirs) {
             let expected = "no events of a charge of the other account";

@@ -130,7 +130,7 @@ pub(crate) fn not_asked_while_refused(recording: &Recording, key: &str) -> Check
                 "the test key was refused (exchange {}), and no request with {key} was sent meanwhile",
                 refused.number
             ),
-            "check again, and let the burst come to its end",
+            "check again, and do not interrupt the burst",
         ),
     }
 }

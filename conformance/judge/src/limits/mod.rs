@@ -1,13 +1,13 @@
 //! Chapter "limits": 120 requests a minute with one key.
 //!
 //! The obvious check, "the 121st request gets 429", would fail correct servers. The specification does not say how
-//! the minute is counted, and each way of counting lets another number through. So the judge does not compare one
+//! the minute is counted, and each way of counting admits another number of requests. So the judge does not compare one
 //! number: it looks for the limiter that explains the burst, and names it in the report.
 //!
 //! A burst sends requests with the test key as fast as possible until the first 429. A [`Series`] counts it:
 //! requests served, requests without a clear result (no response, 5xx), the time. [`LimiterReading`] explains it:
 //!
-//! - `Exact`: the 121st was refused. A sliding window, or a fixed one that began with the burst.
+//! - `Exact`: the 121st was refused. A sliding window, or a fixed window that began with the burst.
 //! - `Bucket`: a token bucket, which refills two tokens a second, would have let that many through in that time. A
 //!   request that is refused more than a second after the first refusal contradicts it.
 //! - `Border`: more than that, so only the end of a fixed window within the burst explains it. The burst is
@@ -168,7 +168,7 @@ fn settled(recording: &Recording) -> Option<String> {
 }
 
 fn refused(recording: &Recording) -> CheckResult {
-    let held = refused_at(recording)?;
+    let outcome = refused_at(recording)?;
     if let Some(next) =
         Series::of(recording, Burst::SETTLING).filter(|series| series.fit() == LimiterReading::Unlimited)
     {
@@ -178,11 +178,11 @@ fn refused(recording: &Recording) -> CheckResult {
             format!("{} requests served in {} ms", next.served, next.elapsed.as_millis()),
         ));
     }
-    Ok(match (held, settled(recording)) {
+    Ok(match (outcome, settled(recording)) {
         (CheckOutcome::HoldsWith(reading), Some(settled)) => {
             CheckOutcome::HoldsWith(format!("{reading}; {settled}"))
         }
-        (held, _) => held,
+        (outcome, _) => outcome,
     })
 }
 

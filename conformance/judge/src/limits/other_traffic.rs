@@ -27,9 +27,11 @@ pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
         if before.saturating_sub(*after) > requests + AT_ONCE && !counts_twice(recording, &left) {
             return Some(format!("the quota fell from {before} to {after} in {requests} requests"));
         }
-        let place = shots.iter().take_while(|exchange| exchange.number <= first.number).count() as u64;
-        if allowed.is_some_and(|allowed| allowed >= u64::from(LIMIT) && before + place + AT_ONCE < allowed) {
-            return Some(format!("only {before} requests were left after {place} of ours in a fresh window"));
+        let sent = shots.iter().take_while(|exchange| exchange.number <= first.number).count() as u64;
+        if allowed.is_some_and(|allowed| allowed >= u64::from(LIMIT) && before + sent + AT_ONCE < allowed) {
+            return Some(format!(
+                "only {before} requests were left after {sent} requests of the suite in a fresh window"
+            ));
         }
         return None;
     }

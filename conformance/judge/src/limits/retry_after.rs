@@ -37,7 +37,7 @@ pub(super) fn given(recording: &Recording) -> CheckResult {
             return broken(format!("Retry-After: {text}"));
         }
         let most = WINDOW + ROUNDING + SHARE * refusals_before(recording, exchange);
-        // More digits than fit an integer are too long a wait too.
+        // A value that overflows an integer is too long a wait too.
         if retry_after(answer).is_none_or(|delay| delay > most)
             && (seconds || answer.header("date").is_some())
         {
@@ -86,14 +86,14 @@ pub(super) fn kept(recording: &Recording) -> CheckResult {
         recording.exchanges.iter().filter_map(|exchange| Some((exchange, span(exchange)?))).collect();
     let Some((last, longest)) = waited.last() else { return never_waited(recording, &refused) };
     let mut deferred = false;
-    for (place, (exchange, span)) in waited.iter().enumerate() {
+    for (index, (exchange, span)) in waited.iter().enumerate() {
         // A server that counts whole seconds may round down.
         let a_second_later = |(waited, later): &(&Exchange, Duration)| {
             waited.sent.saturating_sub(exchange.ended) <= ROUNDING
                 && later > span
                 && waited.status() == Some(200)
         };
-        if exchange.status() != Some(429) || waited.get(place + 1).is_some_and(a_second_later) {
+        if exchange.status() != Some(429) || waited.get(index + 1).is_some_and(a_second_later) {
             continue;
         }
         if let Some(why) = used_by_others(recording) {

@@ -50,9 +50,9 @@ impl<'a> Api<'a> {
         alone.or_else(|| self.listed[&key].get(id).cloned())
     }
 
-    /// Returns the first field of a delivered object that the API shows otherwise, with the value there. Whatever happens to
-    /// an object leaves an event: what it received is as delivered, if the list shows the event as its newest. After the list
-    /// was read, the object may have received more.
+    /// Returns the first field of a delivered object whose value in the API differs, with that value. Each change of an
+    /// object is recorded as an event, so the received amount must be equal if the list shows this event as the object's
+    /// newest. After the list was read, the object may have received more.
     fn contradiction(
         &self,
         event: &Value,

@@ -17,12 +17,12 @@ pub(crate) const CHECKS: &[Check] = &[Check::of("webhooks.clock", WITH_LISTS, cl
 /// The largest difference between the clocks of the service and the receiver.
 const APART_SECS: i64 = 300;
 
-/// Judges the first delivery of each event during the run. Whatever its times refer to, they are between the start of
+/// Judges the first delivery of each event during the run. Its times, of the event or of sending, are between the start of
 /// the receiver and the arrival.
 fn clock(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let Some(began) = received.all.began.filter(|_| !received.all.settled) else {
-        return Err(CheckError::Inapplicable("the service does not go by the receiver's clock".into()));
+        return Err(CheckError::Inapplicable("the service does not use the receiver's clock".into()));
     };
     let id = |row| text_at(row, &["id"]).map(str::to_owned);
     let new = Mode::BOTH.map(|mode| new_events(recording, mode).unwrap_or_default());
@@ -38,7 +38,7 @@ fn clock(recording: &Recording) -> CheckResult {
         for (name, at) in [("t", signed_at(received.all, seen)), ("created_at", created)] {
             let Some(at) = at else { continue };
             let (by, side) = if at < began {
-                (began - at, "before the receiver listened")
+                (began - at, "before the receiver started")
             } else {
                 (at - arrived, "after it arrived")
             };

@@ -87,10 +87,9 @@ fn event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
         Err(none) => return Some((format!("{name} with the type of the event"), none)),
     };
     match parsed.kind() {
-        Some(kind) if kind != value => Some((
-            format!("{name} {}, as the body says", shorten(kind)),
-            format!("{name} {}", shorten(&value)),
-        )),
+        Some(kind) if kind != value => {
+            Some((format!("{name} {}, as in the body", shorten(kind)), format!("{name} {}", shorten(&value))))
+        }
         Some(_) => None,
         None => {
             let fine = EVENT_TYPES.contains(&value.as_str());
@@ -102,7 +101,7 @@ fn event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
 }
 
 fn delivery_ids(recording: &Recording) -> CheckResult {
-    let held = any(recording, delivery_id)?;
+    let outcome = any(recording, delivery_id)?;
     let received = received_deliveries(recording)?;
     let mut events: BTreeMap<String, (&str, String)> = BTreeMap::new();
     for seen in received.readable() {
@@ -114,7 +113,7 @@ fn delivery_ids(recording: &Recording) -> CheckResult {
             return Err(seen.broken(expected, format!("id {}", shorten(id))));
         }
     }
-    Ok(held)
+    Ok(outcome)
 }
 
 fn delivery_id(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {

@@ -92,22 +92,22 @@ fn no_endpoint() -> CheckError {
     )
 }
 
-fn subscription(place: &DeclaredEndpoint) -> Option<(&BTreeSet<String>, Mode)> {
-    Some((place.events.as_ref()?, place.mode?))
+fn subscription(endpoint: &DeclaredEndpoint) -> Option<(&BTreeSet<String>, Mode)> {
+    Some((endpoint.events.as_ref()?, endpoint.mode?))
 }
 
 fn subscribed(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let real = |parsed: &&ParsedDelivery<'_>| !parsed.is_test();
     for seen in received.readable().filter(real) {
-        let Some(place) = seen.delivery.endpoint.and_then(|at| received.all.endpoints.get(at)) else {
+        let Some(endpoint) = seen.delivery.endpoint.and_then(|at| received.all.endpoints.get(at)) else {
             continue;
         };
-        if let (Some(events), Some(kind)) = (&place.events, seen.kind())
+        if let (Some(events), Some(kind)) = (&endpoint.events, seen.kind())
             && !events.contains(kind)
         {
             let wants: Vec<_> = events.iter().map(String::as_str).collect();
-            return Err(seen.broken(format!("only {} at {}", wants.join(", "), place.path), kind));
+            return Err(seen.broken(format!("only {} at {}", wants.join(", "), endpoint.path), kind));
         }
     }
     // An endpoint that subscribes to all types cannot receive a wrong one.
@@ -132,26 +132,26 @@ fn subscribed(recording: &Recording) -> CheckResult {
 
 fn pushed(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
-    let places = received.all.endpoints.iter().enumerate();
+    let endpoints = received.all.endpoints.iter().enumerate();
     let rows: Vec<_> =
-        places.filter_map(|(at, place)| Some((place, Row::of(recording, &received, at)?))).collect();
+        endpoints.filter_map(|(at, endpoint)| Some((endpoint, Row::of(recording, &received, at)?))).collect();
     let count = rows.iter().map(|(_, row)| row.delivered()).sum::<usize>();
     let (mut behind, mut silent) = (None, None);
-    for (place, row) in &rows {
+    for (endpoint, row) in &rows {
         if let Some(types) = row.types_if_few().filter(|_| !received.all.settled) {
-            return Err(few_types(place, &types));
+            return Err(few_types(endpoint, &types));
         }
         if let Some(event) = row.events.first().filter(|_| row.is_silent) {
-            let expected = format!("a {} at {}", kind(&event.0), place.path);
+            let expected = format!("a {} at {}", kind(&event.0), endpoint.path);
             let actual = format!("nothing, for {} new events of this mode", row.events.len());
             if received.all.settled {
                 return Err(CheckError::broken(None, expected, actual));
             }
-            silent.get_or_insert((*place, row.events.len()));
+            silent.get_or_insert((*endpoint, row.events.len()));
         }
         for missing in row.missing() {
             let id = text_at(missing.event, &["id"]).unwrap_or("without an id");
-            let expected = format!("event {id} at {}", place.path);
+            let expected = format!("event {id} at {}", endpoint.path);
             if (received.all.settled && !row.is_on_its_way(id))
                 || row.is_left_out(&missing)
                 || is_never_delivered(&rows, &received, kind(missing.event))
@@ -174,18 +174,20 @@ fn pushed(recording: &Recording) -> CheckResult {
             "it may have been lost on the way: receive longer with `--receive-for`, or check again",
         ));
     }
-    if let Some((place, events)) = silent.filter(|_| count > 0) {
-        let mode = place.mode.map_or("its", Mode::as_str);
-        if let Some(accepted) = silent_registration(received.all, place) {
+    if let Some((endpoint, events)) = silent.filter(|_| count > 0) {
+        let mode = endpoint.mode.map_or("its", Mode::as_str);
+        if let Some(accepted) = silent_registration(received.all, endpoint) {
             let expected = format!("deliveries at {accepted}, which the service accepted as an endpoint");
-            let actual =
-                format!("nothing there and at {}, for {events} new events of {mode} mode", place.path);
+            let actual = format!(
+                "nothing at that address and at {}, for {events} new events of {mode} mode",
+                endpoint.path
+            );
             return Err(CheckError::broken(None, expected, actual));
         }
         return Err(CheckError::unjudged(
             format!(
                 "no delivery arrived at {}, although {events} events happened in {mode} mode",
-                place.path
+                endpoint.path
             ),
             format!("add this address as an endpoint in {mode} mode, then check again"),
         ));
@@ -213,9 +215,9 @@ fn nothing_pushed(received: &ReceivedDeliveries<'_>) -> CheckError {
     }
 }
 
-/// Returns an address that the service accepted as an endpoint in the mode of `place`, by the `--register` command, and to
-/// which nothing came for half a minute.
-fn silent_registration<'a>(all: &'a Deliveries, place: &DeclaredEndpoint) -> Option<&'a str> {
+/// Returns an address that the service accepted as an endpoint in the mode of `endpoint`, by the `--register` command,
+/// and that received nothing for half a minute.
+fn silent_registration<'a>(all: &'a Deliveries, endpoint: &DeclaredEndpoint) -> Option<&'a str> {
     let accepted = all
         .registrations
         .iter()
@@ -224,17 +226,17 @@ fn silent_registration<'a>(all: &'a Deliveries, place: &DeclaredEndpoint) -> Opt
         .as_str();
     let is_silent = all.received.iter().all(|delivery| !accepted.ends_with(&delivery.path));
     // The command registers endpoints in test mode only.
-    (is_silent && place.mode == Some(Mode::Test) && all.lasted >= LATENESS).then_some(accepted)
+    (is_silent && endpoint.mode == Some(Mode::Test) && all.lasted >= LATENESS).then_some(accepted)
 }
 
 /// Returns the result for an endpoint that received few of the types that happened: it may be registered for these only.
-fn few_types(place: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckError {
+fn few_types(endpoint: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckError {
     let types: Vec<_> = types.iter().copied().collect();
     CheckError::unjudged(
         format!(
             "only {} arrived at {}, although events of more types happened",
             types.join(", "),
-            place.path
+            endpoint.path
         ),
         "subscribe it to all types, or name its types with `--subscribed`",
     )
@@ -252,8 +254,9 @@ fn is_never_delivered(
             |missing: &Missing<'_>| kind(missing.event) == wanted && missing.is_overtaken_for(LATENESS);
         row.missing().filter(same).count()
     };
-    let came = || received.readable().any(|parsed| !parsed.is_test() && parsed.kind() == Some(wanted));
-    rows.iter().map(|(_, row)| overtaken(row)).sum::<usize>() > 1 && !came()
+    let was_delivered =
+        || received.readable().any(|parsed| !parsed.is_test() && parsed.kind() == Some(wanted));
+    rows.iter().map(|(_, row)| overtaken(row)).sum::<usize>() > 1 && !was_delivered()
 }
 
 /// The new events for one endpoint, newest first, each with the time of its first delivery there.
@@ -263,7 +266,7 @@ struct Row {
     failed: Option<Duration>,
     /// `true` if the endpoint subscribes to all types.
     wants_all: bool,
-    /// `true` if nothing came there.
+    /// `true` if the endpoint received nothing.
     is_silent: bool,
     lasted: Duration,
     /// The ids of events that are newer than all delivered ones; the suite did not cause them.
@@ -291,8 +294,9 @@ impl Row {
         }
         let arrival = |row: &Value| text_at(row, &["id"]).and_then(|id| arrivals.get(id)).copied();
         let id = |row: &Value| text_at(row, &["id"]).unwrap_or_default().to_owned();
-        let came: BTreeSet<_> = received.seen.iter().filter_map(|seen| seen.text(&["event_id"])).collect();
-        let newest = rows.iter().position(|row| came.contains(&*id(row)));
+        let arrived_ids: BTreeSet<_> =
+            received.seen.iter().filter_map(|seen| seen.text(&["event_id"])).collect();
+        let newest = rows.iter().position(|row| arrived_ids.contains(&*id(row)));
         let on_their_way = rows[..newest.unwrap_or(0)].iter().map(id).collect();
         let wanted = rows.into_iter().filter(|row| events.contains(kind(row)));
         let events = wanted
@@ -317,7 +321,7 @@ impl Row {
         self.events.iter().filter(|(_, arrival)| arrival.is_some()).count()
     }
 
-    /// Returns the events that were not delivered, but are newer than one that was delivered after the last failure.
+    /// Returns the undelivered events that are newer than an event delivered after the last failure.
     /// The endpoint may not have existed before that.
     fn missing(&self) -> impl Iterator<Item = Missing<'_>> {
         let counts = |arrival: &Option<Duration>| arrival.is_some() && *arrival > self.failed;
@@ -335,19 +339,20 @@ impl Row {
         let alike = |other: &Missing<'_>| {
             kind(other.event) == kind(missing.event) && other.is_overtaken_for(LATENESS)
         };
-        let came =
+        let was_delivered =
             self.events.iter().any(|(row, arrival)| arrival.is_some() && kind(row) == kind(missing.event));
-        missing.is_overtaken_for(LATENESS_LONG) || (!came && self.missing().filter(alike).count() > 1)
+        missing.is_overtaken_for(LATENESS_LONG)
+            || (!was_delivered && self.missing().filter(alike).count() > 1)
     }
 
     /// Returns the types that were delivered, if the endpoint subscribes to all and as many others are missing. Without
     /// `--subscribed`, an endpoint counts as subscribed to all types, but it may be registered for these only.
     fn types_if_few(&self) -> Option<BTreeSet<&str>> {
-        let came = self.events.iter().filter(|(_, arrival)| arrival.is_some()).map(|(row, _)| kind(row));
-        let came: BTreeSet<_> = came.collect();
+        let delivered = self.events.iter().filter(|(_, arrival)| arrival.is_some()).map(|(row, _)| kind(row));
+        let delivered: BTreeSet<_> = delivered.collect();
         let missing: BTreeSet<_> = self.missing().map(|missing| kind(missing.event)).collect();
-        let never = missing.difference(&came).count();
-        (self.wants_all && never > 1 && never >= came.len()).then_some(came)
+        let never = missing.difference(&delivered).count();
+        (self.wants_all && never > 1 && never >= delivered.len()).then_some(delivered)
     }
 }
 
@@ -405,7 +410,7 @@ fn retries(recording: &Recording) -> CheckResult {
         };
         let kept = again.iter().all(|parsed| parsed.text(&["id"]) == failed.text(&["id"]));
         let id = if kept { "under the same id" } else { "under a new id" };
-        // If the clock of the service is controlled, times of arrival mean nothing.
+        // If the clock of the service is controlled, arrival times prove nothing.
         let gap = first.delivery.arrived.saturating_sub(failed.delivery.arrived).as_secs();
         let when = if received.all.settled { String::new() } else { format!(" {gap} s later") };
         seen.insert(format!("after {answer} it was delivered again{when} {id}"));

@@ -110,7 +110,7 @@ fn signed(recording: &Recording) -> CheckResult {
         return Err(no_secret());
     }
     let more = with(|status| *status == SignatureStatus::NoSecret).len();
-    let note = format!("{} deliveries fit the secret of their endpoint", verified.len());
+    let note = format!("{} deliveries match the secret of their endpoint", verified.len());
     Ok(CheckOutcome::HoldsWith(if more > 0 {
         format!("{note}; of {more} others no secret is known")
     } else {
@@ -145,7 +145,7 @@ fn constant(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
 fn unknown_construction(count: usize) -> CheckError {
     CheckError::unjudged(
         format!("{count} signatures do not match the secret in any way that the suite recognises"),
-        "is it the secret of this very endpoint? If it is, the service signs in a way of its own: pass \
+        "check that the secret belongs to this endpoint; if it does, the service uses a signature scheme of its own: pass \
          `--accept incomplete=webhooks`",
     )
 }

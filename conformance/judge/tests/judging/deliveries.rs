@@ -169,9 +169,9 @@ fn a_signature_is_judged_by_the_secret_that_it_matches() {
         check(&recording_of(vec![first, second]), "webhooks.signed", expected);
     }
     let all = recording_of(vec![signed(ours(), 0, "a"), signed(SignatureStatus::NoSecret, 1, "b")]);
-    check_says(&all, "webhooks.signed", "1 deliveries fit the secret of their endpoint; of 1 others");
+    check_says(&all, "webhooks.signed", "1 deliveries match the secret of their endpoint; of 1 others");
     let known = recording_of(vec![signed(ours(), 0, "a")]);
-    check_says(&known, "webhooks.signed", "fit the secret of their endpoint\"");
+    check_says(&known, "webhooks.signed", "match the secret of their endpoint\"");
     let none = recording_of(vec![signed(SignatureStatus::NoSecret, 0, "a")]);
     check_says(&none, "webhooks.signed", "no secret of an endpoint is known");
 }

@@ -53,11 +53,11 @@ fn an_early_refusal_is_repeated_before_it_is_judged() {
 fn rounds(over: Duration) -> Recording {
     let mut burst = burst(120, true, Duration::ZERO);
     for round in 1..=3 {
-        for (place, path) in (0..).zip(["/v1/account", "/v1/charges", "/v1/events"]) {
+        for (index, path) in (0..).zip(["/v1/account", "/v1/charges", "/v1/events"]) {
             let purpose = Purpose::Burst(Burst::Round { series: 1, round });
-            let status = if place == 1 { 200 } else { 429 };
+            let status = if index == 1 { 200 } else { 429 };
             let mut shot = exchange(TEST, purpose, path, status, &json!({}));
-            let at = u32::from(round - 1) * 3 + place;
+            let at = u32::from(round - 1) * 3 + index;
             (shot.sent, shot.ended) = (over * at / 9, over * (at + 1) / 9);
             burst.exchanges.push(shot);
         }
@@ -132,10 +132,10 @@ fn after_refusal(retry_after: &str, statuses: &[u16], apart: Duration) -> Record
             answer.headers.push(("retry-after".into(), retry_after.into()));
         }
     };
-    for (place, status) in (0_u32..).zip(statuses) {
+    for (index, status) in (0_u32..).zip(statuses) {
         let purpose = Purpose::Burst(Burst::Round { series: 1, round: 1 });
-        let mut request = exchange(TEST, purpose, &format!("/v1/{place}"), *status, &json!({}));
-        (request.sent, request.ended) = (apart * place, apart * (place + 1));
+        let mut request = exchange(TEST, purpose, &format!("/v1/{index}"), *status, &json!({}));
+        (request.sent, request.ended) = (apart * index, apart * (index + 1));
         all.push(request);
     }
     all.iter_mut().for_each(delay);
@@ -221,7 +221,7 @@ fn a_body_that_is_not_utf_8_is_not_json() {
     check(&recording(all), "limits.json", "fail");
 }
 
-/// Returns the burst with a number, some time after the start.
+/// Returns the burst with a series number, sent some seconds after the start.
 fn later(series: u8, seconds: u64, burst: Recording) -> Vec<Exchange> {
     let moved = |mut exchange: Exchange| {
         exchange.purpose = Purpose::Burst(Burst::Shot { series });
@@ -494,11 +494,11 @@ fn a_consistent_refusal_of_another_kind_is_distinguished_from_an_outage_by_the_o
 fn a_quota_that_falls_by_two_in_both_bursts_is_not_another_client() {
     let both = |first: u32, by: u32| {
         let mut all = burst(first, true, Duration::ZERO).exchanges;
-        for (place, mut exchange) in (1..).zip(later(2, 180, burst(60, true, Duration::ZERO))) {
+        for (number, mut exchange) in (1..).zip(later(2, 180, burst(60, true, Duration::ZERO))) {
             let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
             answer
                 .headers
-                .push(("x-ratelimit-remaining".into(), 120_u32.saturating_sub(place * by).to_string()));
+                .push(("x-ratelimit-remaining".into(), 120_u32.saturating_sub(number * by).to_string()));
             all.push(exchange);
         }
         recording(all)

@@ -11,7 +11,7 @@ fn filtered(list: List, filters: &[(&str, &str)], per_page: u64) -> PageRequest 
     PageRequest { list, filters, ..events_request(None, per_page) }
 }
 
-/// Returns a page with this number of rows, which is the only one by its numbers.
+/// Returns the only page of a list with these rows.
 fn whole(request: PageRequest, rows: &Value) -> Exchange {
     let len = rows.as_array().map_or(0, Vec::len) as u64;
     let size = request.per_page.unwrap_or(25);

@@ -94,7 +94,7 @@ fn check(recording: &Recording, id: &str, expected: &str) {
     assert_eq!(row.verdict.as_str(), expected, "{:?}", row.verdict);
 }
 
-/// Checks that a verdict contains a text: in the note, the finding, the reason or the remedy.
+/// Checks that a verdict contains a string: in the note, the finding, the reason or the remedy.
 #[track_caller]
 fn check_says(recording: &Recording, id: &str, part: &str) {
     let rows = judge(recording);

@@ -256,12 +256,12 @@ fn twice(first: u32, second: u32, left: Option<(u32, u32)>) -> Recording {
     let wait = Duration::from_secs(180);
     let mut again = burst(second, true, Duration::ZERO).exchanges;
     let last = again.len() - 2;
-    for (place, shot) in again.iter_mut().enumerate() {
+    for (index, shot) in again.iter_mut().enumerate() {
         shot.purpose = Purpose::Burst(Burst::Shot { series: 2 });
         (shot.sent, shot.ended) = (wait, wait);
-        let Some((start, end)) = left.filter(|_| place == 0 || place == last) else { continue };
+        let Some((start, end)) = left.filter(|_| index == 0 || index == last) else { continue };
         if let conformance_model::recording::Ending::Answered(answer) = &mut shot.ending {
-            let left = if place == 0 { start } else { end };
+            let left = if index == 0 { start } else { end };
             answer.headers.push(("x-ratelimit-remaining".into(), left.to_string()));
             answer.headers.push(("x-ratelimit-limit".into(), "120".into()));
         }

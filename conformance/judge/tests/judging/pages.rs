@@ -72,7 +72,7 @@ fn the_order_is_judged_only_with_two_dated_records() {
     }
 }
 
-/// Replaces a null link by an address.
+/// Replaces a null link with an address.
 fn leads(exchange: Exchange, rel: &str, address: &str) -> Exchange {
     let mut exchange = exchange;
     let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };

@@ -42,7 +42,7 @@ fn rows(code: &str, events: &[Event]) -> Vec<Value> {
     events.iter().map(row).collect()
 }
 
-/// Returns a list of these events, and one that is newer.
+/// Returns a list of these events and a newer event of another charge.
 fn listed(mut all: Vec<Value>) -> Recording {
     all.extend(rows("newer", &[(59, "expired", OPEN)]));
     all.sort_by_key(|row| std::cmp::Reverse(row["created_at"].to_string()));
@@ -58,7 +58,7 @@ fn current(events: &[Event]) -> Vec<Value> {
     rows
 }
 
-/// Checks a history in which events keep their objects, and one in which they show the current object.
+/// Checks a history of snapshots (`kept`), and one whose events contain the current object (`as_current`).
 #[track_caller]
 fn check_history(id: &str, events: &[Event], kept: &str, as_current: &str) {
     check(&listed(rows("ch1", events)), id, kept);

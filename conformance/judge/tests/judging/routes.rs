@@ -129,14 +129,14 @@ type Event = (&'static str, Option<u64>);
 
 /// Returns a run of 1,000 seconds with events of both modes, newest first, and endpoints of these types in both.
 fn pushed(modes: [&[Event]; 2], types: &[&str]) -> Recording {
-    let id = |mode: Mode, place: usize| format!("{}-{place}", mode.as_str());
+    let id = |mode: Mode, index: usize| format!("{}-{index}", mode.as_str());
     let (mut came, mut lists) = (Vec::new(), Vec::new());
     for (endpoint, (mode, events)) in [Mode::Test, Mode::Live].into_iter().zip(modes).enumerate() {
         let rows =
             events.iter().enumerate().map(|(at, (kind, _))| json!({ "id": id(mode, at), "type": kind }));
         lists.push(after(Caller::Own(mode), &Value::from_iter(rows)));
-        came.extend(events.iter().enumerate().filter_map(|(place, (kind, then))| {
-            let body = json!({ "event_id": id(mode, place), "event": kind, "mode": mode.as_str() });
+        came.extend(events.iter().enumerate().filter_map(|(index, (kind, then))| {
+            let body = json!({ "event_id": id(mode, index), "event": kind, "mode": mode.as_str() });
             Some(at(endpoint, Delivery { arrived: Duration::from_secs((*then)?), ..delivery(&body) }))
         }));
     }

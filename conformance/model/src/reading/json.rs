@@ -30,7 +30,7 @@ pub fn has_text(value: &Value) -> bool {
 pub fn duplicate_key(text: &str) -> Option<String> {
     let mut found = None;
     let mut reader = serde_json::Deserializer::from_str(text);
-    // The error ends the walk at the first duplicate name. Text that is not JSON has none.
+    // The error stops parsing at the first duplicate name. Text that is not JSON has no names.
     let _ = Names { found: &mut found }.deserialize(&mut reader);
     found
 }

@@ -26,7 +26,7 @@ impl Cipher {
         Cipher { key }
     }
 
-    /// Returns another text with letters and digits in the same places, and the same punctuation.
+    /// Returns another text with letters and digits at the same positions, and the same punctuation.
     pub(super) fn text(&self, text: &str) -> String {
         if is_decimal(text) {
             return self.number(text);
@@ -36,8 +36,8 @@ impl Cipher {
         let (scheme, rest) = text.split_at(open);
         let is_hex = rest.chars().all(|character| character.is_ascii_hexdigit())
             && rest.chars().any(|character| character.is_ascii_digit());
-        let places: Vec<_> = rest.chars().map(|letter| place(letter, is_hex)).collect();
-        scheme.to_owned() + &self.permuted(rest, &places)
+        let slots: Vec<_> = rest.chars().map(|letter| place(letter, is_hex)).collect();
+        scheme.to_owned() + &self.permuted(rest, &slots)
     }
 
     /// Returns another number with as many digits. Zero stays zero, and no other number becomes zero.
@@ -49,7 +49,7 @@ impl Cipher {
         }
         let whole = digits.find('.').unwrap_or(digits.len());
         let first = digits.find(|character: char| character.is_ascii_digit());
-        let place = |(at, letter): (usize, char)| {
+        let slot = |(at, letter): (usize, char)| {
             let leads = Some(at) == first && at < whole;
             match letter {
                 '0' if leads => None,
@@ -62,22 +62,22 @@ impl Cipher {
         };
         let mut hidden = digits.to_owned();
         loop {
-            let places: Vec<_> = hidden.char_indices().map(place).collect();
-            hidden = self.permuted(&hidden, &places);
+            let slots: Vec<_> = hidden.char_indices().map(slot).collect();
+            hidden = self.permuted(&hidden, &slots);
             if hidden.bytes().any(|byte| matches!(byte, b'1'..=b'9')) {
                 return hidden + exponent;
             }
         }
     }
 
-    fn permuted(&self, text: &str, places: &[Option<Slot>]) -> String {
-        let mut moving: Vec<Slot> = places.iter().copied().flatten().collect();
+    fn permuted(&self, text: &str, slots: &[Option<Slot>]) -> String {
+        let mut moving: Vec<Slot> = slots.iter().copied().flatten().collect();
         let shape: String = text
             .chars()
-            .zip(places)
-            .map(|(letter, place)| if place.is_some() { '\0' } else { letter })
+            .zip(slots)
+            .map(|(letter, slot)| if slot.is_some() { '\0' } else { letter })
             .collect();
-        let (left, right) = moving.split_at_mut(places.iter().flatten().count().div_ceil(2));
+        let (left, right) = moving.split_at_mut(slots.iter().flatten().count().div_ceil(2));
         for round in 0..ROUNDS {
             match round % 2 {
                 0 => self.turn(round, &shape, left, right),
@@ -85,11 +85,11 @@ impl Cipher {
             }
         }
         let mut moved = moving.into_iter();
-        let letters = text.chars().zip(places).map(|(letter, place)| match place {
+        let letters = text.chars().zip(slots).map(|(letter, slot)| match slot {
             None => letter,
             Some(_) => {
-                let place = moved.next().expect("as many places as before");
-                char::from_u32(place.first + place.index).unwrap_or(letter)
+                let slot = moved.next().expect("the number of slots is unchanged");
+                char::from_u32(slot.first + slot.index).unwrap_or(letter)
             }
         });
         letters.collect()
@@ -98,20 +98,20 @@ impl Cipher {
     /// Shifts one half by a keyed function of the other.
     fn turn(&self, round: u8, shape: &str, half: &mut [Slot], other: &[Slot]) {
         let mut input = vec![round];
-        for place in other {
-            input.extend((place.first + place.index).to_be_bytes());
+        for slot in other {
+            input.extend((slot.first + slot.index).to_be_bytes());
         }
-        for (block, places) in (0_u32..).zip(half.chunks_mut(8)) {
-            let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("any length is a key");
+        for (block, slots) in (0_u32..).zip(half.chunks_mut(8)) {
+            let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("HMAC accepts keys of any length");
             // The length of the other half separates it from the shape.
             mac.update(&(input.len() as u64).to_be_bytes());
             mac.update(&input);
             mac.update(&block.to_be_bytes());
             mac.update(shape.as_bytes());
             let stream = mac.finalize().into_bytes();
-            for (place, bytes) in places.iter_mut().zip(stream.chunks_exact(4)) {
-                let step = u32::from_be_bytes(bytes.try_into().expect("four bytes"));
-                place.index = (place.index + step % place.size) % place.size;
+            for (slot, bytes) in slots.iter_mut().zip(stream.chunks_exact(4)) {
+                let step = u32::from_be_bytes(bytes.try_into().expect("each chunk has four bytes"));
+                slot.index = (slot.index + step % slot.size) % slot.size;
             }
         }
     }

@@ -19,7 +19,7 @@ struct Frame {
     at_name: bool,
 }
 
-/// Replaces the scalars for which `change` returns a text; returns `None` if the text is not JSON.
+/// Replaces the scalars for which `change` returns a string; returns `None` if the text is not JSON.
 pub(super) fn map(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> Option<String> {
     serde_json::from_str::<IgnoredAny>(text).ok()?;
     let mut out = String::with_capacity(text.len());
@@ -28,7 +28,7 @@ pub(super) fn map(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> 
     let mut stack = vec![outside];
     let mut rest = text;
     while let Some(mark) = rest.chars().next() {
-        let top = stack.last_mut().expect("a document has an outside");
+        let top = stack.last_mut().expect("the stack always has the outermost frame");
         let len = match mark {
             '"' => text_len(rest),
             '-' | '0'..='9' => number_len(rest),
@@ -39,13 +39,13 @@ pub(super) fn map(text: &str, change: impl Fn(Scalar<'_>) -> Option<String>) -> 
         let mut changed = None;
         match mark {
             '"' => {
-                let plain: String = serde_json::from_str(token).expect("a token of a readable document");
+                let plain: String = serde_json::from_str(token).expect("the document was parsed before");
                 if top.at_name {
                     top.name = plain;
                 } else {
                     let name = if top.explains { "message" } else { &top.name };
                     let scalar = Scalar::Text { name, private: top.private, text: &plain };
-                    let quote = |text: String| serde_json::to_string(&text).expect("a text is JSON");
+                    let quote = |text: String| serde_json::to_string(&text).expect("a string is JSON");
                     changed = change(scalar).map(quote);
                 }
             }

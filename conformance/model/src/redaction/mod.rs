@@ -32,7 +32,7 @@ const PLAIN_HEADERS: &[&str] = &[
     "vary",
     "www-authenticate",
 ];
-/// The length of the shortest identifier that stays readable within a text. A shorter one may be part of any word.
+/// The length of the shortest identifier that stays readable within text. A shorter identifier may be part of any word.
 const READABLE_ID_LEN_MIN: usize = 6;
 
 /// A keyed pseudonymization of recordings.
@@ -95,7 +95,7 @@ impl Redaction {
         }
     }
 
-    /// Replaces a text except the requested identifiers in it: two responses that differ only in these must still
+    /// Replaces text except the requested identifiers in it: two responses that differ only in these must still
     /// differ only in these.
     fn hide_except_ids(&self, text: &str, ids: &BTreeSet<String>) -> String {
         let found = ids.iter().filter(|id| id.len() >= READABLE_ID_LEN_MIN);

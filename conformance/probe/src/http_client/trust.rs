@@ -19,7 +19,7 @@ pub(crate) fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, St
             .map_err(|err| format!("the CA file holds a certificate that is none: {err}"))?;
     }
     if found.is_empty() {
-        return Err("the CA file holds no certificate; it takes PEM, `-----BEGIN CERTIFICATE-----`".into());
+        return Err("the CA file contains no certificate; allowed: PEM, `-----BEGIN CERTIFICATE-----`".into());
     }
     Ok(found)
 }

@@ -10,7 +10,7 @@ use crate::session::Session;
 
 pub(crate) const COST: Cost = Cost { live: 1, test: 1, other: 0, total: 2 };
 
-/// The number of malformed responses to one request after which the server counts as one that sends no others.
+/// The number of malformed responses to one request after which the suite assumes that all are malformed.
 const MALFORMED_MAX: u32 = 3;
 
 /// Requests the account with both keys. A key that is refused ends the run.
@@ -22,7 +22,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
                 exchange = session.send_again(exchange).await;
             }
         }
-        // It is judged. No other request would get a readable response.
+        // The judge reports it. No other request would get a readable response.
         if exchange.is_malformed() {
             session.recording.no_burst = Some("no response was complete".into());
             return Ok(());
@@ -31,8 +31,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
     }
     if session.recording.account(Mode::Test).and_then(stated_mode).as_deref() != Some(Mode::Test.as_str()) {
         // A burst must never use a key that might be live.
-        session.recording.no_burst =
-            Some("the account does not say that the test key is one of test mode".into());
+        session.recording.no_burst = Some("the account does not report test mode for the test key".into());
     }
     Ok(())
 }

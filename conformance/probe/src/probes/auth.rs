@@ -60,8 +60,8 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         session.send_retrying_5xx(Caller::Forged(forgery), Purpose::Refusal, path).await;
     }
     if session.has_room() {
-        // A cache that ignores the method would return the empty response to HEAD; one that ignores the key, the
-        // refusal to the next client, or the reverse.
+        // A cache that ignores the method would return the empty response of HEAD to a GET. A cache that ignores the
+        // key would return a refusal to a client with a valid key, or the reverse.
         session.send(KEY, Purpose::Head, UNREAD).await;
         session.send_retrying_5xx(Caller::NoKey, Purpose::Refusal, UNREAD).await;
         session.send(KEY, Purpose::AfterRefusal, UNREAD).await;

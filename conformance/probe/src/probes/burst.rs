@@ -332,8 +332,8 @@ impl BurstPages {
         self.wanted.extend(longs.iter().cloned());
         let many: Vec<_> = self.totals.iter().map(|(list, total)| positions::many(*list, *total)).collect();
         // Round-robin over the lists, because the burst may end before all pages are read.
-        for place in 0..many.iter().map(Vec::len).max().unwrap_or_default() {
-            self.wanted.extend(many.iter().filter_map(|requests| requests.get(place)).map(path_of));
+        for index in 0..many.iter().map(Vec::len).max().unwrap_or_default() {
+            self.wanted.extend(many.iter().filter_map(|requests| requests.get(index)).map(path_of));
         }
         let served = || {
             recording
@@ -379,7 +379,7 @@ async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[
     if ends_early {
         // Tests the end of the window as well as the start of the next.
         let left = (refused.ended + delay).saturating_sub(session.waiter.now() + SHORT_WAIT_MAX);
-        if session.pause(left, "Retry-After asks for it").await {
+        if session.pause(left, "required by Retry-After").await {
             session.send_retrying_5xx(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
         }
     }
@@ -387,7 +387,7 @@ async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[
     while let Some((refused, delay)) = word.take() {
         for span in [delay, delay + Duration::from_secs(1)] {
             let left = (refused.ended + span).saturating_sub(session.waiter.now());
-            if !session.pause(left, "Retry-After asks for it").await {
+            if !session.pause(left, "required by Retry-After").await {
                 return;
             }
             let purpose = Purpose::Burst(Burst::Waited { span });
@@ -420,7 +420,7 @@ async fn check_during_wait(
     let mut since = None;
     for at in WAIT_CHECK_SECONDS.map(Duration::from_secs) {
         let left = (refused.ended + at).saturating_sub(session.waiter.now());
-        if at + SHORT_WAIT_MAX >= delay || !session.pause(left, "Retry-After asks for it").await {
+        if at + SHORT_WAIT_MAX >= delay || !session.pause(left, "required by Retry-After").await {
             break;
         }
         let looked = session.send_retrying_5xx(KEY, Purpose::Burst(Burst::Midway), ACCOUNT_PATH).await;
@@ -500,9 +500,9 @@ async fn send_until_refused(
     for round in rounds {
         let purpose = Purpose::Burst(Burst::Again { round });
         let mut refused = None;
-        for place in 0..AGAIN_MAX / AGAIN_ROUNDS as u32 / BATCH as u32 {
+        for batch in 0..AGAIN_MAX / AGAIN_ROUNDS as u32 / BATCH as u32 {
             let aims: Vec<_> = (0..BATCH)
-                .map(|at| (KEY, purpose.clone(), paths[(place as usize + at) % paths.len()].clone()))
+                .map(|at| (KEY, purpose.clone(), paths[(batch as usize + at) % paths.len()].clone()))
                 .collect();
             let exchanges = session.send_together(&aims).await;
             refused = exchanges.into_iter().find(|exchange| exchange.status() == Some(429));
@@ -513,7 +513,7 @@ async fn send_until_refused(
         let served = most_in_a_minute(&session.recording).map_or(0, |(count, _)| count);
         let Some(delay) = refused.as_ref().and_then(requested_wait) else { return };
         let is_over = session.waiter.now() + delay >= since + WINDOW;
-        if served > SERVED_MAX as usize || is_over || !session.pause(delay, "Retry-After asks for it").await {
+        if served > SERVED_MAX as usize || is_over || !session.pause(delay, "required by Retry-After").await {
             return;
         }
     }

@@ -30,7 +30,7 @@ const ASKED: [(&str, &str); REQUESTS_MAX as usize] = [
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let observed = learn(&session.recording, Mode::Test);
     let absent = observed.event.as_deref().map(|id| session.unused_id_like(id, 11));
-    let known = [
+    let replacements = [
         ("{charge}", observed.charge),
         ("{invoice}", observed.invoice),
         ("{payment_link}", observed.payment_link),
@@ -39,10 +39,10 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     ];
     for (what, path) in ASKED {
         let mut path = path.to_owned();
-        for (place, value) in &known {
+        for (placeholder, value) in &replacements {
             if let Some(value) = value {
                 let value: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
-                path = path.replace(place, &value);
+                path = path.replace(placeholder, &value);
             }
         }
         // Paths with missing objects are skipped.

@@ -93,7 +93,7 @@ impl FilterValues {
             Some(pair)
         };
         let by = |list, filters: Option<Filters>| {
-            // An empty value is no filter.
+            // An empty value does not filter.
             let filters = filters.filter(|filters| filters.iter().all(|(_, value)| !value.is_empty()))?;
             let filters: Vec<_> = filters.iter().map(|(name, value)| (*name, value.as_str())).collect();
             Some(filtered(list, &filters, LONG))

@@ -90,7 +90,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 }
 
 /// Reads the types and statuses in the lists that no request filtered by, in both modes alternately, and then those that
-/// only one mode was asked for, with the other key. The lists take turns.
+/// were requested in one mode only, with the other key. The lists alternate.
 async fn other_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues); 2]) {
     let is_asked = |mode: Mode, request: &PageRequest| {
         let is_same = |sent: PageRequest| (sent.list, &sent.filters) == (request.list, &request.filters);
@@ -262,7 +262,7 @@ fn is_hexadecimal(value: &str) -> bool {
     value.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-/// Returns a prefix of a filter value that is no value itself: the first word of `charge.paid`, or `paid` without its
+/// Returns a prefix of a filter value that is not a value itself: the first word of `charge.paid`, or `paid` without its
 /// last letter.
 fn value_prefix(rows: &[Value], name: &str) -> Option<String> {
     let shown = counts(rows, name);

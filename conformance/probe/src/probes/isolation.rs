@@ -37,14 +37,14 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
                 })
                 .is_some()
         };
-        let mut place = 0;
+        let mut position = 0;
         wanted.retain(|id| {
-            place += 1;
-            place == 1 || !is_shown(id)
+            position += 1;
+            position == 1 || !is_shown(id)
         });
         wanted.extend(old_event(session, mode).filter(|id| !wanted.contains(id)));
-        for (place, id) in wanted.iter().enumerate() {
-            if place == 0 || session.has_room_for(1 + COMPARED) {
+        for (index, id) in wanted.iter().enumerate() {
+            if index == 0 || session.has_room_for(1 + COMPARED) {
                 request_event(session, mode, id, Side::Own, 1).await;
             }
         }

@@ -44,9 +44,9 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     let wanted: Vec<_> = types(&session.recording).into_iter().enumerate().collect();
     // Alternates between the modes; then the rest of either.
     for round in 0..2 {
-        for (place, (_, of)) in &wanted {
-            let turn = Mode::BOTH[(place + round) % 2];
-            let found = [turn, turn.other()].into_iter().find_map(|mode| Some((mode, of.get(&mode)?)));
+        for (index, (_, ids)) in &wanted {
+            let turn = Mode::BOTH[(index + round) % 2];
+            let found = [turn, turn.other()].into_iter().find_map(|mode| Some((mode, ids.get(&mode)?)));
             let Some((mode, id)) = found.filter(|(mode, _)| round == 0 || *mode == turn) else { continue };
             if session.has_room() {
                 request_event(session, mode.other(), id, Side::Foreign, ROUND).await;
@@ -54,9 +54,9 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         }
     }
     // The burst has read one event of each type in test mode.
-    for of in wanted.iter().filter_map(|(_, (_, of))| of.get(&Mode::Live)) {
+    for id in wanted.iter().filter_map(|(_, (_, ids))| ids.get(&Mode::Live)) {
         if session.has_room() {
-            request_event(session, Mode::Live, of, Side::Own, ROUND).await;
+            request_event(session, Mode::Live, id, Side::Own, ROUND).await;
         }
     }
 }

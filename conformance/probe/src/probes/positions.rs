@@ -25,7 +25,7 @@ pub(super) fn filtered(list: List, filters: &[(&str, &str)], per_page: u64) -> P
     PageRequest { filters, ..sized(list, None, per_page) }
 }
 
-/// Returns the positions of a list that a burst reads.
+/// Returns the requests of the pages of a list that a burst reads.
 pub(super) fn many(list: List, total: u64) -> Vec<PageRequest> {
     let mut requests = Vec::new();
     let last = total.div_ceil(DEFAULT);

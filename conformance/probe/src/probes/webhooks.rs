@@ -1,6 +1,6 @@
 //! Deliveries, and requests to the API for their events.
 //!
-//! This probe sends no requests that cause deliveries: the operator or an [`DeliveryTrigger`] causes them.
+//! This probe sends no requests that cause deliveries: the operator or a [`DeliveryTrigger`] causes them.
 
 use conformance_model::budget::Cost;
 use conformance_model::deliveries::{Deliveries, Delivery, SignatureStatus};
@@ -37,9 +37,9 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     let Some(webhooks) = &session.plan.webhooks else { return };
     let deliveries = match &webhooks.source {
         Source::Receiver { receiver, receive_for, trigger } => {
-            let (made, listed_at) = receive(session, receiver, *receive_for, trigger.as_deref()).await;
+            let (triggered, listed_at) = receive(session, receiver, *receive_for, trigger.as_deref()).await;
             let received = receiver.received().await;
-            Deliveries { listed_at, ..listened(webhooks, receiver, received, made, &session.redactor) }
+            Deliveries { listed_at, ..listened(webhooks, receiver, received, triggered, &session.redactor) }
         }
         Source::Captured { received, endpoints } => {
             captured(webhooks, received, endpoints, &session.redactor)
@@ -62,7 +62,7 @@ pub(crate) fn wait(plan: &Plan, others: Duration) -> Duration {
     }
 }
 
-/// Reads the existing events. Later ones are new.
+/// Reads the existing events. Events recorded later are new.
 pub(crate) async fn begin(session: &mut Session<'_>) {
     let source = session.plan.webhooks.as_ref().map(|webhooks| &webhooks.source);
     let Some(Source::Receiver { receive_for, .. }) = source else { return };
@@ -102,34 +102,34 @@ async fn receive(
     receive_for: Duration,
     trigger: Option<&dyn DeliveryTrigger>,
 ) -> (Result<TriggeredDeliveries, String>, Option<Duration>) {
-    let made = match trigger {
+    let triggered = match trigger {
         None => Ok(TriggeredDeliveries::default()),
         Some(trigger) => trigger.trigger(receiver).await,
     };
-    if made.as_ref().is_ok_and(|caused| caused.settled) {
-        return (made, None);
+    if triggered.as_ref().is_ok_and(|deliveries| deliveries.settled) {
+        return (triggered, None);
     }
     let since = session.receiving_since.unwrap_or_default();
     let until = since + receive_for;
     let left = until.saturating_sub(session.waiter.now());
     let all_types = receiver.until(every_type(receiver.endpoints()));
-    let have_come = tokio::select! {
-        _ = session.listen(left, "deliveries may come until then") => false,
+    let has_all_types = tokio::select! {
+        _ = session.listen(left, "deliveries may arrive until then") => false,
         () = all_types, if !left.is_zero() => true,
     };
-    if have_come {
-        session.listen(QUIET, "more may come").await;
+    if has_all_types {
+        session.listen(QUIET, "further deliveries may arrive").await;
     }
     let listed_at = Duration::try_from(time::OffsetDateTime::now_utc() - receiver.began()).ok();
     read_new_events(session).await;
-    // Every type was delivered, or the time is over. The listed events may still be on their way.
+    // Every type was delivered, or the time is over. Deliveries of the listed events may still arrive.
     let missing = missing(&session.recording, &receiver.endpoints());
     let left = until.saturating_sub(session.waiter.now()).max(LINGER);
     tokio::select! {
-        _ = session.listen(left, "deliveries of the listed events may come") => {}
+        _ = session.listen(left, "deliveries of the listed events may arrive") => {}
         () = receiver.until(all_of(missing, receiver.endpoints())) => {}
     }
-    (made, listed_at)
+    (triggered, listed_at)
 }
 
 /// Returns the index of the endpoint that received a request.
@@ -189,11 +189,11 @@ fn listened(
     webhooks: &Webhooks,
     receiver: &BackgroundReceiver,
     received: ReceivedRequests,
-    made: Result<TriggeredDeliveries, String>,
+    triggered: Result<TriggeredDeliveries, String>,
     keys: &Redactor,
 ) -> Deliveries {
-    let (caused, trouble) = match made {
-        Ok(caused) => (caused, None),
+    let (triggered, error) = match triggered {
+        Ok(triggered) => (triggered, None),
         Err(why) => (TriggeredDeliveries::default(), Some(keys.redact(&why))),
     };
     let ReceivedRequests { kept, lost, strays } = received;
@@ -205,9 +205,9 @@ fn listened(
     deliveries.public_url = webhooks.public_url.as_deref().map(|url| keys.redact(url));
     deliveries.began = Some(began.unix_timestamp());
     deliveries.lasted = Duration::try_from(time::OffsetDateTime::now_utc() - began).unwrap_or_default();
-    deliveries.settled = caused.settled;
-    deliveries.trouble = trouble;
-    deliveries.registrations = caused.registrations;
+    deliveries.settled = triggered.settled;
+    deliveries.trouble = error;
+    deliveries.registrations = triggered.registrations;
     deliveries.lost = lost;
     deliveries.strays += strays;
     deliveries

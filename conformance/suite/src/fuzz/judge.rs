@@ -73,8 +73,8 @@ pub(super) fn judge(
     let mut judging = Judging { template, filled, answer, known, found: Vec::new() };
     judging.everywhere();
     let path = filled.sent.target.split(['?', '#']).next().unwrap_or_default();
-    if let Some(place) = Operation::of(&template.method, path) {
-        judging.at(&place);
+    if let Some(operation) = Operation::of(&template.method, path) {
+        judging.at(&operation);
     }
     judging.found
 }
@@ -88,7 +88,7 @@ pub(super) fn learn(
 ) {
     let (Some(mode), Ending::Answered(answer)) = (template.by.mode(), ending) else { return };
     let path = filled.sent.target.split('?').next().unwrap_or_default();
-    let Some(place) = Operation::of(&template.method, path) else { return };
+    let Some(operation) = Operation::of(&template.method, path) else { return };
     let Some(body) = (200..300)
         .contains(&answer.status)
         .then(|| serde_json::from_str::<Value>(&answer.body).ok())
@@ -97,7 +97,7 @@ pub(super) fn learn(
         return;
     };
     let data = body.get("data");
-    match place {
+    match operation {
         Operation::Account => {}
         Operation::List(list) => {
             let kind = match list {
@@ -149,7 +149,7 @@ impl Judging<'_> {
         }
     }
 
-    fn at(&mut self, place: &Operation) {
+    fn at(&mut self, operation: &Operation) {
         let status = self.answer.status;
         // The HTTP server or a proxy may refuse a request before it reaches the API.
         if matches!(status, 400 | 408 | 413 | 414 | 429 | 431) || status >= 500 {
@@ -162,11 +162,11 @@ impl Judging<'_> {
             return;
         }
         if status == 401 {
-            return self.report_violation("auth.known_key", "a working key is let in", self.response_text());
+            return self.report_violation("auth.known_key", "a valid key is accepted", self.response_text());
         }
         let Some(body) = self.json() else { return };
         self.nothing_foreign(mode, &body);
-        match place {
+        match operation {
             Operation::Account => self.account(mode, &body),
             Operation::List(list) => self.list(*list, mode, &body),
             Operation::Event(id) => self.event(mode, id, &body),
@@ -176,7 +176,7 @@ impl Judging<'_> {
 
     fn without_key(&mut self) {
         if self.answer.status != 401 {
-            return self.report_violation("auth.refused", "401 without a working key", self.response_text());
+            return self.report_violation("auth.refused", "401 without a valid key", self.response_text());
         }
         let Some(body) = self.json() else { return };
         if !has_text(&body) {
@@ -192,11 +192,9 @@ impl Judging<'_> {
         }
         let body = is_json(answer).then(|| serde_json::from_str(&answer.body).ok()).flatten();
         match (&body, duplicate_key(&answer.body)) {
-            (None, _) => self.report_violation(
-                "answers.json",
-                "JSON, and a Content-Type that says so",
-                self.response_text(),
-            ),
+            (None, _) => {
+                self.report_violation("answers.json", "JSON with a JSON Content-Type", self.response_text())
+            }
             (Some(_), Some(name)) => {
                 self.report_violation("answers.json", "names that are given once", format!("`{name}` twice"));
             }

@@ -113,7 +113,7 @@ impl Outcome {
     }
 }
 
-/// The contents of a `--keep` file, for `fuzz --replay`.
+/// The contents of a file that `fuzz --save` writes and `fuzz --replay` reads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SavedFindings {
@@ -134,7 +134,7 @@ impl SavedFindings {
     /// [`FileError::Malformed`] if the text is not such a file, [`FileError::OtherFormat`] for another version.
     pub fn read(text: &str) -> Result<SavedFindings, FileError> {
         let saved: SavedFindings = serde_json::from_str(text).map_err(|error| FileError::Malformed {
-            kind: "no file of `fuzz --save`",
+            kind: "not a file of `fuzz --save`",
             error: error.to_string(),
         })?;
         match saved.format {

@@ -15,7 +15,7 @@ pub fn saved_findings(outcome: &Outcome) -> String {
 
 /// Returns the JSON report.
 pub fn json(outcome: &Outcome) -> String {
-    let mut value = serde_json::to_value(outcome).expect("an outcome is JSON");
+    let mut value = serde_json::to_value(outcome).expect("an outcome serializes to JSON");
     value["exit_code"] = outcome.exit_code().into();
     pretty(&value) + "\n"
 }
@@ -24,7 +24,7 @@ pub fn json(outcome: &Outcome) -> String {
 /// sequences, if there is one.
 pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
     let mut out = String::new();
-    let mut line = |text: &str| writeln!(out, "{}", one_line(text)).expect("a string takes any text");
+    let mut line = |text: &str| writeln!(out, "{}", one_line(text)).expect("writing to a string cannot fail");
     if let Some(why) =
         outcome.unreachable.as_ref().map(|why| format!("{} does not answer: {why}", outcome.base))
     {
@@ -37,8 +37,9 @@ pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
     for found in &outcome.found {
         let violation = &found.violation;
         writeln!(out, "{}  {}", style.coloured("fail", Tone::Bad), violation.statement)
-            .expect("a string takes any text");
-        let mut line = |text: &str| writeln!(out, "{}", one_line(text)).expect("a string takes any text");
+            .expect("writing to a string cannot fail");
+        let mut line =
+            |text: &str| writeln!(out, "{}", one_line(text)).expect("writing to a string cannot fail");
         line(&format!("  expected  {}", violation.expected));
         line(&format!("  actual    {}", violation.actual));
         if !found.repeats {
@@ -70,8 +71,8 @@ pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
         outcome.exit_code()
     );
     if !statuses.is_empty() {
-        writeln!(out, "answers   {}", statuses.join(", ")).expect("a string takes any text");
+        writeln!(out, "answers   {}", statuses.join(", ")).expect("writing to a string cannot fail");
     }
-    writeln!(out, "{line}").expect("a string takes any text");
+    writeln!(out, "{line}").expect("writing to a string cannot fail");
     out
 }

@@ -70,9 +70,9 @@ pub async fn replay(
         return outcome;
     }
     for found in kept {
-        let again = client.breaks(&found.violation.statement, &found.templates);
-        let Some(again) = unless_raised(&plan.interrupt, again).await else { break };
-        outcome.found.extend(again);
+        let reproduction = client.breaks(&found.violation.statement, &found.templates);
+        let Some(reproduction) = unless_raised(&plan.interrupt, reproduction).await else { break };
+        outcome.found.extend(reproduction);
     }
     outcome.requests = client.requests;
     outcome.interrupted = plan.interrupt.is_raised();
@@ -81,14 +81,14 @@ pub async fn replay(
 
 /// Checks that the target responds to both keys. Otherwise sets the reason in the outcome.
 async fn begins(plan: &Plan, client: &mut FuzzClient<'_>, outcome: &mut Outcome) -> bool {
-    let ground = unless_raised(&plan.interrupt, client.ground()).await;
-    let begins = matches!(ground, Some(Ok(())));
-    if let Some(Err(stop)) = ground {
+    let checked = unless_raised(&plan.interrupt, client.ground()).await;
+    let is_usable = matches!(checked, Some(Ok(())));
+    if let Some(Err(stop)) = checked {
         stop.record(outcome);
     }
     outcome.requests = client.requests;
     outcome.interrupted = plan.interrupt.is_raised();
-    begins
+    is_usable
 }
 
 /// Returns the result of a future; `None` if the operator interrupts it.

@@ -1,4 +1,4 @@
-//! Shrinks a sequence to the shortest and simplest one that violates the same invariant.
+//! Shrinks a sequence to the shortest and simplest sequence that violates the same invariant.
 
 use super::{Reproduction, client::FuzzClient, request_template::RequestTemplate};
 
@@ -81,7 +81,7 @@ impl Best {
                 let rest: Vec<&str> = parts
                     .iter()
                     .enumerate()
-                    .filter(|(place, _)| *place != at)
+                    .filter(|(index, _)| *index != at)
                     .map(|(_, part)| *part)
                     .collect();
                 let target =

@@ -91,7 +91,7 @@ fn a_curl_line_shows_the_key_that_was_sent() {
             .env("CHARGEPROOF_LIVE_KEY", live)
             .env("CHARGEPROOF_TEST_KEY", test)
             .output()
-            .expect("sh runs");
+            .expect("sh can be started");
         assert_eq!(String::from_utf8_lossy(&output.stdout), keys.authorization(by).unwrap(), "{shown}");
     }
     assert_eq!(keys.authorization(By::Swapped).unwrap(), "Bearer svc_live_Cd_34_e");

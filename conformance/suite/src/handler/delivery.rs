@@ -179,7 +179,7 @@ pub(super) fn charge(sample: Option<&Map<String, Value>>, code: &str, status: &s
         "invoice": null,
         "paid_at": if paid { json!("2026-01-05T09:20:00.000000Z") } else { Value::Null },
     });
-    let ours = ours.as_object().expect("an object was written").clone();
+    let ours = ours.as_object().expect("a charge is a JSON object").clone();
     let mut charge = sample.cloned().unwrap_or(ours);
     charge.insert("code".to_owned(), json!(code));
     charge.insert("status".to_owned(), json!(status));

@@ -11,23 +11,23 @@ const NEEDS_WITNESS: &str = "actions of the handler cannot be observed from outs
 const WITNESS: &str = "use `--acted COMMAND`, which prints how often the handler acted on $CHARGEPROOF_CHARGE, or `--without acts`";
 
 /// Returns the verdicts on the selected statements.
-pub(super) fn rows(attempt: &Attempt, took: &[TrialResult]) -> Vec<HandlerRow> {
-    let first = FirstTrial::of(took);
+pub(super) fn rows(attempt: &Attempt, results: &[TrialResult]) -> Vec<HandlerRow> {
+    let first = FirstTrial::of(results);
     let mut rows = Vec::new();
     for trial in TRIALS {
-        let seen = took.iter().find(|taken| taken.trial == trial.name);
-        let mut word = |(id, level, text): TrialStatement, judged: &dyn Fn() -> Verdict| {
+        let result = results.iter().find(|result| result.trial == trial.name);
+        let mut push_row = |(id, level, text): TrialStatement, judge: &dyn Fn() -> Verdict| {
             if wants(attempt, id) {
-                rows.push(HandlerRow { id, level, text, verdict: judged() });
+                rows.push(HandlerRow { id, level, text, verdict: judge() });
             }
         };
         if let Some((statement, answers)) = trial.answers {
-            word(statement, &|| verdict(statement.1, of_answers(trial, answers, seen, &first)));
+            push_row(statement, &|| verdict(statement.1, of_answers(trial, answers, result, &first)));
         }
         if let Some((statement, times)) = trial.acts {
-            word(statement, &|| match attempt.without_acts {
+            push_row(statement, &|| match attempt.without_acts {
                 true => Verdict::LeftOut { by: "--without acts".to_owned() },
-                false => verdict(statement.1, of_acts(trial, times, seen, &first)),
+                false => verdict(statement.1, of_acts(trial, times, result, &first)),
             });
         }
     }
@@ -41,8 +41,8 @@ struct FirstTrial {
 }
 
 impl FirstTrial {
-    fn of(took: &[TrialResult]) -> FirstTrial {
-        let first = took.first();
+    fn of(results: &[TrialResult]) -> FirstTrial {
+        let first = results.first();
         let takes = first.is_some_and(|trial| trial.sent.iter().all(|sent| is_taken(&sent.response)));
         let acts = first.and_then(|trial| trial.acts.clone()).and_then(Result::ok);
         FirstTrial { takes, acts }

@@ -85,7 +85,7 @@ fn stop(outcome: &HandlerOutcome) -> Option<String> {
 fn text(outcome: &HandlerOutcome, style: Style, again: &str) -> String {
     const MARGIN: &str = "                  ";
     let mut out = String::new();
-    let mut line = |text: String| writeln!(out, "{text}").expect("a string takes any text");
+    let mut line = |text: String| writeln!(out, "{text}").expect("writing to a string cannot fail");
     if let Some(why) = stop(outcome) {
         line(why);
     }
@@ -135,7 +135,7 @@ fn gaps(rows: &[HandlerRow]) -> Vec<((&str, &str), Vec<&str>)> {
 }
 
 fn json(outcome: &HandlerOutcome) -> String {
-    let mut value = serde_json::to_value(outcome).expect("an outcome is JSON");
+    let mut value = serde_json::to_value(outcome).expect("an outcome serializes to JSON");
     value["exit_code"] = outcome.exit_code().into();
     value["complete"] = outcome.is_complete().into();
     pretty(&value) + "\n"
@@ -180,7 +180,7 @@ fn junit(outcome: &HandlerOutcome) -> String {
     case.set_classname("chargeproof.completeness").set_system_out(summary(outcome));
     suite.add_test_case(case);
     report.add_test_suite(suite);
-    report.to_string().expect("XML is written to memory")
+    report.to_string().expect("writing XML to memory cannot fail")
 }
 
 fn markdown(outcome: &HandlerOutcome) -> String {
@@ -196,7 +196,8 @@ fn markdown(outcome: &HandlerOutcome) -> String {
         let below: Vec<_> =
             details(row).into_iter().map(|(name, text)| format!("{name}: {}", cell(&text))).collect();
         let (word, id, below) = (row.verdict.as_str(), row.id, below.join("; "));
-        writeln!(out, "| {word} | `{id}` {} | {below} |", cell(row.text)).expect("a string takes any text");
+        writeln!(out, "| {word} | `{id}` {} | {below} |", cell(row.text))
+            .expect("writing to a string cannot fail");
     }
     out
 }

@@ -89,14 +89,19 @@ mod tests {
     fn every_sentence_has_a_statement_and_every_source_a_sentence() {
         let found = coverage(&samples::mixed().rows);
         assert_eq!(found.len(), SENTENCES.lines().count() - 1);
-        for it in &found {
-            assert!(!it.statements.is_empty(), "{} {} has no statement", it.section, it.place);
+        for sentence in &found {
+            assert!(
+                !sentence.statements.is_empty(),
+                "{} {} has no statement",
+                sentence.section,
+                sentence.place
+            );
         }
         let known: Vec<_> = found.iter().map(|sentence| sentence.source.as_str()).collect();
         for (id, requirement) in catalogue() {
             assert!(
                 requirement.source.iter().all(|hash| known.contains(&hash.as_str())),
-                "{id} cites what has no place"
+                "{id} cites an unknown sentence"
             );
         }
     }

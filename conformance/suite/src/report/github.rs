@@ -51,10 +51,11 @@ fn annotation(view: &ReportView<'_>, row: &Row) -> String {
 }
 
 fn annotate(out: &mut String, kind: &str, title: &str, text: &str) {
-    writeln!(out, "::{kind} title={}::{}", property(title), data(text)).expect("a string takes any text");
+    writeln!(out, "::{kind} title={}::{}", property(title), data(text))
+        .expect("writing to a string cannot fail");
 }
 
-/// Escapes a text. A line break in the text of a server could start another command.
+/// Escapes a value for a workflow command. A line break in a server's text could start another command.
 fn data(text: &str) -> String {
     printable(&text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A"))
 }

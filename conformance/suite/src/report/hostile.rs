@@ -86,7 +86,7 @@ fn junit_is_well_formed_xml_with_a_case_for_each_row() {
 
 #[test]
 fn json_fits_the_schema_and_keeps_every_text() {
-    let validator = jsonschema::validator_for(&schema()).expect("a sound schema");
+    let validator = jsonschema::validator_for(&schema()).expect("the schema is valid");
     check(Format::Json, |outcome, report| {
         let report: Value = serde_json::from_str(report).expect("a JSON report");
         let wrong: Vec<_> = validator.iter_errors(&report).map(|error| error.to_string()).collect();

@@ -126,7 +126,7 @@ pub fn html(outcome: &Outcome) -> String {
         covered: format!("{judged} of {} judged or observed", sentences.len()),
         chapters: chapters(sentences),
     };
-    printable(&page.render().expect("HTML is written to memory")) + "\n"
+    printable(&page.render().expect("rendering HTML to memory cannot fail")) + "\n"
 }
 
 fn chapters(sentences: Vec<Sentence>) -> Vec<Chapter> {

@@ -228,7 +228,7 @@ pub fn json(outcome: &Outcome) -> String {
 
 /// Returns indented JSON with escaped control characters, see [`tame`].
 pub(crate) fn pretty(value: &impl Serialize) -> String {
-    tame(&serde_json::to_string_pretty(value).expect("plain data is JSON"))
+    tame(&serde_json::to_string_pretty(value).expect("plain data serializes to JSON"))
 }
 
 /// Returns equal JSON with invisible characters escaped. A terminal would interpret DEL, C1 controls and bidirectional
@@ -298,7 +298,7 @@ fn with_evidence(outcome: &Outcome, verdict: Word, finding: Finding, bare: State
 /// Returns the schema of a report.
 #[cfg(test)]
 pub(super) fn schema() -> serde_json::Value {
-    serde_json::to_value(schemars::schema_for!(Report)).expect("a schema is JSON")
+    serde_json::to_value(schemars::schema_for!(Report)).expect("a schema serializes to JSON")
 }
 
 #[cfg(test)]
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_published_schema_is_current() {
-        let text = serde_json::to_string_pretty(&schema()).expect("a schema is JSON") + "\n";
+        let text = serde_json::to_string_pretty(&schema()).expect("a schema serializes to JSON") + "\n";
         if env::var_os("BLESS").is_some() {
             fs::write(SCHEMA, &text).expect("the package can be written to");
         }
@@ -336,12 +336,12 @@ mod tests {
 
     #[test]
     fn every_report_fits_the_schema() {
-        let validator = jsonschema::validator_for(&schema()).expect("a sound schema");
+        let validator = jsonschema::validator_for(&schema()).expect("the schema is valid");
         for (name, outcome) in samples::all() {
             let report: serde_json::Value = serde_json::from_str(&json(&outcome)).expect("a JSON report");
             let wrong: Vec<_> = validator.iter_errors(&report).map(|err| err.to_string()).collect();
             assert!(wrong.is_empty(), "{name}: {wrong:?}");
         }
-        assert!(!validator.is_valid(&serde_json::json!({})), "an empty object is no report");
+        assert!(!validator.is_valid(&serde_json::json!({})), "an empty object is not a report");
     }
 }

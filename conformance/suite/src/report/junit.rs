@@ -31,7 +31,7 @@ pub fn junit(outcome: &Outcome) -> String {
     if !outcome.baseline.known.is_empty() {
         report.add_test_suite(baseline(outcome));
     }
-    report.to_string().expect("XML is written to memory")
+    report.to_string().expect("writing XML to memory cannot fail")
 }
 
 fn case(view: &ReportView<'_>, row: &Row) -> TestCase {

@@ -116,7 +116,7 @@ fn every_statement(out: &mut String, view: &ReportView<'_>) {
     put(out, "\n</details>");
 }
 
-/// Escapes a text, so that a server cannot inject markup, table cells or mentions.
+/// Escapes text, so that a server cannot inject markup, table cells or mentions.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in on_one_line(text).chars() {
@@ -147,7 +147,7 @@ fn longest_run(text: &str) -> usize {
 }
 
 fn put(out: &mut String, text: &str) {
-    writeln!(out, "{text}").expect("a string takes any text");
+    writeln!(out, "{text}").expect("writing to a string cannot fail");
 }
 
 #[cfg(test)]

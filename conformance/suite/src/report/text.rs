@@ -144,7 +144,7 @@ impl TextPage {
     }
 
     fn line(&mut self, text: &str) {
-        writeln!(self.out, "{}", text.trim_end()).expect("a string takes any text");
+        writeln!(self.out, "{}", text.trim_end()).expect("writing to a string cannot fail");
     }
 
     fn gap(&mut self) {

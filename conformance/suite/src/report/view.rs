@@ -225,7 +225,7 @@ impl<'a> ReportView<'a> {
     }
 
     /// Returns the share of the weakest chapter, then a line for each chapter with the missed faults and the data that
-    /// would reveal more. There is no total, because a large chapter would hide a weak one. A chapter that the operator
+    /// would reveal more. There is no total, because a large chapter would hide a weak chapter. A chapter that the operator
     /// leaves out has no share.
     pub(super) fn power(&self) -> Vec<String> {
         let Some(power) = &self.outcome.power else { return Vec::new() };
@@ -339,7 +339,7 @@ fn most_needed(chapter: &Chapter) -> String {
     let more = needs.len().saturating_sub(SHOWN);
     let mut listed: Vec<_> = needs.into_iter().take(SHOWN).map(|(place, _)| place.clone()).collect();
     if more > 0 {
-        listed.push(format!("{more} places more"));
+        listed.push(format!("{more} more"));
     }
     listed.join(", ")
 }
@@ -498,7 +498,7 @@ mod tests {
         check_seen("Ids of events", "UUID version 7");
         check_seen("Reading of the rate limit", "exact: the 121st request");
         check_seen("States in lists", "paid");
-        check_seen("A ?type= that names nothing", "404");
+        check_seen("A ?type= that finds nothing", "404");
         check_seen("Headers about the limit", "x-ratelimit-remaining");
     }
 
@@ -539,7 +539,7 @@ mod tests {
             ("no key: 1 statement", 1),
         ];
         let expected = expected.map(|(title, count)| (title.to_owned(), count));
-        assert!(expected.iter().all(|it| gaps.contains(it)) && gaps.len() == 3, "{gaps:?}");
+        assert!(expected.iter().all(|gap| gaps.contains(gap)) && gaps.len() == 3, "{gaps:?}");
     }
 
     #[test]

@@ -116,12 +116,12 @@ fn replace(at: &mut Value, pick: usize, graft: Value) {
     let (choice, deeper) = (pick.wrapping_mul(31).wrapping_add(7), !pick.is_multiple_of(4));
     match at {
         Value::Object(members) if !members.is_empty() && deeper => {
-            let place = choice % members.len();
-            replace(members.values_mut().nth(place).expect("a member"), choice, graft);
+            let index = choice % members.len();
+            replace(members.values_mut().nth(index).expect("a member"), choice, graft);
         }
         Value::Array(items) if !items.is_empty() && deeper => {
-            let place = choice % items.len();
-            replace(&mut items[place], choice, graft);
+            let index = choice % items.len();
+            replace(&mut items[index], choice, graft);
         }
         end => *end = graft,
     }
@@ -224,16 +224,16 @@ proptest! {
     ) {
         let recording = &MATERIAL[which].recording;
         let mut shuffled = recording.clone();
-        let mut places: Vec<_> = (0..shuffled.exchanges.len()).collect();
+        let mut order: Vec<_> = (0..shuffled.exchanges.len()).collect();
         let mixed = |at: usize| keys[at % keys.len()].wrapping_mul(at as u32 | 1).rotate_left(at as u32 % 31);
-        places.sort_by_key(|at| mixed(*at));
+        order.sort_by_key(|at| mixed(*at));
         let mut by_kin: BTreeMap<String, Vec<Exchange>> = BTreeMap::new();
         for exchange in recording.exchanges.iter().rev() {
             by_kin.entry(kin(exchange)).or_default().push(exchange.clone());
         }
-        for (place, from) in places.into_iter().enumerate() {
+        for (index, from) in order.into_iter().enumerate() {
             let group = by_kin.get_mut(&kin(&recording.exchanges[from])).expect("a group");
-            shuffled.exchanges[place] = group.pop().expect("one for each place");
+            shuffled.exchanges[index] = group.pop().expect("one exchange for each index");
         }
         prop_assert_eq!(words(&judge(&shuffled)), words(&judge(recording)));
     }

@@ -25,8 +25,8 @@ fn with_canary(honest: &Outcome, check: &Check) -> Outcome {
     let mut whole = outcome.recording.clone();
     whole.without.clear();
     let sung = rows_by(once(canary), &whole, |_| true, |_| false);
-    let place = outcome.rows.iter().position(|row| row.id == check.id).expect("a row for each check");
-    outcome.rows.splice(place..=place, sung);
+    let index = outcome.rows.iter().position(|row| row.id == check.id).expect("a row for each check");
+    outcome.rows.splice(index..=index, sung);
     outcome
 }
 
@@ -46,13 +46,13 @@ fn every_required_check_can_fail_the_run() {
 }
 
 #[track_caller]
-fn check_red(format: Format, says: &[&str]) {
+fn check_red(format: Format, expected: &[&str]) {
     let honest = honest();
     let victim = checks(Profile::Spec).find(|check| check.id == "paging.joined").expect("a check");
     let (green, red) = (render(&honest, format, Style::Plain), {
         render(&with_canary(&honest, victim), format, Style::Plain)
     });
-    for text in says {
+    for text in expected {
         assert!(red.contains(text), "`{text}` is missing:\n{red}");
         assert!(!green.contains(text), "`{text}` stands in a green report:\n{green}");
     }

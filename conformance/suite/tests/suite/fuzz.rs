@@ -128,7 +128,7 @@ fn a_stored_sequence_can_be_replayed() {
     })
     .found;
     assert_eq!(found.len(), 1);
-    // After a fix there is no violation. A server that refuses the keys is reported as such.
+    // A fixed server has no violation. A server that refuses the keys is a configuration error.
     for (spoiled, exit) in [(false, 0), (true, 2)] {
         let mut server = FakeServer::default();
         if spoiled {

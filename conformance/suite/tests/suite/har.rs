@@ -58,7 +58,7 @@ fn a_har_file_of_a_correct_service_has_no_violation() {
     let outcome = judged(&har(FakeServer::default()));
     let text = report::text(&outcome, report::Style::Plain);
     assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new(), "{text}");
-    assert_eq!(outcome.exit_code(), 3, "much cannot be judged, and that is no success: {text}");
+    assert_eq!(outcome.exit_code(), 3, "an incomplete run does not succeed: {text}");
     let passed = named(&outcome, &["pass"]);
     for id in ["account.mode", "events.id", "paging.length", "paging.joined", "filters.type", "auth.message"]
     {
@@ -110,7 +110,7 @@ fn check_refused(file: &Value, expected: &str) {
 #[test]
 fn a_file_without_usable_entries_is_reported_with_the_reason() {
     check_refused(&json!({ "log": { "entries": [] } }), "without requests for paths under /v1");
-    check_refused(&json!({ "log": {} }), "no HAR file");
+    check_refused(&json!({ "log": {} }), "not a HAR file");
     let mut file = har(FakeServer::default());
     let entries = file["log"]["entries"].as_array_mut().expect("entries");
     entries.retain(|entry| entry["response"]["status"] == 200);

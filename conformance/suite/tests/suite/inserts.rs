@@ -70,7 +70,7 @@ fn a_refused_create_request_is_reported_with_the_remedy() {
         FakeServer::default(),
         |plan| plan.writes = Some(wrong),
         2,
-        &["it takes one such as /v1/charges"],
+        &["an allowed one is /v1/charges"],
     );
     let wrong = Create { body: "{".into(), ..Create::default() };
     run_and_read(FakeServer::default(), |plan| plan.writes = Some(wrong), 2, &["is not JSON"]);
@@ -84,7 +84,7 @@ fn a_failed_hook_is_reported_without_the_key() {
         FakeServer::default(),
         change,
         3,
-        &["exit status: 7 and said: no luck with", "fix the hook"],
+        &["exit status: 7 and printed: no luck with", "fix the hook"],
     );
     let written = report::text(&outcome, report::Style::Plain) + &outcome.to_file();
     assert!(!written.contains(&TEST_KEY["svc_test_".len()..]), "the key shows");

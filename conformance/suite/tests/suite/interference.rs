@@ -26,7 +26,7 @@ fn a_cached_response_is_no_violation() {
             |plan| plan.quick = true,
             3,
             &[
-                "a cache answered in the service's place",
+                "a cache answered instead of the service",
                 "check the service without the cache",
                 "A cache in front",
             ],

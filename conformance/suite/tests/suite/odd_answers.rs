@@ -20,10 +20,10 @@ async fn call(base: &str, change: impl FnOnce(&mut Plan)) -> Outcome {
 }
 
 #[track_caller]
-fn ended(outcome: &Outcome, exit: u8, says: &str) {
+fn ended(outcome: &Outcome, exit: u8, expected: &str) {
     let text = report::text(outcome, report::Style::Plain);
     assert_eq!(outcome.exit_code(), exit, "{text}");
-    assert!(text.contains(says), "{text}");
+    assert!(text.contains(expected), "{text}");
     assert!(text.ends_with(&format!("exit {exit}\n")), "{text}");
     let json: serde_json::Value = serde_json::from_str(&report::json(outcome)).expect("a JSON report");
     assert_eq!(json["exit_code"], exit);
@@ -31,21 +31,21 @@ fn ended(outcome: &Outcome, exit: u8, says: &str) {
 
 /// Checks a server that sends the same response to every request.
 #[track_caller]
-fn check_template(template: ResponseTemplate, exit: u8, says: &str) {
+fn check_template(template: ResponseTemplate, exit: u8, expected: &str) {
     let outcome = block_on(async {
         let server = MockServer::start().await;
         Mock::given(any()).respond_with(template).mount(&server).await;
         call(&server.uri(), |_| {}).await
     });
-    ended(&outcome, exit, says);
+    ended(&outcome, exit, expected);
 }
 
 /// Checks a server that writes the same bytes to every connection and closes it.
 #[track_caller]
-fn check_bytes(bytes: &'static [u8], exit: u8, says: &str) {
+fn check_bytes(bytes: &'static [u8], exit: u8, expected: &str) {
     let address = testkit::serve(move |_, connection| connection.send(bytes).map(ControlFlow::Break));
     let base = format!("http://{}", address.expect("a free port"));
-    ended(&block_on(call(&base, |_| {})), exit, says);
+    ended(&block_on(call(&base, |_| {})), exit, expected);
 }
 
 #[test]

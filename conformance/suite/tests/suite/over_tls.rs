@@ -43,11 +43,11 @@ fn run(host: &str, change: impl FnOnce(&mut Plan, String)) -> Outcome {
 }
 
 #[track_caller]
-fn check(host: &str, change: impl FnOnce(&mut Plan, String), exit: u8, says: &str) {
+fn check(host: &str, change: impl FnOnce(&mut Plan, String), exit: u8, expected: &str) {
     let outcome = run(host, change);
     let text = report::text(&outcome, report::Style::Plain);
     assert_eq!(outcome.exit_code(), exit, "{text}");
-    assert!(text.contains(says), "{text}");
+    assert!(text.contains(expected), "{text}");
 }
 
 #[test]

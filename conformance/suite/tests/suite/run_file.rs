@@ -41,11 +41,11 @@ fn a_known_failure_is_reported_as_known_and_the_run_passes() {
     let broken = run_with(wrong_assets(), |_| {});
     let report: serde_json::Value = serde_json::from_str(&report::json(&broken)).expect("JSON");
     let mut known = Baseline { today: "2026-11-21".into(), ..Baseline::default() };
-    for statement in report["statements"].as_array().expect("a list") {
+    for statement in report["statements"].as_array().expect("an array") {
         if statement["verdict"] == "fail" || statement["verdict"] == "warn" {
-            let fingerprint = statement["fingerprint"].as_str().expect("a text").to_owned();
+            let fingerprint = statement["fingerprint"].as_str().expect("a string").to_owned();
             let entry = KnownFailure { reason: "ticket 7".into(), fingerprint, expires: "2026-11-30".into() };
-            known.known.insert(statement["id"].as_str().expect("a text").to_owned(), entry);
+            known.known.insert(statement["id"].as_str().expect("a string").to_owned(), entry);
         }
     }
     assert!(known.known.contains_key("account.accepted_assets"), "{known:?}");
