@@ -127,13 +127,13 @@ async fn first_that_connects(addresses: &[SocketAddr], until: Instant) -> Result
             Err(_) => last = Some(unreachable(address, &"no connection in time")),
         }
     }
-    Err(last.expect("a host that was judged has an address"))
+    Err(last.expect("a checked host has an address"))
 }
 
 fn with_port(addresses: Vec<IpAddr>, port: u16) -> Vec<SocketAddr> {
     addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()
 }
 
-fn unreachable(place: &dyn std::fmt::Display, why: &dyn std::fmt::Display) -> AttemptResult {
-    AttemptResult::Unreachable(format!("{place}: {why}"))
+fn unreachable(target: &dyn std::fmt::Display, why: &dyn std::fmt::Display) -> AttemptResult {
+    AttemptResult::Unreachable(format!("{target}: {why}"))
 }

@@ -44,7 +44,7 @@ use crate::{
 pub(crate) const WORLDS_MAX: usize = 1_000;
 /// The number of logged requests of an opened world: a tenth of the first one's, because there may be many worlds.
 const OPENED_REQUESTS_MAX: usize = REQUESTS_MAX / 10;
-/// The bytes of records kept in memory for an opened world.
+/// The bytes of records stored in memory for an opened world.
 const OPENED_MEMORY_MAX: usize = MEMORY_MAX / 8;
 /// The bits of a drawn seed: JSON clients with double-precision numbers read it exactly.
 const SEED_BITS: u32 = 53;
@@ -205,12 +205,12 @@ impl Worlds {
 
     /// Opens a world, which is stored once it has [settled](Worlds::settle).
     pub(crate) fn open(&self, options: WorldOptions) -> Result<Arc<OpenedWorld>, NotOpened> {
-        let place = self.reserve(WORLD_BYTES)?;
-        let named = (place.no, place.id);
-        self.begin(place, options, |options, setup| self.started(named, options, NewWorld::new(setup)))
+        let reservation = self.reserve(WORLD_BYTES)?;
+        let named = (reservation.no, reservation.id);
+        self.begin(reservation, options, |options, setup| self.started(named, options, NewWorld::new(setup)))
     }
 
-    /// Waits until an opened world is stored; ends one that cannot be.
+    /// Waits until an opened world is stored; ends it if it cannot be stored.
     pub(crate) async fn settle(&self, world: &OpenedWorld) -> Result<(), Response> {
         let settled = match world.backend.host.all_settled().await {
             Ok(()) => self.first.host.all_settled().await,
@@ -229,8 +229,8 @@ impl Worlds {
         BranchPoint { backend, moment }: &BranchPoint,
     ) -> Result<Arc<OpenedWorld>, NotOpened> {
         // A branch is not larger than the world that it branches from.
-        let place = self.reserve(backend.host.held_bytes())?;
-        let (no, id) = (place.no, place.id);
+        let reservation = self.reserve(backend.host.held_bytes())?;
+        let (no, id) = (reservation.no, reservation.id);
         let named = |setup: Setup| Setup {
             public_url: self.shared.addresses.of_world(id.as_str()).url().to_owned(),
             key_tag: id.to_string(),
@@ -238,7 +238,7 @@ impl Worlds {
         };
         let branched = backend.host.branch(moment, named).await;
         let branch = branched.map_err(NotOpened::Broken)?.map_err(NotOpened::Refused)?;
-        let world = self.begin(place, options, |options, _| self.started((no, id), options, branch))?;
+        let world = self.begin(reservation, options, |options, _| self.started((no, id), options, branch))?;
         world.backend.host.share_forwards(&backend.host);
         Ok(world)
     }

@@ -58,7 +58,7 @@ impl WorldsDirectory {
             clock: options.clock,
             ttl_micros: options.ttl.map(|ttl| u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX)),
         };
-        let record = serde_json::to_vec(&record).expect("texts and numbers are JSON");
+        let record = serde_json::to_vec(&record).expect("strings and numbers are JSON");
         RunningWorld::on_disk(Arc::new(self.of(id.as_str())), record, world)
     }
 
@@ -79,12 +79,12 @@ impl Worlds {
     /// Starts a new world, stored in the directory if there is one.
     pub(super) fn started(
         &self,
-        place: (WorldNo, Code),
+        identity: (WorldNo, Code),
         options: &WorldOptions,
         world: NewWorld,
     ) -> io::Result<RunningWorld> {
         match &self.directory {
-            Some(directory) => directory.begin(place, options, world),
+            Some(directory) => directory.begin(identity, options, world),
             None => Ok(RunningWorld::from_records(world, OPENED_MEMORY_MAX)),
         }
     }
@@ -180,9 +180,9 @@ impl Worlds {
             rate_limit: setup.rate_limit,
             ttl: record.ttl_micros.map(Duration::from_micros),
         };
-        let place = Reservation { no: WorldNo(record.no), id, memory, is_kept: true };
+        let reservation = Reservation { no: WorldNo(record.no), id, memory, is_kept: true };
         let world = self
-            .begin(place, options, |_, _| Ok(RunningWorld::from_journal(opened)))
+            .begin(reservation, options, |_, _| Ok(RunningWorld::from_journal(opened)))
             .map_err(|_| damaged("it can't begin"))?;
         let mut all = self.opened_mut();
         all.count = all.count.max(record.no);

@@ -1,4 +1,4 @@
-//! Damage of the files is refused by name, or changes nothing.
+//! Damaged files are refused with the name of the file, or the damage changes nothing.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,7 +10,7 @@ use crate::journal::{
     storage::{DatabaseAccess, Storage},
 };
 
-/// Flips of one bit that are tried.
+/// The number of bits that are flipped, one at a time.
 const FLIPS: usize = 300;
 
 /// Pseudo-random numbers, by splitmix64.
@@ -25,7 +25,7 @@ impl Numbers {
     }
 }
 
-/// A closed world with so many charges, and what it shows.
+/// A closed world with charges, and its visible state.
 struct ClosedWorld {
     storage: Memory,
     shown: Vec<String>,
@@ -79,7 +79,7 @@ fn charges(opened: OpenedJournal) -> usize {
     counts["data"].as_array().map(Vec::len).unwrap_or_default()
 }
 
-/// The treatment of a damaged journal.
+/// The results of opening damaged journals.
 #[derive(Default, Debug)]
 struct DamageResults {
     refused: usize,
@@ -110,7 +110,7 @@ fn a_flipped_bit_is_refused_or_changes_nothing() {
     let sound = world.bytes();
     let used: Vec<usize> = (0..sound.len()).filter(|at| sound[*at] != 0).collect();
     let mut numbers = Numbers(1);
-    let mut taken = DamageResults::default();
+    let mut results = DamageResults::default();
     for n in 0..FLIPS {
         let at = match n % 4 {
             // The header of the database.
@@ -120,14 +120,14 @@ fn a_flipped_bit_is_refused_or_changes_nothing() {
         };
         let mut bytes = sound.clone();
         bytes[at] ^= 1 << numbers.below(8);
-        taken.add(&world, &world.with(bytes));
+        results.add(&world, &world.with(bytes));
     }
-    assert_eq!((taken.other, taken.panicked), (0, 0), "{taken:?}");
-    assert!(taken.refused > 0 && taken.same > 0, "{taken:?}");
+    assert_eq!((results.other, results.panicked), (0, 0), "{results:?}");
+    assert!(results.refused > 0 && results.same > 0, "{results:?}");
 }
 
-/// Returns the position of this text in some bytes.
-fn places(bytes: &[u8], text: &str) -> Vec<usize> {
+/// Returns the positions of a text in some bytes.
+fn positions(bytes: &[u8], text: &str) -> Vec<usize> {
     memchr::memmem::find_iter(bytes, text).collect()
 }
 
@@ -139,15 +139,15 @@ fn another_amount_is_refused_by_its_record() {
         drop(open(&world.storage, None));
         assert_eq!(world.storage.state().checkpoint.is_some(), checkpoint_after.is_some());
         let sound = world.bytes();
-        let (mut taken, mut reasons) = (DamageResults::default(), Vec::new());
-        for at in places(&sound, r#"\"33.90\"#) {
+        let (mut results, mut reasons) = (DamageResults::default(), Vec::new());
+        for at in positions(&sound, r#"\"33.90\"#) {
             let mut bytes = sound.clone();
             bytes[at + 2] = b'9';
             let storage = world.with(bytes);
             reasons.extend(try_open(&storage).err().map(|error| error.to_string()));
-            taken.add(&world, &storage);
+            results.add(&world, &storage);
         }
-        assert!(taken.other == 0 && taken.panicked == 0 && taken.refused > 0, "{taken:?}");
+        assert!(results.other == 0 && results.panicked == 0 && results.refused > 0, "{results:?}");
         let named = |why: &String| {
             why.contains(
                 "`world.redb` is damaged: record 4; `--recover` opens it in its state after record 3, written",
@@ -161,12 +161,12 @@ fn another_amount_is_refused_by_its_record() {
 fn a_damaged_world_is_recovered_up_to_its_last_sound_commit_if_asked() {
     let world = ClosedWorld::of(8, None);
     let sound = world.bytes();
-    let damaged = places(&sound, r#"\"33.90\"#).into_iter().find_map(|at| {
+    let damaged = positions(&sound, r#"\"33.90\"#).into_iter().find_map(|at| {
         let mut bytes = sound.clone();
         bytes[at + 2] = b'9';
         try_open(&world.with(bytes.clone())).is_err().then_some(bytes)
     });
-    let damaged = damaged.expect("one of the places is read");
+    let damaged = damaged.expect("at least one of the positions is verified");
     let storage = world.with(damaged.clone());
     refusal(&storage);
     assert_eq!(storage.state().bytes, damaged, "a journal that is refused stays as it is");
@@ -275,7 +275,7 @@ fn a_journal_of_the_oldest_format_is_read_and_sealed() {
     drop((driver, journal));
     assert_eq!(charges(open(&old, None)), 4);
     let sound = old.state().bytes.clone();
-    let refused = places(&sound, r#"\"31.90\"#).into_iter().filter(|at| {
+    let refused = positions(&sound, r#"\"31.90\"#).into_iter().filter(|at| {
         let mut bytes = sound.clone();
         bytes[at + 2] = b'9';
         try_open(&Memory::of(bytes)).is_err()

@@ -50,8 +50,8 @@ impl Access {
     }
 
     /// Checks that a form has the form token, which only pages of this server contain.
-    pub(super) fn judge_form(&self, word: Option<&str>) -> Result<(), Refusal> {
-        if same(word.unwrap_or_default(), &self.form) { Ok(()) } else { Err(Refusal::FormOrigin) }
+    pub(super) fn judge_form(&self, token: Option<&str>) -> Result<(), Refusal> {
+        if same(token.unwrap_or_default(), &self.form) { Ok(()) } else { Err(Refusal::FormOrigin) }
     }
 
     /// Returns `true` if the text is the sandbox token.
@@ -138,9 +138,9 @@ mod tests {
     fn every_start_draws_other_secrets() {
         let (one, two) = (Access::draw().expect("randomness"), Access::draw().expect("randomness"));
         let all = [&one.session, &one.form, &two.session, &two.form];
-        for (place, text) in all.iter().enumerate() {
+        for (index, text) in all.iter().enumerate() {
             assert_eq!(text.len(), 2 * SECRET_BYTES);
-            assert!(!all[..place].contains(text));
+            assert!(!all[..index].contains(text));
         }
     }
 }
