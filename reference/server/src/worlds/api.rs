@@ -131,7 +131,7 @@ async fn end(worlds: &Worlds, id: Code, authority: Option<&str>, body: &Bytes) -
 async fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, Refused> {
     worlds.waiting.all().await;
     let all = worlds.all();
-    // A broken world has no clock; the others are listed all the same.
+    // A broken world has no clock; the others are listed nevertheless.
     let records: Vec<_> = all.iter().filter_map(|world| record(world, authority).ok()).collect();
     let listening = worlds.first().addresses.listening();
     json_answer(StatusCode::OK, &json!({ "worlds": records, "most": WORLDS_MAX, "listening": listening }))

@@ -422,7 +422,7 @@ impl AttemptOwners for Worlds {
         if world == WorldNo(0) {
             return self.first.host.end_attempt(id, report);
         }
-        // An ended world takes no reports.
+        // An ended world accepts no reports.
         let found = self.opened().worlds.get(&world).cloned();
         if let Some(world) = found {
             world.backend.host.end_attempt(id, report);

@@ -133,7 +133,7 @@ fn positions(bytes: &[u8], text: &str) -> Vec<usize> {
 
 #[test]
 fn another_amount_is_refused_by_its_record() {
-    // With a checkpoint too, which holds the state behind the records.
+    // Also with a checkpoint, which contains the state after the records.
     for checkpoint_after in [None, Some(1)] {
         let world = ClosedWorld::of(8, checkpoint_after);
         drop(open(&world.storage, None));
@@ -180,7 +180,7 @@ fn a_damaged_world_is_recovered_up_to_its_last_sound_commit_if_asked() {
     );
     assert_eq!(charges(opened), 3);
     assert_eq!(storage.state().aside, [damaged]);
-    // It is sound now, and goes on.
+    // The recovered world continues.
     storage.state().recovers = false;
     let (mut driver, journal) = Driver::new(open(&storage, None));
     driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
@@ -193,7 +193,7 @@ fn a_newest_commit_that_is_missing_is_refused_and_one_that_was_not_acknowledged_
     let world = ClosedWorld::of(4, None);
     let acknowledged = world.storage.state().acknowledged.clone();
     let writes = world.storage.state().writes.clone();
-    // The database as it was before the last record, beside the file of what was acknowledged.
+    // The database as it was before the last record, with the file of the newest acknowledged commit.
     let mut state = storage::State::default();
     let mut databases = Vec::new();
     for write in &writes {
@@ -208,7 +208,7 @@ fn a_newest_commit_that_is_missing_is_refused_and_one_that_was_not_acknowledged_
     assert!(why.contains("the newest commit in `world.redb` is damaged or missing"), "{why}");
     storage.state().recovers = true;
     assert!(charges(try_open(&storage).expect("the rest is sound")) < 4);
-    // A power cut may lose the newest state of that file: it claims less than there is.
+    // A power failure may lose the newest state of that file: it then names an earlier commit.
     for (_, older) in &databases[databases.len() - 3..] {
         let storage = world.with(world.bytes());
         storage.state().acknowledged.clone_from(older);
@@ -269,7 +269,7 @@ fn a_journal_of_the_oldest_format_is_read_and_sealed() {
         same(&driver.reads(), &world.shown);
         drop((driver, journal));
     }
-    // From now on damage is noticed, and it goes on.
+    // From now on damage is detected, and the world continues.
     let (mut driver, journal) = Driver::new(open(&old, None));
     driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
     drop((driver, journal));
@@ -283,7 +283,7 @@ fn a_journal_of_the_oldest_format_is_read_and_sealed() {
     assert!(refused.count() > 0);
 }
 
-/// Returns a setup as an older format has it: without a default mode.
+/// Returns a setup in an older format: without a default mode.
 fn setup_of_format(format: u32, setup: &[u8]) -> String {
     let mut setup: Value = serde_json::from_slice(setup).expect("JSON");
     setup["format"] = format.into();
@@ -307,7 +307,7 @@ fn a_world_stored_before_test_was_the_default_mode_keeps_live() {
     flush(&journal);
     let shown = driver.reads();
     drop((driver, journal));
-    // A stored world keeps its default; the one of the server's new worlds is test.
+    // A stored world keeps its default mode; new worlds of the server default to test.
     let (mut driver, journal) = Driver::new(open(&storage, None));
     same(&driver.reads(), &shown);
     driver.call("POST", "/sandbox/keys", "{}", None);
