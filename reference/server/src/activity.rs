@@ -10,7 +10,7 @@ use tokio::{sync::Notify, time::Instant};
 
 /// The origin of all times in this module, so that they are comparable and fit into an atomic.
 static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
-/// The server is waiting for no client.
+/// The value of `awaited_since` while the server waits for no client.
 const NEVER: u64 = u64::MAX;
 /// The time after which a waited-for client is evicted before connections that are idle between two requests.
 const USUAL_WAIT_MS: u64 = 1_000;
@@ -141,7 +141,7 @@ mod tests {
     /// answered. Each is opened a quarter of a second after the one before. Returns the order of their eviction.
     async fn check(connections: &str, after_ms: u64, expected: &str) {
         let mut all = Vec::new();
-        for (place, kind) in connections.chars().enumerate() {
+        for (index, kind) in connections.chars().enumerate() {
             let activity = Activity::new();
             if kind != 'h' {
                 activity.on_turn();
@@ -151,15 +151,15 @@ mod tests {
                 'i' => activity.on_turn(),
                 _ => {}
             }
-            all.push((place, activity));
+            all.push((index, activity));
             tokio::time::advance(Duration::from_millis(250)).await;
         }
         tokio::time::advance(Duration::from_millis(after_ms)).await;
         let now = Instant::now();
         let mut order: Vec<_> =
-            all.iter().filter_map(|(place, activity)| Some((activity.idleness(now)?, *place))).collect();
+            all.iter().filter_map(|(index, activity)| Some((activity.idleness(now)?, *index))).collect();
         order.sort();
-        let order: Vec<_> = order.iter().map(|(_, place)| place.to_string()).collect();
+        let order: Vec<_> = order.iter().map(|(_, index)| index.to_string()).collect();
         assert_eq!(order.join(" "), expected, "{connections}");
     }
 

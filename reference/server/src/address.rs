@@ -22,18 +22,18 @@ pub(crate) struct PublicUrl {
 impl PublicUrl {
     /// Parses `https://pay.example:8443/prefix`.
     pub(crate) fn parse(text: &str) -> Result<PublicUrl, String> {
-        let wrong = || {
+        let invalid = || {
             format!(
                 "the public address is `{text}`; use `http://` or `https://`, a host, optionally a port and a path"
             )
         };
-        let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
+        let (scheme, rest) = text.split_once("://").ok_or_else(invalid)?;
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-        let host = Authority::parse(authority).ok_or_else(wrong)?.host.to_string();
+        let host = Authority::parse(authority).ok_or_else(invalid)?.host.to_string();
         // `Uri` checks the characters of the path, but also accepts a query.
-        let path_is_one = path.parse::<Uri>().is_ok_and(|uri| uri.query().is_none()) && !path.contains('#');
-        if !matches!(scheme, "http" | "https") || !(path.is_empty() || path_is_one) {
-            return Err(wrong());
+        let is_valid_path = path.parse::<Uri>().is_ok_and(|uri| uri.query().is_none()) && !path.contains('#');
+        if !matches!(scheme, "http" | "https") || !(path.is_empty() || is_valid_path) {
+            return Err(invalid());
         }
         let origin = scheme.len() + "://".len() + authority.len();
         Ok(PublicUrl { text: text.trim_end_matches('/').to_string(), origin, host })
@@ -65,16 +65,16 @@ impl<'a> Authority<'a> {
             }
             None => {
                 let end = text.find(':').unwrap_or(text.len());
-                let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
-                (end > 0 && text[..end].bytes().all(plain)).then_some(end)?
+                let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_');
+                (end > 0 && text[..end].bytes().all(is_plain)).then_some(end)?
             }
         };
         let (host, port) = text.split_at(host_end);
-        let port_is_one = match port.strip_prefix(':') {
+        let is_valid_port = match port.strip_prefix(':') {
             Some(digits) => digits.bytes().all(|b| b.is_ascii_digit()) && digits.parse::<u16>().is_ok(),
             None => port.is_empty(),
         };
-        port_is_one.then_some(Authority { host })
+        is_valid_port.then_some(Authority { host })
     }
 
     /// Returns the IP address if the host is one.
@@ -93,7 +93,7 @@ pub(crate) struct Addresses {
     access: SandboxAccess,
     /// The start of the world's paths after the public prefix: `/w/abc`; empty for the first world.
     world: String,
-    /// Returns the URL for users.
+    /// The URL for users.
     url: String,
     /// `true` if the server accepts https besides http.
     has_tls: bool,
@@ -231,8 +231,8 @@ mod tests {
     }
 
     fn addresses(bound: &str, public: Option<&str>) -> Addresses {
-        let public = public.map(|text| PublicUrl::parse(text).expect("public addresses in tests are good"));
-        let bound = bound.parse().expect("bound addresses in tests are good");
+        let public = public.map(|text| PublicUrl::parse(text).expect("public addresses in tests are valid"));
+        let bound = bound.parse().expect("bound addresses in tests are valid");
         Addresses::new(bound, public, SandboxAccess::default())
     }
 

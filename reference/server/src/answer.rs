@@ -1,5 +1,5 @@
-//! [`Answer`]: the HTTP responses of the server. Converts those of the world without copying the body, and makes the
-//! server's own.
+//! [`Answer`]: the HTTP responses of the server. Converts those of the world without copying the body, and
+//! creates the server's own responses.
 
 use std::{
     convert::Infallible,
@@ -34,7 +34,7 @@ pub(crate) enum Content {
     Stream {
         /// The chunks of the stream.
         pieces: mpsc::Receiver<Bytes>,
-        /// The permit among all streams, returned on drop.
+        /// The permit of the stream, returned on drop.
         _place: OwnedSemaphorePermit,
     },
 }
@@ -126,9 +126,9 @@ pub(crate) fn from_world(response: Response) -> Result<Answer, InternalError> {
 
 /// Returns a header name without copying it, as `HeaderName::from_bytes` would.
 fn static_name(name: &'static str) -> Option<HeaderName> {
-    let fit = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    let is_allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
     // `from_static` panics for anything else.
-    (!name.is_empty() && name.bytes().all(fit)).then(|| HeaderName::from_static(name))
+    (!name.is_empty() && name.bytes().all(is_allowed)).then(|| HeaderName::from_static(name))
 }
 
 /// Adds the rate limit headers.
@@ -160,7 +160,7 @@ mod tests {
 
     #[track_caller]
     fn check(headers: &[(&'static str, &str)], name: &str, values: &[&str]) {
-        let answer = from_world(response(200, headers)).expect("headers in tests are good");
+        let answer = from_world(response(200, headers)).expect("headers in tests are valid");
         let found: Vec<_> = answer.headers().get_all(name).iter().collect();
         assert_eq!(found, values);
     }

@@ -71,7 +71,7 @@ pub(crate) struct Identity<'a> {
 }
 
 impl Backend {
-    /// Returns the parameters of the world; `None` for one that cannot be recreated.
+    /// Returns the parameters of the world; `None` if it cannot be recreated.
     pub(crate) fn terms(&self) -> Option<Terms> {
         self.host.setup_and_clock().map(|(setup, clock)| Terms {
             seed: setup.seed,

@@ -65,7 +65,7 @@ impl Clock {
     }
 
     /// Returns the present time of a clock that showed `time` when the time of day was `wall_then` microseconds since
-    /// 1970. A clock of kind [`ClockKind::Wall`] has moved on since, any other has not.
+    /// 1970. A clock of kind [`ClockKind::Wall`] has advanced since, any other has not.
     pub(crate) fn resume_time(kind: ClockKind, time: Timestamp, wall_then: u64) -> Timestamp {
         match kind {
             ClockKind::Wall => time.plus(Span(wall_clock().0.saturating_sub(wall_then))),

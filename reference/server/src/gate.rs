@@ -68,8 +68,8 @@ impl Token {
 
     /// Parses a configured token. The error message does not repeat it.
     pub(crate) fn parse(text: &str) -> Result<Token, String> {
-        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
-        if TOKEN_BYTES.contains(&text.len()) && text.bytes().all(plain) {
+        let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'~');
+        if TOKEN_BYTES.contains(&text.len()) && text.bytes().all(is_plain) {
             return Ok(Token(text.to_owned()));
         }
         Err(format!(
@@ -113,8 +113,8 @@ pub(crate) fn admit(
 ) -> Result<(), Refusal> {
     let from_here = check_host_and_origin(addrs, head, authority, addresses)?;
     // `Authorization` may hold the API key that selects the world.
-    let is_shown = || token.matches_bearer(&head.headers) || token.matches_token_header(&head.headers);
-    if from_here || is_shown() { Ok(()) } else { Err(Refusal::SandboxToken) }
+    let has_token = || token.matches_bearer(&head.headers) || token.matches_token_header(&head.headers);
+    if from_here || has_token() { Ok(()) } else { Err(Refusal::SandboxToken) }
 }
 
 /// Checks the host and the origin of a request. Returns `true` if the caller is on this machine and needs no token.
@@ -133,10 +133,10 @@ pub(crate) fn check_host_and_origin(
     if !local_name && !host.is_some_and(|host| addresses.is_public_host(host.host)) {
         return Err(Refusal::SandboxHost);
     }
-    let ours = |origin: &http::HeaderValue| {
+    let is_own = |origin: &http::HeaderValue| {
         origin.to_str().is_ok_and(|origin| addresses.is_own_origin(origin, called.unwrap_or_default()))
     };
-    if !head.headers.get_all(ORIGIN).iter().all(ours) {
+    if !head.headers.get_all(ORIGIN).iter().all(is_own) {
         return Err(Refusal::SandboxOrigin);
     }
     let from_loopback = addrs.remote.to_canonical().is_loopback();
@@ -152,9 +152,9 @@ fn is_proxied(head: &Parts) -> bool {
 /// Refuses requests that a browser sends for a page of another site, with or without a body. Following a link is
 /// allowed.
 pub(crate) fn admit_site(head: &Parts) -> Result<(), Refusal> {
-    let says = |name: HeaderName, word: &str| head.headers.get_all(name).iter().any(|value| value == word);
-    let is_foreign = says(SEC_FETCH_SITE, "cross-site") || says(SEC_FETCH_SITE, "same-site");
-    let is_link = matches!(head.method, Method::GET | Method::HEAD) && says(SEC_FETCH_MODE, "navigate");
+    let has = |name: HeaderName, word: &str| head.headers.get_all(name).iter().any(|value| value == word);
+    let is_foreign = has(SEC_FETCH_SITE, "cross-site") || has(SEC_FETCH_SITE, "same-site");
+    let is_link = matches!(head.method, Method::GET | Method::HEAD) && has(SEC_FETCH_MODE, "navigate");
     if is_foreign && !is_link { Err(Refusal::SandboxOrigin) } else { Ok(()) }
 }
 

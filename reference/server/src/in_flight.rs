@@ -19,10 +19,10 @@ use crate::activity::Activity;
 /// The maximum size of a response that is not counted; there is at most one for each connection.
 const SMALL_BYTES: usize = 16 * 1_024;
 
-/// The time after which a slow response may be dropped for others, if there is no room for them.
+/// The time after which a response that is still being sent may be dropped to free memory for others.
 const SLOW_AFTER: Duration = Duration::from_secs(2);
 
-/// The maximum wait for connections that were asked to close.
+/// The maximum time to wait for connections that are being closed.
 const CLOSE_WAIT: Duration = Duration::from_millis(500);
 
 /// The memory budget of responses that are being sent.
@@ -36,7 +36,7 @@ pub(crate) struct InFlight {
 #[derive(Default)]
 struct Room {
     held: Mutex<BudgetState>,
-    /// Notified when a response frees its memory for one that waits.
+    /// Notified when a response frees its memory and another response waits for it.
     freed: Notify,
 }
 
@@ -73,10 +73,10 @@ impl AsRef<[u8]> for ReservedBytes {
 
 impl Drop for ReservedBytes {
     fn drop(&mut self) {
-        let mut held = self.room.lock();
-        held.remove(self.number);
-        let is_awaited = held.promised > 0;
-        drop(held);
+        let mut budget = self.room.lock();
+        budget.remove(self.number);
+        let is_awaited = budget.promised > 0;
+        drop(budget);
         if is_awaited {
             self.room.freed.notify_waiters();
         }
@@ -105,23 +105,23 @@ impl InFlight {
 
     /// Reserves memory if there is enough besides that of the waiting response; returns the number of the entry.
     fn take(&self, needed: usize, activity: &Arc<Activity>) -> Option<u64> {
-        let mut held = self.room.lock();
-        if held.taken + held.promised + needed > self.most {
+        let mut budget = self.room.lock();
+        if budget.taken + budget.promised + needed > self.most {
             return None;
         }
-        Some(held.insert(needed, activity))
+        Some(budget.insert(needed, activity))
     }
 
     /// Closes slow connections and takes their memory.
     async fn reclaim(&self, needed: usize, activity: &Arc<Activity>) -> Option<u64> {
         let _turn = self.turn.try_acquire().ok()?;
         let promise = {
-            let mut held = self.room.lock();
-            let missing = (held.taken + needed).saturating_sub(self.most);
-            if !held.make_room(missing) {
+            let mut budget = self.room.lock();
+            let missing = (budget.taken + needed).saturating_sub(self.most);
+            if !budget.make_room(missing) {
                 return None;
             }
-            held.promised = needed;
+            budget.promised = needed;
             Promise(&self.room)
         };
         let room = async {
@@ -170,17 +170,17 @@ impl BudgetState {
     /// Closes slow connections, the oldest first, if that frees enough bytes; returns `true` if it does.
     fn make_room(&self, missing: usize) -> bool {
         let (mut freed, mut slow) = (0, Vec::new());
-        for place in self.answers.values().take_while(|place| place.since.elapsed() >= SLOW_AFTER) {
+        for answer in self.answers.values().take_while(|answer| answer.since.elapsed() >= SLOW_AFTER) {
             if freed >= missing {
                 break;
             }
-            slow.push(place);
-            freed += place.bytes;
+            slow.push(answer);
+            freed += answer.bytes;
         }
         if freed < missing {
             return false;
         }
-        slow.iter().for_each(|place| place.activity.cut_off());
+        slow.iter().for_each(|answer| answer.activity.cut_off());
         true
     }
 }
@@ -224,16 +224,16 @@ mod tests {
         assert_eq!(all.len(), 9 * SMALL_BYTES);
     }
 
-    /// Four responses start, one each second, with a budget for four; connections that are asked to close do so. Then
-    /// another response needs the memory of `places` of them. Checks which of the four are closed, and whether the
+    /// Starts four responses, one each second, with a budget for four, on connections that close when required. Then
+    /// another response needs the memory of `needed` of them. Checks which of the four are closed, and whether the
     /// other one gets its memory.
-    async fn check(after: Duration, places: usize, closed: [bool; 4], finds_room: bool) {
-        const PLACE: usize = 2 * SMALL_BYTES;
-        let room = InFlight::new(4 * PLACE);
+    async fn check(after: Duration, needed: usize, closed: [bool; 4], finds_room: bool) {
+        const UNIT: usize = 2 * SMALL_BYTES;
+        let room = InFlight::new(4 * UNIT);
         let mut four = Vec::new();
         for _ in 0..4 {
             let activity = Arc::new(Activity::new());
-            let answer = room.reserve(bytes(PLACE), &activity).await.expect("there is room");
+            let answer = room.reserve(bytes(UNIT), &activity).await.expect("there is room");
             four.push(tokio::spawn(async move {
                 activity.wait_for_close().await;
                 drop(answer);
@@ -241,10 +241,10 @@ mod tests {
             tokio::time::advance(Duration::from_secs(1)).await;
         }
         tokio::time::advance(after).await;
-        let found = reserve(&room, places * PLACE).await;
+        let found = reserve(&room, needed * UNIT).await;
         tokio::task::yield_now().await;
         let seen: Vec<_> = four.iter().map(|connection| connection.is_finished()).collect();
-        assert_eq!((seen.as_slice(), found.is_some()), (&closed[..], finds_room), "{after:?} {places}");
+        assert_eq!((seen.as_slice(), found.is_some()), (&closed[..], finds_room), "{after:?} {needed}");
     }
 
     #[tokio::test(start_paused = true)]

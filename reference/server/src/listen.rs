@@ -127,7 +127,7 @@ async fn next(listener: &TcpListener) -> io::Result<(TcpStream, ConnectionAddrs)
     let (stream, remote) = match listener.accept().await {
         Ok(accepted) => accepted,
         Err(error) => {
-            // A client that disconnected while queued is no error; running out of file descriptors is.
+            // A client that disconnected while queued is not an error; running out of file descriptors is.
             let gave_up = [io::ErrorKind::ConnectionAborted, io::ErrorKind::ConnectionReset];
             if !gave_up.contains(&error.kind()) {
                 tokio::time::sleep(ACCEPT_PAUSE).await;

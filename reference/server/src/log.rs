@@ -258,28 +258,28 @@ impl RequestLog {
     /// Counts a request and removes the oldest one if the maximum is stored. Returns the new number and the removed
     /// record, whose allocation is reused; a reader that still holds it causes a copy.
     fn make_room(&self) -> (u64, Arc<RequestRecord>) {
-        let (mut kept, mut gone) = (self.lock(), None);
-        kept.count += 1;
-        while kept.last.len() >= self.most
-            && let Some(oldest) = kept.last.pop_front()
+        let (mut stored, mut gone) = (self.lock(), None);
+        stored.count += 1;
+        while stored.last.len() >= self.most
+            && let Some(oldest) = stored.last.pop_front()
         {
-            kept.bytes -= oldest.held_bytes();
+            stored.bytes -= oldest.held_bytes();
             gone = Some(oldest);
         }
-        let n = kept.count;
-        drop(kept);
+        let n = stored.count;
+        drop(stored);
         (n, gone.unwrap_or_default())
     }
 
     /// Inserts a record in the order of numbers: a request with a later number may finish earlier.
     fn insert(&self, record: Arc<RequestRecord>) {
         let bytes = record.held_bytes();
-        let mut kept = self.lock();
-        let place =
-            kept.last.iter().rposition(|earlier| earlier.n < record.n).map_or(0, |earlier| earlier + 1);
-        kept.last.insert(place, record);
-        kept.bytes += bytes;
-        self.memory.set(kept.bytes);
+        let mut stored = self.lock();
+        let index =
+            stored.last.iter().rposition(|earlier| earlier.n < record.n).map_or(0, |earlier| earlier + 1);
+        stored.last.insert(index, record);
+        stored.bytes += bytes;
+        self.memory.set(stored.bytes);
     }
 
     /// Overwrites all fields of a record except its number.
@@ -384,7 +384,7 @@ mod tests {
             .header("authorization", format!("Bearer {key}"))
             .header("cookie", "secret")
             .header("user-agent", "shop/1");
-        let (head, ()) = request.body(()).expect("requests in tests are good").into_parts();
+        let (head, ()) = request.body(()).expect("requests in tests are valid").into_parts();
         log.record(&Exchange {
             path: head.uri.path(),
             head: &head,
@@ -459,11 +459,11 @@ mod tests {
         for other in others {
             let (used, fresh) = (log_of(1), log_of(1));
             first(&used);
-            let place = Arc::as_ptr(&used.newest_first()[0]);
+            let address = Arc::as_ptr(&used.newest_first()[0]);
             other(&used);
             other(&fresh);
             let [used, fresh] = [used, fresh].map(|log| log.newest_first().remove(0));
-            assert_eq!((Arc::as_ptr(&used), used.n), (place, 2));
+            assert_eq!((Arc::as_ptr(&used), used.n), (address, 2));
             assert_eq!(format!("{:?}", RequestRecord { n: 1, ..(*used).clone() }), format!("{fresh:?}"));
         }
     }

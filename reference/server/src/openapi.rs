@@ -35,7 +35,7 @@ impl Document {
     }
 }
 
-/// Returns a text escaped for a JSON string.
+/// Escapes a string for JSON, without the quotes.
 fn escape_json(text: &str) -> String {
     let quoted = serde_json::Value::from(text).to_string();
     quoted[1..quoted.len() - 1].to_owned()

@@ -26,17 +26,17 @@ impl Redactor {
         Redactor { secrets: starts.chain([pattern(token, false)]).collect() }
     }
 
-    /// Returns the text with `…` in place of the token and of the rest of each key.
+    /// Returns the text with the token and the rest of each key replaced by `…`.
     pub(crate) fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let is_encoded = memchr2(b'%', b'\\', text.as_bytes()).is_some();
         if !is_encoded && self.next_secret(text.as_bytes(), 0).is_none() {
             return Cow::Borrowed(text);
         }
-        let (bytes, places) = decode_escapes(text);
+        let (bytes, ranges) = decode_escapes(text);
         let (mut clean, mut copied, mut searched) = (String::new(), 0, 0);
         while let Some(hidden) = self.next_secret(&bytes, searched) {
             searched = hidden.end;
-            if let [first, .., last] | [first @ last] = &places[hidden] {
+            if let [first, .., last] | [first @ last] = &ranges[hidden] {
                 clean.push_str(&text[copied..first.start]);
                 clean.push('…');
                 copied = last.end;
@@ -66,21 +66,21 @@ impl Redactor {
 
 /// Resolves `%41` and `\u0041`, nested ones too. Returns the bytes, with the range of each in the text.
 fn decode_escapes(text: &str) -> (Vec<u8>, Vec<Range<usize>>) {
-    let (mut bytes, mut places) = (Vec::with_capacity(text.len()), Vec::with_capacity(text.len()));
+    let (mut bytes, mut ranges) = (Vec::with_capacity(text.len()), Vec::with_capacity(text.len()));
     for (at, byte) in text.bytes().enumerate() {
         bytes.push(byte);
-        places.push(at..at + 1);
+        ranges.push(at..at + 1);
         // A resolved byte may complete an escape before it.
         while let Some((length, byte)) = escape_at_end(&bytes) {
             let first = bytes.len() - length;
-            let start = places[first].start;
+            let start = ranges[first].start;
             bytes.truncate(first);
-            places.truncate(first);
+            ranges.truncate(first);
             bytes.push(byte);
-            places.push(start..at + 1);
+            ranges.push(start..at + 1);
         }
     }
-    (bytes, places)
+    (bytes, ranges)
 }
 
 /// Returns the length of the escape at the end of the bytes, and the byte it encodes.

@@ -135,10 +135,10 @@ impl Router {
             // Boxed, because no request needs it once all worlds are open.
             Box::pin(self.worlds.wait_for(whole_path, routing.authorization.single())).await;
         }
-        let place = self.worlds.select_world(whole_path, routing.authorization.single());
+        let world = self.worlds.select_world(whole_path, routing.authorization.single());
         let (backend, path) =
-            place.as_ref().map_or((&self.backend, whole_path), |place| (place.backend(), place.path));
-        let request = match &place {
+            world.as_ref().map_or((&self.backend, whole_path), |world| (world.backend(), world.path));
+        let request = match &world {
             // A browser that returns to an ended world gets the page for unknown paths.
             Err(Refusal::UnknownWorld) if !home::wants_page(&head) => Err(Refusal::UnknownWorld),
             Ok(_) | Err(Refusal::UnknownWorld) => requested_host(&head, routing.host)

@@ -227,7 +227,7 @@ pub(crate) fn append_records(records: &mut Vec<u8>, lines: &[u8]) -> io::Result<
     if records.len() > RECORDS_MAX { Err(io::ErrorKind::FileTooLarge.into()) } else { Ok(()) }
 }
 
-/// Runs a replay in a thread of its own, or returns the refusal.
+/// Runs a replay on a separate thread; returns the error response if it fails.
 pub(crate) async fn run_replay<T: Send + 'static>(
     act: impl FnOnce() -> io::Result<Option<T>> + Send + 'static,
 ) -> Result<T, Response> {

@@ -16,7 +16,7 @@ pub struct RequestHead<'a> {
     pub method: &'a str,
     /// The path as received, without any prefix of the host's.
     pub path: &'a str,
-    /// The `Authorization` header; nothing if there is none or more than one.
+    /// The `Authorization` header; `None` if there is none or more than one.
     pub authorization: Option<&'a [u8]>,
 }
 
@@ -27,7 +27,7 @@ pub enum RestoreKind {
     LastCommit,
     /// The same world at an earlier position.
     Rewind {
-        /// The number of records written by then.
+        /// The number of records up to that position.
         to: u64,
     },
 }
@@ -60,7 +60,7 @@ pub trait World: Send {
     ///
     /// # Errors
     ///
-    /// The refusal as it goes back, where no body could change it.
+    /// The error response, if no body could change it.
     fn admit_head(&mut self, _now: Timestamp, _head: RequestHead<'_>) -> Result<Option<Admitted>, Response> {
         Ok(None)
     }
@@ -76,7 +76,7 @@ pub trait World: Send {
     ///
     /// # Errors
     ///
-    /// The refusal as it goes back.
+    /// The error response.
     fn admit(&mut self, _now: Timestamp, _authorization: Option<&[u8]>) -> Result<Admitted, Response> {
         Err(Response::refusal(&ApiError::UnknownKey))
     }
@@ -116,14 +116,14 @@ pub trait World: Send {
     /// Reports the end of an attempt that the host posted.
     fn on_attempt_result(&mut self, _now: Timestamp, _id: AttemptId, _report: AttemptReport) {}
 
-    /// Reports the addresses of a name that the host looked up.
+    /// Reports the addresses of a name that the host resolved.
     fn learn_name(&mut self, _host: &str, _addresses: Vec<IpAddr>) {}
 
     /// Reports that the host forwards a name, whatever its addresses are.
     fn declare_forwarded(&mut self, _host: &str) {}
 
     /// Replaces this world by a replayed one, with the same journal.
-    fn replace(&mut self, _with: Sandbox, _succession: RestoreKind) {
+    fn replace(&mut self, _with: Sandbox, _restore_kind: RestoreKind) {
         unreachable!("only a world with a journal can be replayed")
     }
 }

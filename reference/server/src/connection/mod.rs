@@ -86,11 +86,11 @@ struct TimedStream<S> {
 enum HeadState {
     /// No head has started.
     None,
-    /// The first head, expected since then.
+    /// The first head, expected since this time.
     Awaited(Instant),
     /// A head that started since the clock was last read.
     Begun,
-    /// A head that started then.
+    /// A head that started at this time.
     Since(Instant),
 }
 
@@ -130,7 +130,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
     }
 
     /// Ready when the connection has exceeded a limit. Called whenever the stream has nothing to do, which is soon
-    /// after every byte, so this is the one place that reads the clock.
+    /// after every byte, so the clock is read only here.
     fn poll_time_limits(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         self.update_head();
         if self.moved {

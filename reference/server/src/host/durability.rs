@@ -1,6 +1,6 @@
 //! The durability of a world: waiting for commits, and recovery after the disk failed.
 //!
-//! A replay takes long, so it runs beside the world, which is then replaced under its lock.
+//! A replay takes long, so it runs without the world's lock; the world is then replaced under the lock.
 
 use std::{io, pin::pin, sync::Arc, time::Duration};
 
@@ -69,7 +69,7 @@ impl Host {
     }
 
     /// Restores a world whose clock is ahead of real time to its last moment that is not in the future, as
-    /// `POST /sandbox/restore` does. The later moment is kept as a snapshot. Returns a notice; `None` if the clock is not
+    /// `POST /sandbox/restore` does. The later state is stored as a snapshot. Returns a notice; `None` if the clock is not
     /// ahead.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl Host {
         }
     }
 
-    /// Deletes the stored world, which takes no further request.
+    /// Deletes the stored world, which must get no further requests.
     pub(crate) fn discard_journal(&self) -> Option<Ticket> {
         self.writer()?.discard()
     }
@@ -204,7 +204,7 @@ impl Host {
             failures = writer.wait_for_failure(failures).await;
             loop {
                 let host = Arc::clone(self);
-                // An error is that of the disk, or a bug in the replay; both are tried again.
+                // An error comes from the disk or from a bug in the replay; both are retried.
                 let recovered =
                     tokio::task::spawn_blocking(move || host.restore_last_commit()).await.unwrap_or(false);
                 if recovered {

@@ -58,7 +58,7 @@ pub(crate) struct Host {
     attempt_ended: Notify,
     /// Notified when the world has been restored after a failure of the disk.
     recovered: Notify,
-    /// The way to the webhook sender; `None` if all deliveries go to the simulated network.
+    /// The handle of the webhook sender; `None` if all deliveries go to the simulated network.
     exit: Option<SenderHandle>,
     frozen: bool,
     /// The latest time on the world's clock, for readers without the lock.
@@ -73,7 +73,7 @@ pub(crate) struct Host {
     /// The journal of the world; `None` for a world that cannot be recreated.
     durability: Option<Durability>,
     recent_mutations: RecentMutations,
-    /// The world's share of the memory of all.
+    /// The world's share of the memory budget.
     memory: MemoryShare,
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Host {
 enum WorldChange {
     /// Further world events.
     Events,
-    /// The clock was moved, or another world took the place of this one.
+    /// The clock was moved, or another world replaced this one.
     Everything,
 }
 
@@ -105,10 +105,10 @@ type StepOutcome<T> = (T, Option<Ticket>);
 /// The response to a change that cannot be stored now.
 type StorageFailure = Response;
 
-/// The way of deliveries to the webhook sender.
+/// The handle of the webhook sender, for the deliveries of one world.
 pub(crate) struct SenderHandle {
     pub(crate) sender: Arc<WebhookSender>,
-    /// Stays short: the webhook sender takes everything at once and bounds its own queue.
+    /// Stays short: the dispatcher moves every attempt into its own queue at once.
     pub(crate) dispatches: UnboundedSender<WorldAttempt>,
     /// The number of the world.
     pub(crate) world: WorldNo,
@@ -184,7 +184,7 @@ impl Host {
         self.exit.iter().for_each(|exit| exit.forwards().clear());
     }
 
-    /// Called after the change, so that an observer that is notified reads the changed world.
+    /// Notifies the observers. Called after the change, so that they read the changed world.
     fn notify_observers(&self, change: WorldChange) {
         if self.pulse.receiver_count() > 0 {
             let moves = u64::from(change == WorldChange::Everything);
@@ -192,7 +192,7 @@ impl Host {
         }
     }
 
-    /// Returns `true` if an event after the `n`th matches, and the number of events by now.
+    /// Returns `true` if an event after the `n`th matches, and the number of events so far.
     pub(crate) fn has_event_after(
         &self,
         n: u64,
@@ -201,7 +201,7 @@ impl Host {
         self.with_state(|state| {
             let count = state.world.event_count();
             let events = state.world.events_after(n);
-            // The log keeps the latest events only, and another world has a log of its own.
+            // The log stores only the latest events, and a world that replaced this one has a new log.
             let is_whole = count.checked_sub(n) == u64::try_from(events.len()).ok();
             (!is_whole || events.iter().any(|event| fits(&event.what)), count)
         })
@@ -239,7 +239,7 @@ impl Host {
         self.frozen
     }
 
-    /// Returns `true` if the world met an internal error. Takes no lock.
+    /// Returns `true` if the world had an internal error. Takes no lock.
     pub(crate) fn is_broken(&self) -> bool {
         self.state.is_poisoned()
     }
@@ -397,11 +397,11 @@ impl Host {
 
     /// Reports the end of an attempt of the webhook sender.
     pub(crate) fn end_attempt(&self, id: AttemptId, report: AttemptReport) {
-        // A broken world takes no report, but the calls that wait for it must end.
-        let kept = report.clone();
+        // A broken world accepts no report, but the calls that wait for it must end.
+        let copy = report.clone();
         if let Ok(Err(_)) = self.step(Effect::Changes, |world, now| world.on_attempt_result(now, id, report))
         {
-            let _ = self.with_state(|state| state.late.push((id, kept)));
+            let _ = self.with_state(|state| state.late.push((id, copy)));
         }
         self.attempt_ended.notify_waiters();
     }
@@ -420,7 +420,7 @@ impl Host {
                 return Err(self.storage_failure());
             }
             let reading = state.clock.read();
-            // While nothing can be stored, time stands still.
+            // While nothing can be stored, the clock does not advance.
             let now = if durability == DurabilityState::ReadOnly {
                 state.world.now()
             } else {
@@ -465,7 +465,7 @@ impl Host {
         let Some(log) = &self.log else { return };
         let count = state.world.event_count();
         if count != before {
-            // Another world has a log of its own.
+            // A world that replaced this one has a new log.
             let from = if count < before { 0 } else { before };
             state.world.events_after(from).into_iter().for_each(|event| log.write(LogEntry::Event(event)));
         }

@@ -14,9 +14,9 @@ use crate::{
     world::RestoreKind,
 };
 
-/// A moment and its place among the records, all of which are on the disk.
+/// A moment and its position among the records, all of which are on the disk.
 struct FoundMoment {
-    /// The number of records written when the last record before the moment was.
+    /// The number of records written up to and including the last one before the moment.
     position: u64,
     /// The position that a replay must reach.
     end: Option<WorldPosition>,
@@ -28,7 +28,7 @@ struct FoundMoment {
 type RequestResult<T> = Result<Result<T, Response>, InternalError>;
 
 impl Host {
-    /// Returns the setup of the world and its kind of clock; `None` for a world that cannot be recreated.
+    /// Returns the setup of the world and its kind of clock; `None` if the world cannot be recreated.
     pub(crate) fn setup_and_clock(&self) -> Option<(&Setup, ClockKind)> {
         self.durability.as_ref().map(|Durability { setup, clock, .. }| (setup, *clock))
     }
@@ -129,7 +129,7 @@ impl Host {
         })?;
         self.notify_observers(super::WorldChange::Everything);
         self.rearm.notify_one();
-        // Calls that waited in the world before must end.
+        // Calls that waited in the replaced world must end.
         self.attempt_ended.notify_waiters();
         Ok(self.respond_after_commit(answer, ticket).await)
     }

@@ -8,9 +8,9 @@ use std::{
 use reference_core::time::Timestamp;
 use reference_wire::{Request, Response};
 
-/// The number of calls kept.
+/// The maximum number of stored calls.
 const MUTATIONS_MAX: usize = 100;
-/// The number of characters kept of a request body.
+/// The maximum number of stored characters of a request body.
 const BODY_CHARS_KEPT: usize = 160;
 
 /// A sandbox call that changed the world.
@@ -37,14 +37,14 @@ impl RecentMutations {
         }
         let body = String::from_utf8_lossy(body).chars().take(BODY_CHARS_KEPT).collect();
         let mutation = RecentMutation { at, method: method.to_owned(), path: path.to_owned(), body };
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= MUTATIONS_MAX {
-            kept.pop_front();
+        let mut stored = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if stored.len() >= MUTATIONS_MAX {
+            stored.pop_front();
         }
-        kept.push_back(Arc::new(mutation));
+        stored.push_back(Arc::new(mutation));
     }
 
-    /// Returns the kept calls, newest first.
+    /// Returns the stored calls, newest first.
     pub(super) fn newest_first(&self) -> Vec<Arc<RecentMutation>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().rev().map(Arc::clone).collect()
     }

@@ -32,7 +32,7 @@ pub(crate) enum HostCall<'a> {
     GoOn { at: u64, pending: PendingRecord },
     /// A delivery attempt ended.
     Ended { at: u64, id: AttemptId, report: Box<ReportRecord> },
-    /// A name was looked up.
+    /// A name was resolved.
     Name { host: Cow<'a, str>, addresses: Vec<IpAddr> },
     /// The host forwards a name.
     OwnWay { host: Cow<'a, str> },
@@ -59,7 +59,7 @@ pub(crate) struct RecordedRequest<'a> {
     body: Bytes<'a>,
 }
 
-/// Bytes, stored as text where they are UTF-8.
+/// Bytes, stored as text if they are UTF-8.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Bytes<'a> {
@@ -222,9 +222,9 @@ impl Renaming {
     }
 
     /// Translates a key: the tag of the branch replaces the last drawn characters.
-    fn rename_key(&self, shown: &mut Option<Bytes<'_>>) {
+    fn rename_key(&self, authorization: &mut Option<Bytes<'_>>) {
         let renamed = || {
-            let text = str::from_utf8(bearer(shown.as_ref().map(Bytes::get))?).ok()?;
+            let text = str::from_utf8(bearer(authorization.as_ref().map(Bytes::get))?).ok()?;
             let (start, secret) =
                 self.key_starts.iter().find_map(|start| Some((start, text.strip_prefix(start)?)))?;
             let drawn = secret.strip_prefix(&*self.from)?;
@@ -232,7 +232,7 @@ impl Renaming {
             Some(format!("Bearer {start}{}{drawn}", self.to))
         };
         if let Some(renamed) = renamed() {
-            *shown = Some(Bytes::Text(renamed.into()));
+            *authorization = Some(Bytes::Text(renamed.into()));
         }
     }
 }
@@ -259,7 +259,7 @@ impl<'a> JournalLine<'a> {
 impl HostCall<'_> {
     /// Returns the line of a journal.
     pub(crate) fn to_line(&self, outcome: CallOutcome) -> Vec<u8> {
-        let mut line = serde_json::to_vec(&(outcome, self)).expect("texts and numbers are JSON");
+        let mut line = serde_json::to_vec(&(outcome, self)).expect("strings and numbers are JSON");
         line.push(b'\n');
         line
     }
@@ -315,14 +315,16 @@ impl HostCall<'_> {
 
     /// Returns the call for a message: its kind and its time by the service clock.
     pub(crate) fn label(&self) -> String {
-        let timed = |what: String, at: u64| format!("{what}, {}", Timestamp(at));
+        let timed = |kind: String, at: u64| format!("{kind}, {}", Timestamp(at));
         match self {
-            HostCall::Advance { at } => timed("time that passed".to_owned(), *at),
-            HostCall::Admit { at, .. } => timed("a request that was counted".to_owned(), *at),
+            HostCall::Advance { at } => timed("an advance of the clock".to_owned(), *at),
+            HostCall::Admit { at, .. } => timed("the authentication of a request".to_owned(), *at),
             HostCall::Respond { at, request } | HostCall::RespondAs { at, request, .. } => {
                 timed(format!("{} {}", request.method, request.path), *at)
             }
-            HostCall::GoOn { at, .. } => timed("a call that moves the clock".to_owned(), *at),
+            HostCall::GoOn { at, .. } => {
+                timed("the continuation of a call that moves the clock".to_owned(), *at)
+            }
             HostCall::Ended { at, .. } => timed("the end of a delivery attempt".to_owned(), *at),
             HostCall::Name { host, .. } | HostCall::OwnWay { host } => format!("the address of {host}"),
             HostCall::Succeed { .. } => "a restored snapshot".to_owned(),

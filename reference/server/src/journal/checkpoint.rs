@@ -1,7 +1,7 @@
 //! Checkpoints: the state of a world after some of its records, so that a start replays only the later ones.
 //!
-//! A checkpoint is a cache. One of another program, a damaged one, or one of an abandoned branch is ignored, and all
-//! records are replayed.
+//! A checkpoint is a cache: if it is damaged, or was written by another program or on an abandoned branch, it is
+//! ignored and all records are replayed.
 
 use std::{
     io::{self, Write},
@@ -28,7 +28,7 @@ const DIGEST_BYTES: usize = 32;
 struct CheckpointHead {
     program: String,
     setup: SetupRecord,
-    /// The number of records written by then, abandoned ones included.
+    /// The number of records up to the checkpoint, abandoned ones included.
     position: u64,
     /// The digest of all records up to it.
     chain: Digest,
@@ -64,7 +64,7 @@ pub(super) fn write(
 pub(super) fn read(
     (storage, disk): (&dyn Storage, &Disk),
     setup: &Setup,
-    way: &[Range<u64>],
+    ranges: &[Range<u64>],
 ) -> io::Result<Option<(Sandbox, u64)>> {
     let Some(file) = storage.read_checkpoint()? else { return Ok(None) };
     let sound = |(file, digest): &(&[u8], &[u8; DIGEST_BYTES])| Sha256::digest(file)[..] == digest[..];
@@ -76,7 +76,7 @@ pub(super) fn read(
     if head.program != PROGRAM {
         return Err(damage_error("another version of this program wrote it"));
     }
-    let leads_on = way.iter().any(|range| leads_through(range, head.position));
+    let leads_on = ranges.iter().any(|range| leads_through(range, head.position));
     if head.setup != SetupRecord::from_setup(setup)
         || !leads_on
         || chain(disk, head.position)? != Some(head.chain)
@@ -95,10 +95,10 @@ fn chain(disk: &Disk, position: u64) -> io::Result<Option<Digest>> {
 }
 
 /// Returns the records of a path after a position; all of them if the path does not contain it.
-pub(super) fn records_after(way: &[Range<u64>], position: u64) -> Vec<Range<u64>> {
-    match way.iter().position(|range| leads_through(range, position)) {
-        Some(n) => iter::once(position..way[n].end).chain(way[n + 1..].iter().cloned()).collect(),
-        None => way.to_vec(),
+pub(super) fn records_after(ranges: &[Range<u64>], position: u64) -> Vec<Range<u64>> {
+    match ranges.iter().position(|range| leads_through(range, position)) {
+        Some(n) => iter::once(position..ranges[n].end).chain(ranges[n + 1..].iter().cloned()).collect(),
+        None => ranges.to_vec(),
     }
 }
 
@@ -107,8 +107,8 @@ fn leads_through(range: &Range<u64>, position: u64) -> bool {
 }
 
 /// Returns the number of records in these ranges.
-pub(super) fn record_count(way: &[Range<u64>]) -> u64 {
-    way.iter().map(|range| range.end - range.start).sum()
+pub(super) fn record_count(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
 }
 
 /// A file that refuses further writes once the checkpoint must stop.

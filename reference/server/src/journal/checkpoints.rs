@@ -1,4 +1,4 @@
-//! Schedules checkpoints. A background thread replays the calls after the last checkpoint in a world of its own, so no
+//! Schedules checkpoints. A background thread replays the calls after the last checkpoint in a separate world, so no
 //! request waits.
 
 use std::{
@@ -70,8 +70,8 @@ impl Checkpoints {
         if self.job.is_some() {
             return Some(ASKED);
         }
-        let way = record_ranges(&metadata.rewinds, metadata.records);
-        if record_count(&records_after(&way, self.position)) < after {
+        let ranges = record_ranges(&metadata.rewinds, metadata.records);
+        if record_count(&records_after(&ranges, self.position)) < after {
             return None;
         }
         let wait = self.next.saturating_duration_since(Instant::now());

@@ -65,7 +65,7 @@ struct NewestSeal {
 impl Disk {
     /// # Errors
     ///
-    /// `WouldBlock` if another process has it open, otherwise the storage's.
+    /// `WouldBlock` if another process has the database open; otherwise the error of the storage.
     pub(crate) fn open(storage: &Arc<dyn Storage>, access: DatabaseAccess) -> io::Result<Disk> {
         let database = storage.open(access).map_err(|error| explain(error.into()))?;
         let sealed = Mutex::new(NewestSeal { seal: None, commit: 0 });
@@ -418,7 +418,7 @@ pub(crate) fn lines_in_range(lines: &[u8], range: Range<u64>) -> &[u8] {
 }
 
 fn json(value: &impl serde::Serialize) -> Vec<u8> {
-    serde_json::to_vec(value).expect("numbers and texts are JSON")
+    serde_json::to_vec(value).expect("numbers and strings are JSON")
 }
 
 fn parse_number(text: &[u8]) -> u64 {
@@ -441,7 +441,7 @@ pub(super) fn explain(error: redb::Error) -> io::Error {
 pub(super) mod tests {
     use super::*;
 
-    /// Writes a journal as the version of the program before seals did.
+    /// Writes a journal in the format without seals.
     pub(crate) fn write_format_1(database: &Database, setup: &[u8], chunks: &[Vec<u8>], end: &CommitEnd) {
         let transaction = database.begin_write().unwrap();
         {

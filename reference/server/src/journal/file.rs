@@ -50,7 +50,7 @@ impl WorldFile {
             tip,
             sha256: hex::encode(Sha256::digest(&records)),
         };
-        let mut file = serde_json::to_vec(&head).expect("texts and numbers are JSON");
+        let mut file = serde_json::to_vec(&head).expect("strings and numbers are JSON");
         file.push(b'\n');
         file.append(records);
         file
@@ -72,7 +72,7 @@ impl WorldFile {
         if value["file"] != MARK {
             return Err(damage_error(NO_WORLD));
         }
-        // The format first: what else a head has depends on it.
+        // The format first, because it determines the other fields of the head.
         SetupRecord::parse(value["setup"].to_string().as_bytes())?;
         let head: FileHead = serde_json::from_value(value)
             .map_err(|error| damage_error(format!("its head is not readable: {error}")))?;

@@ -12,7 +12,7 @@ pub(crate) struct Snapshot {
     /// Its number among those of its world, from 1 on.
     pub(crate) n: u64,
     pub(crate) name: String,
-    /// The number of records written by then, abandoned ones included.
+    /// The number of records up to the snapshot, abandoned ones included.
     pub(crate) position: u64,
     #[serde(rename = "tip")]
     pub(crate) end: WorldPosition,
@@ -67,11 +67,11 @@ mod tests {
 
     /// Checks the position that a history leads to. `rewinds`: pairs of `at` and `to`.
     #[track_caller]
-    fn check(rewinds: &[(u64, u64)], position: u64, leads: &str) {
+    fn check(rewinds: &[(u64, u64)], position: u64, expected: &str) {
         let rewinds: Vec<Rewind> = rewinds.iter().map(|(at, to)| Rewind { at: *at, to: *to }).collect();
         let path: Vec<String> =
             record_ranges(&rewinds, position).iter().map(|range| format!("{range:?}")).collect();
-        assert_eq!(path.join(" "), leads);
+        assert_eq!(path.join(" "), expected);
     }
 
     #[test]
@@ -105,8 +105,8 @@ mod tests {
             let all: Vec<u64> = record_ranges(&rewinds, position).into_iter().flatten().collect();
             for count in 0..=all.len() {
                 let at = position_of(count as u64, &record_ranges(&rewinds, position));
-                let leads: Vec<u64> = record_ranges(&rewinds, at).into_iter().flatten().collect();
-                assert_eq!(leads, all[..count], "{count} of {all:?}");
+                let reached: Vec<u64> = record_ranges(&rewinds, at).into_iter().flatten().collect();
+                assert_eq!(reached, all[..count], "{count} of {all:?}");
             }
         }
     }

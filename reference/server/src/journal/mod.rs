@@ -3,13 +3,13 @@
 //!
 //! A world is a deterministic state machine, so its inputs are all that has to be stored. One record is one call of
 //! the host (`call`): a request, an advance of the clock, the result of a webhook post. It carries a digest of the
-//! outcome (`outcome`), so a replay that comes to another result is detected at the record where it differs. The
+//! outcome (`outcome`), so a replay with a different result is detected at the first record that differs. The
 //! first record is preceded by the setup: seed, start and settings (`setup`). `world` is the world that records its
 //! calls, after each call and under the same lock: only then is it known whether the call changed anything. A
 //! request that only reads leaves a record only if it counts against a limit or something was due.
 //!
 //! *Durability.* With a directory, records are stored in a database (`disk`, by redb) in a directory (`storage`,
-//! which tests replace by one that fails). One thread commits (`writer`). A request that changed something takes a
+//! which tests replace by a failing one). One thread commits (`writer`). A request that changed something takes a
 //! ticket and waits, after it has released the world's lock, for the commit that contains its record; one commit
 //! serves all that wait. The response and the webhook posts that follow from the record leave after it. Records
 //! that no response depends on are committed within a second. If the disk fails, the world returns to its last
@@ -17,13 +17,13 @@
 //! bound.
 //!
 //! *Integrity.* Each commit has a seal, the running digest of all records up to it (`seal`), and the newest
-//! acknowledged commit is also in a file of its own. `verify` checks both before a journal is opened; `recover`
+//! acknowledged commit is also stored in a separate file. `verify` checks both before a journal is opened; `recover`
 //! copies the sound part of a damaged one, on request.
 //!
 //! *Start.* `open` finds the newest checkpoint (`checkpoint`), the stored state after some of the records, and
 //! replays the records after it (`rebuild`, `replay`). A checkpoint is a cache: a damaged one, or one from another
-//! version, is reported and ignored, and all records are replayed. `checkpoints` writes the next one in a thread of
-//! its own.
+//! version, is reported and ignored, and all records are replayed. `checkpoints` writes the next one on a
+//! separate thread.
 //!
 //! *Rewind.* Restoring a snapshot deletes no record. It appends a rewind to the position of the snapshot, and
 //! `history` computes the records that lead to a position. `file` is a world with its records as one file, to be
@@ -88,8 +88,8 @@ use self::{
 };
 use crate::{clock, config::Data, world::World};
 
-/// Bytes of records that the first world keeps in memory without a directory. A world with more records cannot be restored to
-/// an earlier moment.
+/// The bytes of records that the first world stores in memory if it has no directory. A world with more records cannot be
+/// restored to an earlier moment.
 pub(crate) const MEMORY_MAX: usize = 8 * 1_024 * 1_024;
 /// The largest number of snapshots of one world.
 pub(crate) const SNAPSHOTS_MAX: usize = 100;
@@ -147,9 +147,9 @@ impl JournalMetadata {
 /// The reason why no snapshot was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SnapshotError {
-    /// The world has more records than are kept in memory.
+    /// The world has more records than are stored in memory.
     TooLong {
-        /// The largest number of bytes kept.
+        /// The largest number of bytes stored.
         bytes_max: usize,
     },
     /// The world has [`SNAPSHOTS_MAX`] snapshots.
@@ -337,7 +337,7 @@ impl Journal {
                 // A copy, because a replay takes long and must not hold the lock.
                 let pieces = lock(memory).lines.as_deref().map(|lines| copy_ranges(lines, &ranges));
                 pieces
-                    .ok_or_else(|| damage_error("its records are gone"))?
+                    .ok_or_else(|| damage_error("its records are no longer stored"))?
                     .iter()
                     .try_for_each(|piece| take(piece))
             }
@@ -480,7 +480,7 @@ pub(crate) fn open_or_create(
                 data.directory.display()
             ))
         })?;
-        let judge = |kept: &SetupRecord| kept.judge(requested, data.seed, data.start);
+        let judge = |record: &SetupRecord| record.judge(requested, data.seed, data.start);
         return Ok(RunningWorld::from_journal(Writer::open(storage, &setup, file.as_ref(), judge)?));
     }
     let Some(file) = file else { return Ok(RunningWorld::in_memory(&setup, MEMORY_MAX)) };

@@ -32,7 +32,7 @@ pub(crate) struct StoredWorld {
 }
 
 impl Writer {
-    /// Opens and replays a journal; or creates one, with the records of `brought` if given. The undamaged part of a damaged
+    /// Opens and replays a journal; or creates one, with the records of `world_file` if given. The undamaged part of a damaged
     /// journal is opened if the storage [recovers](Storage::recovers).
     ///
     /// `judge` checks that the server may continue a world with this setup.
@@ -43,8 +43,8 @@ impl Writer {
     /// world; otherwise those of the storage.
     pub(crate) fn open(
         storage: Arc<dyn Storage>,
-        begins: &Setup,
-        brought: Option<&WorldFile>,
+        new_setup: &Setup,
+        world_file: Option<&WorldFile>,
         judge: impl Fn(&SetupRecord) -> Result<(), String>,
     ) -> io::Result<OpenedJournal> {
         open_or_recover(&storage, |notices| {
@@ -52,26 +52,26 @@ impl Writer {
             let disk = Disk::open(&storage, DatabaseAccess::Create)?;
             let (record, last_end) = match disk.setup()? {
                 None => {
-                    let record = SetupRecord::from_setup(begins);
-                    let end = brought.map(|file| (file.tip, clock::unix_micros()));
-                    let lines = brought.map(|file| file.records.clone()).unwrap_or_default();
+                    let record = SetupRecord::from_setup(new_setup);
+                    let end = world_file.map(|file| (file.tip, clock::unix_micros()));
+                    let lines = world_file.map(|file| file.records.clone()).unwrap_or_default();
                     disk.initialize(&record.to_json(), None, &Batch { lines, end, ..Batch::default() })?;
                     (record, end)
                 }
-                Some(_) if brought.is_some() => {
+                Some(_) if world_file.is_some() => {
                     let why = format!(
-                        "`{}` has a world already, so none can begin there from a file",
+                        "`{}` has a world already, so no world file can be opened there",
                         storage.name()
                     );
                     return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
                 }
                 Some(text) => (parse_setup(&*storage, &text, &judge)?, disk.end()?),
             };
-            resume(&storage, disk, record.to_setup(&begins.public_url), last_end, notices)
+            resume(&storage, disk, record.to_setup(&new_setup.public_url), last_end, notices)
         })
     }
 
-    /// Opens and replays the journal of a world that was opened on request. Returns `None`, and deletes what is left of it, if
+    /// Opens and replays the journal of a world that was opened on request. Returns `None`, and deletes the incomplete journal, if
     /// the opening was never acknowledged.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl Writer {
     pub(crate) fn reopen(&self, setup: &Setup) -> io::Result<(ReplayedWorld, Option<ReopenedDisk>)> {
         let (end, metadata) = self.last_commit();
         let removed = self.removed_disk();
-        // The commit that failed may be on the disk all the same. It was never acknowledged, so it is cut off.
+        // The commit that failed may nevertheless be on the disk. It was never acknowledged, so it is removed.
         let writable = self
             .storage
             .check_in_place()
@@ -139,7 +139,7 @@ fn open_or_recover<T>(
         match Damage::from_error(&error) {
             // Each round leaves fewer records, so this ends.
             Some(damage) if storage.recovers() && damage.good.is_some_and(|good| good.records < records) => {
-                let good = damage.good.expect("it was there");
+                let good = damage.good.expect("the guard checked that there is a good commit");
                 notices.push(
                     recover(storage, damage, &good).map_err(|error| with_storage_name(&**storage, error))?,
                 );

@@ -88,18 +88,18 @@ impl BeforeCall {
             }
         }
         let (_, digest) = hash.finish();
-        CallOutcome(*digest.first_chunk().expect("32 bytes begin with 8"))
+        CallOutcome(*digest.first_chunk().expect("a digest has at least 8 bytes"))
     }
 }
 
 type Hash = Hashed<io::Sink>;
 
 fn hash_bytes(hash: &mut Hash, bytes: &[u8]) {
-    hash.write_all(bytes).expect("a hash takes everything");
+    hash.write_all(bytes).expect("writing to a hash does not fail");
 }
 
 fn hash_json(hash: &mut Hash, value: &impl Serialize) {
-    serde_json::to_writer(&mut *hash, value).expect("a hash takes everything, and records are JSON");
+    serde_json::to_writer(&mut *hash, value).expect("writing to a hash does not fail, and records are JSON");
 }
 
 /// Hashes a body without the server's address in its links, which another start may change.

@@ -50,9 +50,9 @@ impl<B: StorageBackend> Overlay<B> {
     fn block_below(&self, n: u64) -> io::Result<Vec<u8>> {
         let (start, end) = (n * BLOCK, self.base.len()?);
         let mut block = vec![0; BLOCK as usize];
-        let there = end.saturating_sub(start).min(BLOCK) as usize;
-        if there > 0 {
-            self.base.read(start, &mut block[..there])?;
+        let available = end.saturating_sub(start).min(BLOCK) as usize;
+        if available > 0 {
+            self.base.read(start, &mut block[..available])?;
         }
         Ok(block)
     }
@@ -118,8 +118,8 @@ impl<B: StorageBackend> StorageBackend for Overlay<B> {
             let (n, within) = (at / BLOCK, (at % BLOCK) as usize);
             let length = (BLOCK as usize - within).min((end - at) as usize);
             let block = match over.blocks.entry(n) {
-                Entry::Occupied(place) => place.into_mut(),
-                Entry::Vacant(place) => place.insert(self.block_below(n)?),
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => entry.insert(self.block_below(n)?),
             };
             block[within..within + length].copy_from_slice(&data[(at - offset) as usize..][..length]);
             at += length as u64;

@@ -33,7 +33,7 @@ pub(super) fn rebuild(
     setup: &Setup,
     stop: &AtomicBool,
 ) -> io::Result<RebuiltWorld> {
-    let way = record_ranges(&metadata.rewinds, metadata.records);
+    let ranges = record_ranges(&metadata.rewinds, metadata.records);
     let follow = |mut replay: Replay, tail: &[Range<u64>]| {
         for range in tail {
             disk.read(range.clone(), |lines| match stop.load(Ordering::Relaxed) {
@@ -44,11 +44,11 @@ pub(super) fn rebuild(
         replay.finish(tip)
     };
     let after = storage.checkpoint_after();
-    let kept = after.map_or(Ok(None), |_| checkpoint::read((storage, disk), setup, &way));
+    let kept = after.map_or(Ok(None), |_| checkpoint::read((storage, disk), setup, &ranges));
     let resumed = kept.and_then(|kept| {
         let Some((sandbox, position)) = kept else { return Ok(None) };
-        let tail = checkpoint::records_after(&way, position);
-        let before = checkpoint::record_count(&way) - checkpoint::record_count(&tail);
+        let tail = checkpoint::records_after(&ranges, position);
+        let before = checkpoint::record_count(&ranges) - checkpoint::record_count(&tail);
         let world = follow(Replay::resume(sandbox, before), &tail)?;
         Ok(Some((world, position, tail)))
     });
@@ -58,7 +58,7 @@ pub(super) fn rebuild(
     };
     let (world, mut position, tail) = match resumed {
         Some(resumed) => resumed,
-        None => (follow(Replay::new(setup), &way)?, 0, way),
+        None => (follow(Replay::new(setup), &ranges)?, 0, ranges),
     };
     let is_long = after.is_some_and(|after| checkpoint::record_count(&tail) >= after);
     if is_long && checkpoint::write((storage, disk), (setup, metadata.records), &world.sandbox, stop).is_ok()

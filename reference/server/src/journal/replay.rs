@@ -109,9 +109,9 @@ impl Replay {
         let mut renamed = Vec::with_capacity(lines.len());
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
             let call = renaming.rename_call(self.read(line)?.call);
-            let text = serde_json::to_vec(&call).expect("texts and numbers are JSON");
+            let text = serde_json::to_vec(&call).expect("strings and numbers are JSON");
             let outcome = self.replay_call(call)?;
-            let call: HostCall<'_> = serde_json::from_slice(&text).expect("it was written here");
+            let call: HostCall<'_> = serde_json::from_slice(&text).expect("the call was serialized above");
             renamed.extend(call.to_line(outcome));
         }
         Ok(renamed)
@@ -138,7 +138,7 @@ impl Replay {
     fn replay_line(&mut self, line: &[u8]) -> io::Result<bool> {
         let JournalLine { outcome: recorded, call } = self.read(line)?;
         let (era, _) = self.sandbox.lineage();
-        let goes_on = matches!(call, HostCall::Succeed { .. });
+        let is_succession = matches!(call, HostCall::Succeed { .. });
         let outcome = self.replay_call(call)?;
         if recorded.is_some_and(|recorded| recorded != outcome) {
             let label = JournalLine::read(line).map(|line| line.call.label()).unwrap_or_default();
@@ -146,10 +146,10 @@ impl Replay {
                 "({label}) has a different outcome than when it was recorded: another version of this program recorded it"
             )));
         }
-        Ok(!goes_on && self.sandbox.lineage().0 != era)
+        Ok(!is_succession && self.sandbox.lineage().0 != era)
     }
 
-    /// Advances the clock to a moment and appends the records of that.
+    /// Advances the clock to a moment and appends the records of the advance.
     ///
     /// # Errors
     ///
@@ -177,17 +177,17 @@ impl Replay {
         {
             self.sandbox.advance_to(Timestamp(now));
         }
-        let here = WorldPosition::from_sandbox(&self.sandbox);
-        if let Some(kept) = tip.filter(|kept| *kept != here) {
+        let reached = WorldPosition::from_sandbox(&self.sandbox);
+        if let Some(recorded) = tip.filter(|recorded| *recorded != reached) {
             let time = |tip: &WorldPosition| Timestamp(tip.now).to_string();
             return Err(damage_error(format!(
                 "its {} records lead to {} and {} events, but {} and {} were recorded: another version of \
                  this program recorded them",
                 self.records,
-                time(&here),
-                here.happened,
-                time(&kept),
-                kept.happened
+                time(&reached),
+                reached.happened,
+                time(&recorded),
+                recorded.happened
             )));
         }
         self.sandbox.forget_outgoing();
@@ -202,7 +202,7 @@ pub(crate) struct Finder {
     at: Timestamp,
     /// The start of the present world.
     begun: Timestamp,
-    /// The number of records before the first one that leads past the moment.
+    /// The number of records before the first one after the moment.
     before: Option<u64>,
 }
 
@@ -220,9 +220,9 @@ impl Finder {
     /// Those of [`Replay::replay_lines`].
     pub(crate) fn replay_lines(&mut self, lines: &[u8]) -> io::Result<()> {
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            let begins = self.replay.replay_line(line)?;
+            let is_new_world = self.replay.replay_line(line)?;
             let now = self.replay.sandbox.now();
-            if begins {
+            if is_new_world {
                 (self.begun, self.before) = (now, None);
             }
             // A call that moves the clock past the moment comes after it.

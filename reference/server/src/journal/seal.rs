@@ -2,7 +2,7 @@
 //!
 //! Each commit has a [`Seal`]: its digest covers the digest before it, the records of the commit, and the position of the
 //! world after them. So a seal covers every record up to it. The last commit also has a digest of the snapshots and counts.
-//! The newest acknowledged commit is also in a file of its own, so that a database that lost it is detected.
+//! The newest acknowledged commit is also stored in a separate file, so that a database that lost it is detected.
 
 use std::fmt;
 
@@ -67,7 +67,7 @@ pub(crate) struct Seal {
     pub(crate) records: u64,
     /// Covers the setup of the world and all records up to here.
     pub(crate) chain: Digest,
-    /// `None` if it is unknown: nothing was written, or a version of the program wrote it that kept only the last one.
+    /// `None` if it is unknown: nothing was written, or an earlier version of the program stored only the last end.
     pub(crate) end: Option<CommitEnd>,
 }
 
@@ -96,7 +96,7 @@ impl Seal {
     }
 
     pub(super) fn from_row(records: u64, (chain, now, happened, wall): SealRow) -> Seal {
-        // Zero stands for an unknown end.
+        // Zero means that the end is unknown.
         let end = (now != 0).then_some((WorldPosition { now, happened }, wall));
         Seal { records, chain: Digest(chain), end }
     }
@@ -132,7 +132,7 @@ impl AcknowledgedCommit {
 
     /// Returns the offset of its slot in the file, and the bytes of the slot.
     pub(super) fn slot(&self) -> (u64, Vec<u8>) {
-        let mut text = serde_json::to_vec(self).expect("numbers and texts are JSON");
+        let mut text = serde_json::to_vec(self).expect("numbers and strings are JSON");
         let digest = Digest::from_parts([&*text]);
         text.extend_from_slice(format!(" {digest:?}\n").as_bytes());
         assert!(text.len() <= SLOT_BYTES, "numbers and two digests fit into a slot");

@@ -86,7 +86,7 @@ impl SetupRecord {
 
     /// Returns the text that [`SetupRecord::parse`] reads.
     pub(crate) fn to_json(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("texts and numbers are JSON")
+        serde_json::to_vec(self).expect("strings and numbers are JSON")
     }
 
     /// Returns the setup of a world whose hosted pages are at `public_url`.
@@ -121,9 +121,11 @@ impl SetupRecord {
         start: Option<Timestamp>,
     ) -> Result<(), String> {
         let limit = |limit: Option<u32>| limit.map_or_else(|| "off".to_owned(), |n| n.to_string());
-        let differs = |what: &str, kept: &str, given: &str| {
-            (kept != given).then(|| {
-                format!("began with {what} `{kept}`, not `{given}`; use the same value or another directory")
+        let differs = |name: &str, stored: &str, given: &str| {
+            (stored != given).then(|| {
+                format!(
+                    "began with {name} `{stored}`, not `{given}`; use the same value or another directory"
+                )
             })
         };
         let posts = |posts: bool| if posts { "network" } else { "simulated" };

@@ -13,7 +13,7 @@ use super::overlay::Overlay;
 
 /// The file of the database.
 pub(super) const FILE: &str = "world.redb";
-/// A database that is being written in place of a damaged one.
+/// A database that is being written to replace a damaged one.
 const NEXT_FILE: &str = "world.redb.next";
 const ACKNOWLEDGED: &str = "world.acknowledged";
 const CHECKPOINT: &str = "world.state";
@@ -222,14 +222,14 @@ impl Storage for Directory {
 
     #[cfg(unix)]
     fn check_in_place(&self) -> io::Result<()> {
-        let there = fs::metadata(self.path.join(FILE));
-        match there {
-            Ok(there) if Some(identity(&there)) == *lock(&self.opened) => Ok(()),
+        let current = fs::metadata(self.path.join(FILE));
+        match current {
+            Ok(current) if Some(identity(&current)) == *lock(&self.opened) => Ok(()),
             Ok(_) => Err(io::Error::other(format!(
-                "`{FILE}` was replaced while the server runs; put the first one back, or start the server again"
+                "`{FILE}` was replaced while the server runs; restore the original file, or restart the server"
             ))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let why = "was removed while the server runs; put it back, or restart the server";
+                let why = "was removed while the server runs; restore it, or restart the server";
                 Err(io::Error::other(format!("`{FILE}` {why}")))
             }
             Err(error) => Err(error),
@@ -329,14 +329,14 @@ mod tests {
 
     #[test]
     fn a_failed_checkpoint_leaves_no_file() {
-        let place = TempDir::new().unwrap();
+        let temp_dir = TempDir::new().unwrap();
         let options =
             DirectoryOptions { cache_bytes: CACHE_BYTES, checkpoint_after: Some(1), recover: false };
-        let directory = Directory::new(place.path().to_owned(), options);
+        let directory = Directory::new(temp_dir.path().to_owned(), options);
         directory.write_checkpoint(&mut |file| file.write_all(b"first")).unwrap();
         let files = || {
             let mut names: Vec<_> =
-                fs::read_dir(place.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+                fs::read_dir(temp_dir.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
             names.sort();
             names
         };
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(files(), [CHECKPOINT]);
         assert_eq!(directory.read_checkpoint().unwrap().unwrap(), b"first");
         // A killed process leaves one behind.
-        fs::write(place.path().join(NEXT_CHECKPOINT), "half").unwrap();
+        fs::write(temp_dir.path().join(NEXT_CHECKPOINT), "half").unwrap();
         drop(directory.open(DatabaseAccess::Create).unwrap());
         assert_eq!(files(), [FILE, CHECKPOINT]);
     }

@@ -1,4 +1,4 @@
-//! Verifies a journal before it is opened: every page, every seal, and that the newest acknowledged commit is there.
+//! Verifies a journal before it is opened: every page, every seal, and that the newest acknowledged commit exists.
 //!
 //! Writes nothing, so a damaged journal stays as it is.
 
@@ -126,7 +126,7 @@ fn verify_seals(disk: &Disk, storage: &Arc<dyn Storage>) -> io::Result<()> {
         return Ok(());
     }
     let first = match disk.seal_within(0)? {
-        Some(kept) if Seal::first(&setup, disk.options()?.as_deref(), kept.end) == kept => kept,
+        Some(stored) if Seal::first(&setup, disk.options()?.as_deref(), stored.end) == stored => stored,
         _ => {
             let why =
                 format!("`{FILE}` is damaged: the initial settings of the world (seed, start, limit, names)");
@@ -177,11 +177,11 @@ fn verify_chain(disk: &Disk, first: Seal) -> io::Result<Seal> {
             let (first, lines) = (first.value(), lines.value());
             let count = count_lines(lines);
             let end = first.saturating_add(count);
-            let kept = seals.get(end)?.map(|row| Seal::from_row(end, row.value()));
-            let next = kept.and_then(|kept| {
+            let stored = seals.get(end)?.map(|row| Seal::from_row(end, row.value()));
+            let next = stored.and_then(|stored| {
                 let rewinds = rewinds_within(&rewinds, first..end).ok()?;
-                let next = good.next(&rewinds, lines, count, kept.end);
-                (first == good.records && count > 0 && next == kept).then_some(next)
+                let next = good.next(&rewinds, lines, count, stored.end);
+                (first == good.records && count > 0 && next == stored).then_some(next)
             });
             match next {
                 Some(next) => good = next,

@@ -352,7 +352,7 @@ impl Drop for Writer {
 
 impl Queue {
     fn request_commit(&mut self) {
-        // A failing disk takes no commits.
+        // A failing disk accepts no commits.
         if self.durability == DurabilityState::Durable {
             self.is_urgent = true;
             self.required = self.inputs;
@@ -378,7 +378,7 @@ impl Queue {
         self.why = error.to_string();
         self.durability = DurabilityState::Lost;
         let disk = self.disk.take();
-        // If the file is in its place, it is opened again, and redb locks it against a second opener.
+        // If the file still exists, it is opened again, and redb locks it against a second opener.
         self.removed = disk.filter(|_| storage.check_in_place().is_err());
         self.metadata = self.last.1.clone();
         self.batch = Batch { first: self.metadata.records, ..Batch::default() };

@@ -23,9 +23,9 @@ use super::{Caller, toolbox::Toolbox};
 use crate::{backend::Backend, config::McpClock, refusal::Refusal};
 
 /// The instructions for every client.
-const INSTRUCTIONS: &str = "Tools of a crypto payment service. Amounts are decimal texts such as \"49.90\". Lists \
-come in pages: ask for the next `page` with the `anchor` of the first. Give `idempotency_key` with whatever creates \
-something, so that a repeated call creates nothing twice.";
+const INSTRUCTIONS: &str = "Tools of a crypto payment service. Amounts are decimal strings such as \"49.90\". Lists \
+are paged: request the next `page` with the `anchor` of the first. Pass `idempotency_key` with calls that create \
+something, so that a repeated call creates it only once.";
 const LIVE: &str = "The key is a live key: it sees live objects only, and its charges request real money.";
 const TEST: &str = "The key is a test key: it sees test objects only, and nothing has value.";
 const SANDBOX: &str = "More tools act on the simulated world: pay a charge with `pay`, mine blocks with `mine`, advance \
@@ -100,10 +100,10 @@ impl ServerHandler for Handler {
     }
 
     fn get_info(&self) -> ServerConfig {
-        let who = Implementation::new("chargeproof", env!("CARGO_PKG_VERSION"))
+        let implementation = Implementation::new("chargeproof", env!("CARGO_PKG_VERSION"))
             .with_title("Crypto payment service (reference server)");
         ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(who)
+            .with_server_info(implementation)
             .with_instructions(INSTRUCTIONS)
     }
 
@@ -166,7 +166,7 @@ impl ServerHandler for Handler {
                 Some(_) => {
                     "it needs a key of mode test, on the server's own machine or with its sandbox token"
                 }
-                None => "tools/list names those that there are",
+                None => "tools/list lists the available tools",
             };
             return Err(ErrorData::invalid_params(format!("no tool `{name}` for this key: {why}"), None));
         };

@@ -109,7 +109,7 @@ fn simplify(schema: &Value, keeps_null: bool) -> Value {
     }
 }
 
-/// Returns `true` for a schema that allows only `null` or the empty text.
+/// Returns `true` for a schema that allows only `null` or the empty string.
 fn is_omitted(schema: &Value, keeps_null: bool) -> bool {
     let is_null = schema["type"] == "null" && !keeps_null;
     let is_nothing = schema["maxLength"] == 0;

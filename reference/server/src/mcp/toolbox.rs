@@ -7,7 +7,7 @@
 use std::sync::{Arc, LazyLock};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use rmcp::model::{JsonObject, Tool as Shown, ToolAnnotations};
+use rmcp::model::{JsonObject, Tool as McpTool, ToolAnnotations};
 use serde_json::{Map, Value};
 use simulator::sandbox::{ROUTES, RouteReach};
 use url::form_urlencoded;
@@ -28,7 +28,7 @@ pub(super) struct Toolbox {
 
 /// An operation as a tool.
 pub(super) struct Tool {
-    pub(super) shown: Shown,
+    pub(super) shown: McpTool,
     method: &'static str,
     /// `/v1/charges/{id}`
     path: String,
@@ -56,7 +56,7 @@ impl Toolbox {
     }
 
     fn read() -> Toolbox {
-        let document: Value = serde_json::from_str(openapi::DOCUMENT).expect("the tests read the document");
+        let document: Value = serde_json::from_str(openapi::DOCUMENT).expect("the tests parse the document");
         let mut tools = Vec::new();
         for (path, item) in document["paths"].as_object().into_iter().flatten() {
             for method in ["GET", "POST", "PATCH", "DELETE"] {
@@ -72,7 +72,7 @@ impl Toolbox {
     }
 
     /// Returns the tools that a client may use.
-    pub(super) fn tools_for(&self, in_sandbox: bool) -> Vec<Shown> {
+    pub(super) fn tools_for(&self, in_sandbox: bool) -> Vec<McpTool> {
         self.available(in_sandbox).map(|tool| tool.shown.clone()).collect()
     }
 
@@ -140,7 +140,7 @@ impl Tool {
             (!reads).then(|| operation["x-idempotent"] == true),
             Some(false),
         );
-        let mut shown = Shown::new(to_snake_case(id), description, Arc::new(input)).with_annotations(hints);
+        let mut shown = McpTool::new(to_snake_case(id), description, Arc::new(input)).with_annotations(hints);
         shown.title = Some(title);
         shown.output_schema = schema::response_schema(operation, document).map(Arc::new);
         Tool { shown, method, path: path.to_owned(), in_path, in_query, in_body }

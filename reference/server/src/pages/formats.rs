@@ -103,8 +103,8 @@ pub(crate) fn fiat(amount: impl Display) -> String {
     let text = amount.to_string();
     let (whole, rest) = text.split_at(text.find('.').unwrap_or(text.len()));
     let mut grouped = String::with_capacity(text.len() + 8);
-    for (place, digit) in whole.char_indices() {
-        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+    for (index, digit) in whole.char_indices() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
             grouped.push('\u{202f}');
         }
         grouped.push(digit);

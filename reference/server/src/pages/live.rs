@@ -119,7 +119,7 @@ where
     F: Future<Output = Result<Vec<Part>, Refusal>> + Send + 'static,
 {
     let streams = &client.pages.streams;
-    let place = Arc::clone(&streams.places).try_acquire_owned().map_err(|_| Refusal::TooManyStreams)?;
+    let permit = Arc::clone(&streams.places).try_acquire_owned().map_err(|_| Refusal::TooManyStreams)?;
     let key = (Arc::as_ptr(&client.backend) as usize, client.base.clone(), topic.key.clone());
     let drawings = {
         let mut feeds = lock(&streams.feeds);
@@ -139,7 +139,7 @@ where
     // At most one message is queued: a slow browser skips outdated renderings.
     let (sender, pieces) = mpsc::channel(1);
     tokio::spawn(send_pieces(client, drawings, sender));
-    let mut answer = Answer::new(Content::Stream { pieces, _place: place });
+    let mut answer = Answer::new(Content::Stream { pieces, _place: permit });
     *answer.status_mut() = StatusCode::OK;
     let headers = answer.headers_mut();
     headers.insert(http::header::CONTENT_TYPE, EVENTS);
@@ -222,7 +222,7 @@ async fn send_pieces(
             () = tokio::time::sleep(heartbeat(&client)) => {}
             () = sender.closed() => return,
         }
-        let Ok(place) = sender.reserve().await else { return };
+        let Ok(permit) = sender.reserve().await else { return };
         let Some(latest) = drawings.borrow_and_update().clone() else { continue };
         let piece = match &sent {
             Some(sent) if sent.number + 1 == latest.number => Some(latest.piece.clone()),
@@ -232,7 +232,7 @@ async fn send_pieces(
         // Without memory for it the stream ends, and the browser reconnects later.
         let Some(piece) = piece else { return };
         let Some(piece) = client.backend.in_flight.reserve(piece, &client.activity).await else { return };
-        place.send(piece);
+        permit.send(piece);
         sent = Some(latest);
     }
 }

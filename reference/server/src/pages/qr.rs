@@ -17,7 +17,7 @@ pub(crate) struct Qr {
 }
 
 impl Qr {
-    /// Encodes a text; `None` if it is too long for a QR code.
+    /// Encodes a string; `None` if it is too long for a QR code.
     pub(crate) fn encode(text: &str) -> Option<Qr> {
         let code = QrCode::with_error_correction_level(text, EcLevel::M).ok()?;
         let width = code.width();

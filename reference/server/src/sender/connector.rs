@@ -129,13 +129,13 @@ async fn connect_first(addresses: &[SocketAddr], until: Instant) -> Result<TcpSt
             Err(_) => last = Some(unreachable_error(address, &"no connection in time")),
         }
     }
-    Err(last.expect("a host that was judged has an address"))
+    Err(last.expect("a checked host has an address"))
 }
 
 fn with_port(addresses: Vec<IpAddr>, port: u16) -> Vec<SocketAddr> {
     addresses.into_iter().map(|ip| SocketAddr::new(ip, port)).collect()
 }
 
-fn unreachable_error(place: &dyn std::fmt::Display, why: &dyn std::fmt::Display) -> AttemptResult {
-    AttemptResult::Unreachable(format!("{place}: {why}"))
+fn unreachable_error(target: &dyn std::fmt::Display, why: &dyn std::fmt::Display) -> AttemptResult {
+    AttemptResult::Unreachable(format!("{target}: {why}"))
 }

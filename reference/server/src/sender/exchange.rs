@@ -88,7 +88,7 @@ enum BodyRead {
 }
 
 /// Reads a body up to the limit and stores its start.
-async fn read_body(mut body: Incoming, kept: &mut String) -> BodyRead {
+async fn read_body(mut body: Incoming, excerpt_text: &mut String) -> BodyRead {
     let mut excerpt = Vec::new();
     let mut length = 0;
     while let Some(frame) = body.frame().await {
@@ -96,7 +96,7 @@ async fn read_body(mut body: Incoming, kept: &mut String) -> BodyRead {
         let Some(data) = frame.data_ref() else { continue };
         if excerpt.len() < EXCERPT_BYTES {
             excerpt.extend_from_slice(&data[..data.len().min(EXCERPT_BYTES - excerpt.len())]);
-            *kept = text_of(&excerpt);
+            *excerpt_text = text_of(&excerpt);
         }
         length += data.len();
         if length >= BODY_BYTES_MAX {

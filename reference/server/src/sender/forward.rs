@@ -52,7 +52,7 @@ pub struct LocalHandler {
     pub(crate) forward: Forward,
 }
 
-/// The reason why a text is not a forward or the address of a handler: a message with the value, the allowed form and an
+/// The reason why a string is neither a forward nor the address of a handler: a message with the value, the allowed form and an
 /// example. Never contains a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForwardError {
@@ -302,7 +302,7 @@ mod tests {
 
     #[track_caller]
     fn check_way(forward: &str, url: &str, expected: bool) {
-        let forward = Forward::parse(forward).expect("forwards in tests are good");
+        let forward = Forward::parse(forward).expect("forwards in tests are valid");
         assert_eq!(forward.applies_to(&address_rule::judge_url(url).expect("a good URL")), expected, "{url}");
     }
 
@@ -370,7 +370,7 @@ mod tests {
 
     #[track_caller]
     fn check_note(forward: &str, ip: [u8; 4], expected: &str) {
-        let forward = Forward::parse(forward).expect("forwards in tests are good");
+        let forward = Forward::parse(forward).expect("forwards in tests are valid");
         assert_eq!(forward.target.log_note(ip.into()), expected);
     }
 

@@ -103,11 +103,11 @@ impl Lookups {
         }
         let (sender, receiver) = watch::channel(None);
         running.insert(key.clone(), receiver.clone());
-        let place = LookupSlot { lookups: Arc::clone(self), key };
+        let slot = LookupSlot { lookups: Arc::clone(self), key };
         tokio::spawn(async move {
-            let answer = place.lookups.resolver.resolve(&place.key.1).await;
+            let answer = slot.lookups.resolver.resolve(&slot.key.1).await;
             sender.send_replace(Some(Arc::new(answer)));
-            drop(place);
+            drop(slot);
         });
         Some(receiver)
     }

@@ -151,7 +151,7 @@ impl WebhookSender {
         })
     }
 
-    /// Makes one attempt for a tenant. It fails if `abort` asks it to free its slot for another account.
+    /// Makes one attempt for a tenant. It fails if `abort` requests its slot for another account.
     ///
     /// The status decides: after it, an endless, slow or truncated body only shortens the excerpt in the log
     /// (`open.delivery.success`).
@@ -235,9 +235,9 @@ impl WebhookSender {
     /// Returns the headers of an attempt, signed with the time of day.
     fn headers(&self, post: &AttemptRequest, target: Option<&Target>) -> Vec<(String, String)> {
         let signature = post.secret.sign(clock::unix_secs(), &post.body);
-        let what = (post.url.authority(), post.kind, post.id);
+        let delivery = (post.url.authority(), post.kind, post.id);
         let mut headers =
-            simulator::network::delivery_headers(&self.dialect, what, post.body.len(), signature);
+            simulator::network::delivery_headers(&self.dialect, delivery, post.body.len(), signature);
         let host = headers.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("host"));
         if let (Some((_, host)), Some(own)) = (host, target.and_then(Target::authority)) {
             *host = own;

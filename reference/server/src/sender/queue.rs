@@ -79,7 +79,7 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
             let empty = HostQueue { waiting: VecDeque::new(), under_way: 0, has_turn: false };
             queue.hosts.insert(host.to_owned(), empty);
         }
-        queue.hosts.get_mut(host).expect("it was just made").waiting.push_back(item);
+        queue.hosts.get_mut(host).expect("the queue was just created").waiting.push_back(item);
         self.give_turn(account, host);
     }
 
@@ -199,7 +199,7 @@ mod tests {
                 ['-', account, host] => queue.end(account, &host.to_string(), Pace::Quick),
                 ['~', account, host] => queue.end(account, &host.to_string(), Pace::Slow),
                 [account, host, item] => queue.push(account, &host.to_string(), item),
-                _ => panic!("{step} is no step"),
+                _ => panic!("{step} is not a step"),
             }
         }
         assert_eq!(started.join(" "), expected);

@@ -136,7 +136,7 @@ async fn end(
 async fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, WorldsError> {
     worlds.waiting.wait_for_all().await;
     let all = worlds.all();
-    // A broken world has no clock; the others are listed all the same.
+    // A broken world has no clock; the others are listed nevertheless.
     let records: Vec<_> = all.iter().filter_map(|world| record(world, authority).ok()).collect();
     let listening = worlds.first().addresses.listening_url();
     json_answer(StatusCode::OK, &json!({ "worlds": records, "most": WORLDS_MAX, "listening": listening }))

@@ -44,7 +44,7 @@ use crate::{
 pub(crate) const WORLDS_MAX: usize = 1_000;
 /// The number of logged requests of an opened world: a tenth of the first one's, because there may be many worlds.
 const OPENED_REQUESTS_MAX: usize = REQUESTS_MAX / 10;
-/// The bytes of records kept in memory for an opened world.
+/// The bytes of records stored in memory for an opened world.
 const OPENED_MEMORY_MAX: usize = MEMORY_MAX / 8;
 /// The bits of a drawn seed: JSON clients with double-precision numbers read it exactly.
 const SEED_BITS: u32 = 53;
@@ -205,14 +205,14 @@ impl Worlds {
 
     /// Opens a world, which is stored once it has [settled](Worlds::settle).
     pub(crate) fn open(&self, options: WorldOptions) -> Result<Arc<OpenedWorld>, OpenError> {
-        let place = self.reserve(WORLD_BYTES)?;
-        let named = (place.no, place.id);
-        self.start_world(place, options, |options, setup| {
+        let reservation = self.reserve(WORLD_BYTES)?;
+        let named = (reservation.no, reservation.id);
+        self.start_world(reservation, options, |options, setup| {
             self.start_new_world(named, options, NewWorld::new(setup))
         })
     }
 
-    /// Waits until an opened world is stored; ends one that cannot be.
+    /// Waits until an opened world is stored; ends it if it cannot be stored.
     pub(crate) async fn settle(&self, world: &OpenedWorld) -> Result<(), Response> {
         let settled = match world.backend.host.wait_for_all_commits().await {
             Ok(()) => self.first.host.wait_for_all_commits().await,
@@ -231,8 +231,8 @@ impl Worlds {
         BranchPoint { backend, moment }: &BranchPoint,
     ) -> Result<Arc<OpenedWorld>, OpenError> {
         // A branch is not larger than the world that it branches from.
-        let place = self.reserve(backend.host.held_bytes())?;
-        let (no, id) = (place.no, place.id);
+        let reservation = self.reserve(backend.host.held_bytes())?;
+        let (no, id) = (reservation.no, reservation.id);
         let named = |setup: Setup| Setup {
             public_url: self.shared.addresses.for_world(id.as_str()).url().to_owned(),
             key_tag: id.to_string(),
@@ -240,8 +240,9 @@ impl Worlds {
         };
         let branched = backend.host.branch(moment, named).await;
         let branch = branched.map_err(OpenError::Broken)?.map_err(OpenError::Refused)?;
-        let world =
-            self.start_world(place, options, |options, _| self.start_new_world((no, id), options, branch))?;
+        let world = self.start_world(reservation, options, |options, _| {
+            self.start_new_world((no, id), options, branch)
+        })?;
         world.backend.host.share_forwards(&backend.host);
         Ok(world)
     }
@@ -425,7 +426,7 @@ impl AttemptOwners for Worlds {
         if world == WorldNo(0) {
             return self.first.host.end_attempt(id, report);
         }
-        // An ended world takes no reports.
+        // An ended world accepts no reports.
         let found = self.read_opened().worlds.get(&world).cloned();
         if let Some(world) = found {
             world.backend.host.end_attempt(id, report);

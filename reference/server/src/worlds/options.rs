@@ -82,14 +82,14 @@ impl WorldOptions {
             Span::parse(text).filter(|span| (TTL.0..=TTL.1).contains(span))
         });
         // Null means no limit; a missing field means the server's limit.
-        let says_limit = f.has("rate_limit");
+        let has_limit = f.has("rate_limit");
         f.finish()?;
         let options = WorldOptions {
             name,
             seed: seed.map(Seed).or(given.as_ref().map(|terms| terms.seed)),
             start: start.or(usual.start),
             clock,
-            rate_limit: if says_limit { rate_limit } else { usual.rate_limit },
+            rate_limit: if has_limit { rate_limit } else { usual.rate_limit },
             ttl: ttl.map(|span| Duration::from_micros(span.0)),
         };
         Ok((options, branch_point))
@@ -114,14 +114,14 @@ fn read_origin(
 }
 
 fn read_clock(f: &mut Fields<'_>, usual: &Terms) -> ClockKind {
-    let word = f.choice("clock", &["wall", "fast", "frozen"], |text| match text {
+    let kind = f.choice("clock", &["wall", "fast", "frozen"], |text| match text {
         "wall" => Some(ClockKind::Wall),
         "fast" => Some(ClockKind::Fast { factor: SPEED }),
         "frozen" => Some(ClockKind::Frozen),
         _ => None,
     });
     let speed = f.count("speed").and_then(NonZeroU32::new);
-    match (word.unwrap_or(usual.clock), speed) {
+    match (kind.unwrap_or(usual.clock), speed) {
         (ClockKind::Fast { .. }, Some(factor)) => ClockKind::Fast { factor },
         (clock, None) => clock,
         (clock, Some(_)) => {

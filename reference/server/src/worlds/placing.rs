@@ -100,7 +100,7 @@ impl Worlds {
         }
     }
 
-    /// Returns the part of a key after its mode; `None` if it is no key.
+    /// Returns the part of a key after its mode; `None` if it is not a key.
     fn secret_of<'h>(&self, shown: &'h HeaderValue) -> Option<&'h [u8]> {
         let text = bearer(Some(shown.as_bytes()))?;
         self.key_starts.iter().find_map(|start| text.strip_prefix(start.as_bytes()))

@@ -58,7 +58,7 @@ impl WorldsDirectory {
             clock: options.clock,
             ttl_micros: options.ttl.map(|ttl| u64::try_from(ttl.as_micros()).unwrap_or(u64::MAX)),
         };
-        let record = serde_json::to_vec(&record).expect("texts and numbers are JSON");
+        let record = serde_json::to_vec(&record).expect("strings and numbers are JSON");
         RunningWorld::on_disk(Arc::new(self.directory_of(id.as_str())), record, world)
     }
 
@@ -79,12 +79,12 @@ impl Worlds {
     /// Starts a new world, stored in the directory if there is one.
     pub(super) fn start_new_world(
         &self,
-        place: (WorldNo, Code),
+        identity: (WorldNo, Code),
         options: &WorldOptions,
         world: NewWorld,
     ) -> io::Result<RunningWorld> {
         match &self.directory {
-            Some(directory) => directory.create(place, options, world),
+            Some(directory) => directory.create(identity, options, world),
             None => Ok(RunningWorld::from_records(world, OPENED_MEMORY_MAX)),
         }
     }
@@ -180,9 +180,9 @@ impl Worlds {
             rate_limit: setup.rate_limit,
             ttl: record.ttl_micros.map(Duration::from_micros),
         };
-        let place = Reservation { no: WorldNo(record.no), id, memory, is_kept: true };
+        let reservation = Reservation { no: WorldNo(record.no), id, memory, is_kept: true };
         let world = self
-            .start_world(place, options, |_, _| Ok(RunningWorld::from_journal(opened)))
+            .start_world(reservation, options, |_, _| Ok(RunningWorld::from_journal(opened)))
             .map_err(|_| damage_error("it can't begin"))?;
         let mut all = self.write_opened();
         all.count = all.count.max(record.no);

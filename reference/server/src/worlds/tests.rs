@@ -63,10 +63,10 @@ async fn a_world_ends_when_it_was_idle_for_its_ttl() {
     assert_eq!(left(9 * SECOND), (3, true));
     // A request that takes longer than the time to live.
     let path = format!("/w/{}/v1/account", short.id);
-    let place = worlds.select_world(&path, None).map(Some).unwrap_or_default();
-    assert!(place.is_some());
+    let in_use = worlds.select_world(&path, None).map(Some).unwrap_or_default();
+    assert!(in_use.is_some());
     assert_eq!(left(30 * SECOND), (3, true));
-    drop(place);
+    drop(in_use);
     assert_eq!(left(30 * SECOND), (2, true), "idle since the answer, which was long before that");
     assert!(worlds.get(short.id).is_none() && worlds.get(long.id).is_some());
     assert_eq!(left(61 * SECOND), (1, false));

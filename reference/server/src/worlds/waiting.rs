@@ -14,7 +14,7 @@ use tokio::sync::watch;
 /// A stored world that cannot be opened.
 #[derive(Clone, Debug)]
 pub struct LostWorld {
-    /// Its id, or the name of the file in its place.
+    /// Its id, or the name of the file found instead of a world.
     pub id: String,
     /// The reason, with the path.
     pub why: String,
@@ -121,8 +121,8 @@ impl WaitingWorlds {
     /// Returns `true` if a world is not open yet.
     fn prioritize(&self, id: Code) -> bool {
         let mut queue = self.queue();
-        if let Some(place) = queue.next.iter().position(|waiting| *waiting == id) {
-            queue.next.remove(place);
+        if let Some(index) = queue.next.iter().position(|waiting| *waiting == id) {
+            queue.next.remove(index);
             queue.next.push_front(id);
             return true;
         }

@@ -8,7 +8,7 @@ use testkit::browser::{Browser, Look, axe};
 
 use crate::shop::{Shop, picture};
 
-/// A name, a path, and a text of the page.
+/// A name, a path, and a string that the page contains.
 type Piece = (&'static str, String, &'static str);
 
 /// Checks one page at every width and in every colour scheme.

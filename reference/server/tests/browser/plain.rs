@@ -42,9 +42,9 @@ async fn a_page_has_a_strict_content_security_policy() {
         assert_eq!(page.header(name), Some(value), "{name}");
     }
     for foreign in ["http://", "https://", "style=", "onclick"] {
-        let places = page.body.match_indices(foreign).map(|(at, _)| &page.body[at..at + 40]);
+        let excerpts = page.body.match_indices(foreign).map(|(at, _)| &page.body[at..at + 40]);
         // The curl commands contain the server's address.
-        let loads: Vec<&str> = places.filter(|place| !place.contains(&shop.url(""))).collect();
+        let loads: Vec<&str> = excerpts.filter(|excerpt| !excerpt.contains(&shop.url(""))).collect();
         assert!(loads.is_empty(), "{loads:?}");
     }
 }

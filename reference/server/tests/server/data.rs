@@ -193,7 +193,7 @@ async fn an_interrupted_delivery_is_repeated_with_its_id() {
 /// Returns the inputs of the world as a scenario.
 async fn saved_scenario(server: &Server) -> String {
     let saved_scenario = call_ok(server, "GET", "/sandbox/scenario", &Value::Null).await;
-    saved_scenario["scenario"].as_str().expect("a text").to_owned()
+    saved_scenario["scenario"].as_str().expect("a string").to_owned()
 }
 
 #[tokio::test]
@@ -356,10 +356,10 @@ async fn a_damaged_world_is_reported_and_the_others_open() {
     let (moved, _) = open_world(&server, &json!({})).await;
     let (sound, _) = open_world(&server, &json!({})).await;
     server.stop().await;
-    let place = |name: &str| directory.path().join("worlds").join(name);
-    fs::write(place(&broken).join("world.redb"), "a diary").unwrap();
-    fs::rename(place(&moved), place("0a1b2c3d4e5f")).unwrap();
-    fs::write(place("notes.txt"), "a diary").unwrap();
+    let world_path = |name: &str| directory.path().join("worlds").join(name);
+    fs::write(world_path(&broken).join("world.redb"), "a diary").unwrap();
+    fs::rename(world_path(&moved), world_path("0a1b2c3d4e5f")).unwrap();
+    fs::write(world_path("notes.txt"), "a diary").unwrap();
 
     let server = start(stored_config(directory.path())).await;
     let open = all_worlds(&server).await;
@@ -379,14 +379,14 @@ async fn a_damaged_world_is_reported_and_the_others_open() {
         assert!(*id == name && why.contains(part), "{lost:?}");
     }
     assert_eq!(lost.len(), 3);
-    assert_eq!(fs::read_to_string(place(&broken).join("world.redb")).unwrap(), "a diary");
+    assert_eq!(fs::read_to_string(world_path(&broken).join("world.redb")).unwrap(), "a diary");
     server.stop().await;
 }
 
 #[tokio::test]
 async fn changes_are_refused_while_the_directory_is_missing() {
-    let place = TempDir::new().unwrap();
-    let (path, aside) = (place.path().join("world"), place.path().join("aside"));
+    let temp_dir = TempDir::new().unwrap();
+    let (path, aside) = (temp_dir.path().join("world"), temp_dir.path().join("aside"));
     let server = start(stored_config(&path)).await;
     let first = open_charge(&server).await;
     fs::rename(&path, &aside).unwrap();

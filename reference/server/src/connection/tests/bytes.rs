@@ -98,20 +98,20 @@ fn pieces() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let cuts = prop::collection::vec(any::<prop::sample::Index>(), 0..4);
     (requests, spoiled, cuts).prop_map(|(requests, spoiled, cuts)| {
         let mut bytes = requests.concat();
-        for (place, byte) in spoiled {
+        for (index, byte) in spoiled {
             if !bytes.is_empty() {
-                let place = place.index(bytes.len());
-                bytes[place] = byte;
+                let index = index.index(bytes.len());
+                bytes[index] = byte;
             }
         }
-        let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
-        places.extend([0, bytes.len()]);
-        places.sort_unstable();
-        places.windows(2).map(|pair| bytes[pair[0]..pair[1]].to_vec()).collect()
+        let mut bounds: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+        bounds.extend([0, bytes.len()]);
+        bounds.sort_unstable();
+        bounds.windows(2).map(|pair| bytes[pair[0]..pair[1]].to_vec()).collect()
     })
 }
 
-/// Generates whether the client closes its sending side.
+/// Generates `true` if the client closes its sending side.
 fn any_half_close() -> impl Strategy<Value = bool> {
     any::<bool>()
 }
@@ -138,12 +138,12 @@ async fn run_connection(router: Arc<Router>, pieces: Vec<Vec<u8>>, hangs_up: boo
         }
     };
     let mut received = Vec::new();
-    let talk = async {
+    let session = async {
         let (_, read) = tokio::join!(sending, from_server.read_to_end(&mut received));
         read.expect("a pipe can be read");
         server.await.expect("no connection panics");
     };
-    timeout(LONGEST, talk).await.expect("no connection lasts for ever");
+    timeout(LONGEST, session).await.expect("every connection ends within the maximum duration");
     drop(stopping);
     received
 }
@@ -158,12 +158,12 @@ fn statuses(mut bytes: &[u8]) -> Result<Vec<u16>, String> {
         let status: u16 = head
             .strip_prefix("HTTP/1.")
             .and_then(|rest| rest.get(2..5)?.parse().ok())
-            .ok_or_else(|| format!("{head:?} is no answer"))?;
+            .ok_or_else(|| format!("{head:?} is not a response"))?;
         let length = head
             .lines()
             .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
         let length: usize = length.unwrap_or(0);
-        bytes = bytes.get(end + 4 + length..).ok_or_else(|| format!("{status} breaks off"))?;
+        bytes = bytes.get(end + 4 + length..).ok_or_else(|| format!("the response {status} is truncated"))?;
         statuses.push(status);
     }
     Ok(statuses)

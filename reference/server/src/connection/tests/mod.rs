@@ -116,20 +116,20 @@ impl Pipe {
         self.stream.write_all(text.as_bytes()).await.expect("the server accepts the bytes");
     }
 
-    /// Checks that the server closes after this time, and that its last output is `saying`.
+    /// Checks that the server closes after this time, and that its last output starts with `expected`.
     #[track_caller]
-    fn check_closes(self, after: Duration, saying: &'static str) -> impl Future<Output = ()> {
+    fn check_closes(self, after: Duration, expected: &'static str) -> impl Future<Output = ()> {
         let caller = std::panic::Location::caller();
         let Pipe { mut stream, server, began, stopping } = self;
         async move {
-            server.await.expect("the connection ends well");
+            server.await.expect("the connection task does not panic");
             drop(stopping);
-            let late = began.elapsed().abs_diff(after);
-            assert!(late < Duration::from_millis(10), "{caller}: closed after {:?}", began.elapsed());
+            let deviation = began.elapsed().abs_diff(after);
+            assert!(deviation < Duration::from_millis(10), "{caller}: closed after {:?}", began.elapsed());
             let mut received = String::new();
             stream.read_to_string(&mut received).await.expect("text");
             assert!(
-                received.starts_with(saying) && received.is_empty() == saying.is_empty(),
+                received.starts_with(expected) && received.is_empty() == expected.is_empty(),
                 "{caller}: {received}"
             );
             if let Some((head, body)) = received.split_once("\r\n\r\n") {
@@ -241,7 +241,7 @@ async fn a_client_that_does_not_read_its_response_is_disconnected() {
     let mut pipe = connect();
     pipe.send("GET /v1/megabyte HTTP/1.1\r\nHost: a\r\n\r\n").await;
     let Pipe { mut stream, server, began, stopping } = pipe;
-    server.await.expect("the connection ends well");
+    server.await.expect("the connection task does not panic");
     drop(stopping);
     assert!(began.elapsed().abs_diff(STALL_TIME) < Duration::from_millis(10), "{:?}", began.elapsed());
     let mut received = Vec::new();

@@ -1,4 +1,4 @@
-//! A world that is opened from its checkpoint is the one that all its records lead to.
+//! A world opened from its checkpoint equals the world replayed from all records.
 
 use super::*;
 
@@ -6,9 +6,9 @@ use super::*;
 #[track_caller]
 pub(super) fn check_checkpoint_state(storage: &Memory, rate_limit: Option<u32>) {
     let digest = || open(storage, rate_limit).world.sandbox.state_digest();
-    let with = digest();
+    let with_checkpoint = digest();
     let after = storage.state().checkpoint_after.take();
-    assert!(digest() == with, "the checkpoint leads elsewhere");
+    assert!(digest() == with_checkpoint, "the checkpoint has a different state");
     storage.state().checkpoint_after = after;
 }
 
@@ -55,7 +55,7 @@ fn a_checkpoint_is_written_while_the_world_runs() {
         driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
         flush(&journal);
         rounds += 1;
-        assert!(rounds < 10_000, "it is never written");
+        assert!(rounds < 10_000, "no checkpoint was written");
         std::thread::yield_now();
     }
     let now = driver.now;
@@ -91,7 +91,7 @@ fn a_damaged_checkpoint_is_ignored_wherever_the_damage_is() {
     }
     drop(disk);
     storage.state().checkpoint = Some(sound[1..].to_vec());
-    // A greater tail than there is, so that it is not rewritten.
+    // More than the number of records, so that it is not rewritten.
     storage.state().checkpoint_after = Some(100);
     assert_eq!(
         ignored_reason(&storage).as_deref(),

@@ -1,4 +1,4 @@
-//! Damage of the files is refused by name, or changes nothing.
+//! Damaged files are refused with the name of the file, or the damage changes nothing.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -10,7 +10,7 @@ use crate::journal::{
     storage::{DatabaseAccess, Storage},
 };
 
-/// Flips of one bit that are tried.
+/// The number of bits that are flipped, one at a time.
 const FLIPS: usize = 300;
 
 /// Pseudo-random numbers, by splitmix64.
@@ -25,7 +25,7 @@ impl Numbers {
     }
 }
 
-/// A closed world with so many charges, and what it shows.
+/// A closed world with charges, and its visible state.
 struct ClosedWorld {
     storage: Memory,
     shown: Vec<String>,
@@ -79,7 +79,7 @@ fn charges(opened: OpenedJournal) -> usize {
     counts["data"].as_array().map(Vec::len).unwrap_or_default()
 }
 
-/// The treatment of a damaged journal.
+/// The results of opening damaged journals.
 #[derive(Default, Debug)]
 struct DamageResults {
     refused: usize,
@@ -110,7 +110,7 @@ fn a_flipped_bit_is_refused_or_changes_nothing() {
     let sound = world.bytes();
     let used: Vec<usize> = (0..sound.len()).filter(|at| sound[*at] != 0).collect();
     let mut numbers = Numbers(1);
-    let mut taken = DamageResults::default();
+    let mut results = DamageResults::default();
     for n in 0..FLIPS {
         let at = match n % 4 {
             // The header of the database.
@@ -120,34 +120,34 @@ fn a_flipped_bit_is_refused_or_changes_nothing() {
         };
         let mut bytes = sound.clone();
         bytes[at] ^= 1 << numbers.next_below(8);
-        taken.add(&world, &world.storage_with(bytes));
+        results.add(&world, &world.storage_with(bytes));
     }
-    assert_eq!((taken.other, taken.panicked), (0, 0), "{taken:?}");
-    assert!(taken.refused > 0 && taken.same > 0, "{taken:?}");
+    assert_eq!((results.other, results.panicked), (0, 0), "{results:?}");
+    assert!(results.refused > 0 && results.same > 0, "{results:?}");
 }
 
-/// Returns the position of this text in some bytes.
+/// Returns the positions of a text in some bytes.
 fn positions(bytes: &[u8], text: &str) -> Vec<usize> {
     memchr::memmem::find_iter(bytes, text).collect()
 }
 
 #[test]
 fn a_changed_amount_is_reported_with_its_record() {
-    // With a checkpoint too, which holds the state behind the records.
+    // Also with a checkpoint, which contains the state after the records.
     for checkpoint_after in [None, Some(1)] {
         let world = ClosedWorld::with_charges(8, checkpoint_after);
         drop(open(&world.storage, None));
         assert_eq!(world.storage.state().checkpoint.is_some(), checkpoint_after.is_some());
         let sound = world.bytes();
-        let (mut taken, mut reasons) = (DamageResults::default(), Vec::new());
+        let (mut results, mut reasons) = (DamageResults::default(), Vec::new());
         for at in positions(&sound, r#"\"33.90\"#) {
             let mut bytes = sound.clone();
             bytes[at + 2] = b'9';
             let storage = world.storage_with(bytes);
             reasons.extend(try_open(&storage).err().map(|error| error.to_string()));
-            taken.add(&world, &storage);
+            results.add(&world, &storage);
         }
-        assert!(taken.other == 0 && taken.panicked == 0 && taken.refused > 0, "{taken:?}");
+        assert!(results.other == 0 && results.panicked == 0 && results.refused > 0, "{results:?}");
         let named = |why: &String| {
             why.contains(
                 "`world.redb` is damaged: record 4; `--recover` opens it in its state after record 3, written",
@@ -166,7 +166,7 @@ fn a_damaged_world_is_recovered_to_its_last_sound_commit_on_request() {
         bytes[at + 2] = b'9';
         try_open(&world.storage_with(bytes.clone())).is_err().then_some(bytes)
     });
-    let damaged = damaged.expect("one of the places is read");
+    let damaged = damaged.expect("at least one of the positions is verified");
     let storage = world.storage_with(damaged.clone());
     refusal(&storage);
     assert_eq!(storage.state().bytes, damaged, "a journal that is refused stays as it is");
@@ -180,7 +180,7 @@ fn a_damaged_world_is_recovered_to_its_last_sound_commit_on_request() {
     );
     assert_eq!(charges(opened), 3);
     assert_eq!(storage.state().aside, [damaged]);
-    // It is sound now, and goes on.
+    // The recovered world continues.
     storage.state().recovers = false;
     let (mut driver, journal) = Driver::new(open(&storage, None));
     driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
@@ -193,7 +193,7 @@ fn a_missing_commit_is_refused_only_if_it_was_acknowledged() {
     let world = ClosedWorld::with_charges(4, None);
     let acknowledged = world.storage.state().acknowledged.clone();
     let writes = world.storage.state().writes.clone();
-    // The database as it was before the last record, beside the file of what was acknowledged.
+    // The database as it was before the last record, with the file of the newest acknowledged commit.
     let mut state = storage::State::default();
     let mut databases = Vec::new();
     for write in &writes {
@@ -208,7 +208,7 @@ fn a_missing_commit_is_refused_only_if_it_was_acknowledged() {
     assert!(why.contains("the newest commit in `world.redb` is damaged or missing"), "{why}");
     storage.state().recovers = true;
     assert!(charges(try_open(&storage).expect("the rest is sound")) < 4);
-    // A power cut may lose the newest state of that file: it claims less than there is.
+    // A power failure may lose the newest state of that file: it then names an earlier commit.
     for (_, older) in &databases[databases.len() - 3..] {
         let storage = world.storage_with(world.bytes());
         storage.state().acknowledged.clone_from(older);
@@ -269,7 +269,7 @@ fn a_journal_of_the_oldest_format_is_read_and_sealed() {
         assert_same(&driver.read_all(), &world.shown);
         drop((driver, journal));
     }
-    // From now on damage is noticed, and it goes on.
+    // From now on damage is detected, and the world continues.
     let (mut driver, journal) = Driver::new(open(&old, None));
     driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
     drop((driver, journal));
@@ -283,7 +283,7 @@ fn a_journal_of_the_oldest_format_is_read_and_sealed() {
     assert!(refused.count() > 0);
 }
 
-/// Returns a setup as an older format has it: without a default mode.
+/// Returns a setup in an older format: without a default mode.
 fn setup_of_format(format: u32, setup: &[u8]) -> String {
     let mut setup: Value = serde_json::from_slice(setup).expect("JSON");
     setup["format"] = format.into();
@@ -307,7 +307,7 @@ fn a_world_of_an_older_format_keeps_live_as_its_default_mode() {
     flush(&journal);
     let shown = driver.read_all();
     drop((driver, journal));
-    // A stored world keeps its default; the one of the server's new worlds is test.
+    // A stored world keeps its default mode; new worlds of the server default to test.
     let (mut driver, journal) = Driver::new(open(&storage, None));
     assert_same(&driver.read_all(), &shown);
     driver.call("POST", "/sandbox/keys", "{}", None);

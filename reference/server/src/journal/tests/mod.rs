@@ -1,4 +1,4 @@
-//! A world that is opened again is the same world, whatever became of the process and the disk.
+//! A reopened world is the same world, whatever happened to the process and the disk.
 
 mod checkpoint;
 mod damage;
@@ -41,7 +41,7 @@ fn open(storage: &Memory, rate_limit: Option<u32>) -> OpenedJournal {
     Writer::open(Arc::new(storage.clone()), &setup(rate_limit), None, |_| Ok(())).expect("a sound disk")
 }
 
-/// Something that a host lets happen, at a time that goes on meanwhile.
+/// An operation of a host. The time advances between operations.
 #[derive(Clone, Debug)]
 enum Op {
     Pass {
@@ -53,7 +53,7 @@ enum Op {
         body: &'static str,
         key: bool,
     },
-    /// A key is let in, and its request comes later.
+    /// A key is authenticated, and its request arrives later.
     Admitted {
         body: &'static str,
     },
@@ -179,7 +179,7 @@ impl Driver {
     }
 }
 
-/// Writes no record: due actions happen at their own time, observed or not.
+/// Reads the world without a record: due actions happen at their own time, observed or not.
 fn read_world(world: &mut JournaledWorld, now: Timestamp) -> Vec<String> {
     world.peek(|sandbox| read_sandbox(sandbox, now))
 }
@@ -208,7 +208,7 @@ fn read_sandbox(sandbox: &mut Sandbox, now: Timestamp) -> Vec<String> {
     all
 }
 
-/// Names the first answer that differs, from where it does.
+/// Asserts that both lists are equal; the message shows the first difference.
 #[track_caller]
 fn assert_same(here: &[String], expected: &[String]) {
     for (n, (here, expected)) in here.iter().zip(expected).enumerate() {
@@ -246,7 +246,7 @@ proptest! {
         let (mut again, journal) = Driver::new(open(&storage, limit));
         again.now = now;
         assert_same(&again.read_all(), &expected);
-        // And it goes on as it would have.
+        // The reopened world continues as the original would have.
         after.iter().for_each(|op| again.run(op));
         let (now, expected) = (again.now, again.read_all());
         drop((again, journal));
@@ -287,7 +287,7 @@ proptest! {
         let replayed = replay.finish(Some(snapshot.end)).expect("the same world");
         driver.world.replace(replayed.sandbox, RestoreKind::Rewind { to: snapshot.position });
         driver.now = now;
-        // New attempts are counted on from those of the branch that was left.
+        // The numbers of new attempts continue from the abandoned branch.
         let mut here = driver.read_all();
         let (_, _) = (here.pop(), expected.pop());
         assert_same(&here, &expected);
@@ -340,7 +340,7 @@ proptest! {
         let world = replay.finish(None).expect("a sound world");
         let key = world.sandbox.first_keys().live;
         assert!(key.starts_with("svc_live_0a1b2c3d4e5f"));
-        // Its records lead to the same world.
+        // A replay of its records gives the same world.
         let tip = WorldPosition::from_sandbox(&world.sandbox);
         let mut again = Replay::new(&named);
         again.replay_lines(&lines).expect("records of this world");
@@ -372,7 +372,7 @@ fn a_torn_write_loses_nothing_that_was_acknowledged() {
     let storage = Memory::default();
     let (mut driver, journal) = Driver::new(open(&storage, None));
     let key = driver.world.first_keys().live;
-    // What the world showed after each call, and how much was written when its answer left.
+    // The visible state after each call, and the number of writes when each response was sent.
     let mut acknowledged = Vec::new();
     for n in 0..6 {
         let answer = driver.call("POST", "/v1/charges", CHARGE, Some(&key)).expect("an answer");
@@ -394,10 +394,10 @@ fn a_torn_write_loses_nothing_that_was_acknowledged() {
     for (n, write) in writes.iter().enumerate().skip(begun) {
         let mut torn = vec![state.bytes.clone()];
         if let Write::Bytes(offset, data) = write {
-            // The tail of a write is lost at some places of it.
-            for kept in [1, data.len() / 3, data.len() / 2, data.len() - 1] {
+            // The write is truncated at several positions.
+            for length in [1, data.len() / 3, data.len() / 2, data.len() - 1] {
                 let mut half = storage::State { bytes: state.bytes.clone(), ..storage::State::default() };
-                half.apply(&Write::Bytes(*offset, data[..kept].to_vec()));
+                half.apply(&Write::Bytes(*offset, data[..length].to_vec()));
                 torn.push(half.bytes);
             }
         }
@@ -414,10 +414,10 @@ fn a_torn_write_loses_nothing_that_was_acknowledged() {
 #[test]
 fn calls_without_effect_leave_no_record() {
     let (mut driver, journal) = Driver::new(open(&Memory::default(), Some(3)));
-    let mut check = |what: &str, op: Op, expected: u64| {
+    let mut check = |case: &str, op: Op, expected: u64| {
         let before = journal.position();
         driver.run(&op);
-        assert_eq!(journal.position(), before.map(|n| n + expected), "{what}");
+        assert_eq!(journal.position(), before.map(|n| n + expected), "{case}");
     };
     let request = |method, path, key| Op::Request { method, path, body: "", key };
     check("time, with nothing due", Op::Pass { seconds: 5 }, 0);
@@ -470,7 +470,7 @@ async fn while_the_disk_fails_the_world_is_read_only_at_its_last_commit() {
     assert!(why["message"].as_str().is_some_and(|why| why.contains("no space left")), "{why}");
     let branched = host.branch(&WorldMoment::Now, |setup| setup).await.expect("a sound world");
     assert_eq!(branched.err().map(|refused| refused.status), Some(503));
-    // A read waits until the world is back where the disk has it.
+    // A read waits until the world is restored to its last commit.
     assert_eq!(overview().await, (200, before));
     assert_eq!(call(&host, "GET", "/sandbox/snapshots", &Value::Null).await.0, 200);
     let (status, _) = call(&host, "POST", "/sandbox/advance", &advance).await;
@@ -498,7 +498,7 @@ fn another_format_and_another_world_are_refused_with_a_reason() {
     let storage = Memory::default();
     drop(open(&storage, None));
     let refused = |setup: &Setup, seed: Option<Seed>, start: Option<Timestamp>| {
-        let judge = |kept: &SetupRecord| kept.judge(setup, seed, start);
+        let judge = |record: &SetupRecord| record.judge(setup, seed, start);
         let opened = Writer::open(Arc::new(storage.clone()), setup, None, judge);
         opened.map(|_| ()).map_err(|error| error.to_string())
     };

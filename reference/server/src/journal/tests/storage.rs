@@ -12,14 +12,14 @@ use crate::journal::{
     storage::{CACHE_BYTES, DatabaseAccess, Storage, WriteTo, open_database},
 };
 
-/// Something that was done to the disk.
+/// An operation on the disk.
 #[derive(Clone, Debug)]
 pub(crate) enum Write {
     Bytes(u64, Vec<u8>),
     Length(u64),
-    /// All before it is safe.
+    /// All writes before it are durable.
     Sync,
-    /// The file of the newest acknowledged commit became this one.
+    /// The file of the newest acknowledged commit was replaced by this content.
     Acknowledged(Vec<u8>),
 }
 
@@ -73,7 +73,7 @@ impl Memory {
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("no test panics with it")
+        self.0.lock().expect("no test panics while it holds the lock")
     }
 
     fn apply_and_record(&self, write: Write) -> io::Result<()> {
@@ -134,7 +134,7 @@ impl Storage for Memory {
     }
 
     fn replace_damaged(&self) -> io::Result<String> {
-        let replacement = self.state().replacement.take().expect("it was written");
+        let replacement = self.state().replacement.take().expect("a replacement was written");
         let bytes = std::mem::take(&mut replacement.state().bytes);
         let damaged = std::mem::replace(&mut self.state().bytes, bytes);
         self.state().aside.push(damaged);
@@ -178,8 +178,8 @@ impl StorageBackend for Memory {
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let offset = usize::try_from(offset).expect("tests write little");
         let state = self.state();
-        let there = state.bytes.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
-        out.copy_from_slice(there);
+        let data = state.bytes.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        out.copy_from_slice(data);
         Ok(())
     }
 

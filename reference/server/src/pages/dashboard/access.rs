@@ -50,8 +50,12 @@ impl Access {
     }
 
     /// Checks that a form has the form token, which only pages of this server contain.
-    pub(super) fn judge_form(&self, word: Option<&str>) -> Result<(), Refusal> {
-        if constant_time_eq(word.unwrap_or_default(), &self.form) { Ok(()) } else { Err(Refusal::FormOrigin) }
+    pub(super) fn judge_form(&self, token: Option<&str>) -> Result<(), Refusal> {
+        if constant_time_eq(token.unwrap_or_default(), &self.form) {
+            Ok(())
+        } else {
+            Err(Refusal::FormOrigin)
+        }
     }
 
     /// Returns `true` if the text is the sandbox token.
@@ -139,9 +143,9 @@ mod tests {
     fn every_start_generates_new_secrets() {
         let (one, two) = (Access::generate().expect("randomness"), Access::generate().expect("randomness"));
         let all = [&one.session, &one.form, &two.session, &two.form];
-        for (place, text) in all.iter().enumerate() {
+        for (index, text) in all.iter().enumerate() {
             assert_eq!(text.len(), 2 * SECRET_BYTES);
-            assert!(!all[..place].contains(text));
+            assert!(!all[..index].contains(text));
         }
     }
 }

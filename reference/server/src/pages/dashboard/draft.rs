@@ -5,7 +5,7 @@ use crate::pages::{Complaint, form::Form};
 /// The input of a refused form; empty if no form was refused.
 #[derive(Default)]
 pub(super) struct Draft {
-    /// The path that the form was sent to, below the place.
+    /// The path that the form was sent to, below account and mode.
     form: String,
     fields: Option<Form>,
     pub(super) complaint: Option<Complaint>,

@@ -67,8 +67,8 @@ impl Notices {
             return None;
         }
         let mut kept = self.0.lock().ok()?;
-        let place = kept.iter().position(|(known, _)| known == name)?;
-        kept.remove(place).map(|(_, notice)| notice)
+        let index = kept.iter().position(|(known, _)| known == name)?;
+        kept.remove(index).map(|(_, notice)| notice)
     }
 }
 

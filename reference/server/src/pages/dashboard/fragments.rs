@@ -22,7 +22,7 @@ impl Display for Html {
 
 impl HtmlSafe for Html {}
 
-/// A text, escaped when written as HTML.
+/// A string, escaped when written as HTML.
 struct Text<'t>(&'t str);
 
 impl Display for Text<'_> {
@@ -143,7 +143,7 @@ pub(super) fn user_text(text: impl AsRef<str>) -> Html {
     html(|out| write!(out, "<bdi>{}</bdi>", Text(text.as_ref())))
 }
 
-/// Returns a text in a box with a copy button. `id` must be unique on the page.
+/// Returns a string in a box with a copy button. `id` must be unique on the page.
 pub(super) fn copy(id: impl AsRef<str>, text: impl AsRef<str>) -> Html {
     html(|out| {
         let (id, text) = (Text(id.as_ref()), Text(text.as_ref()));

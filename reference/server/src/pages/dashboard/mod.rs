@@ -2,10 +2,10 @@
 //!
 //! ```text
 //! access   login, and the token of forms
-//! place    account, mode and page in a path
+//! paths    account, mode and page in a path
 //! context  one request, and its access to the world
 //! draw     the blocks of each page
-//! acts     the action of each form, as calls of /sandbox
+//! actions  the action of each form, as calls of /sandbox
 //! compare  line-by-line diff of two payloads
 //! flash    messages that are shown once
 //! ```

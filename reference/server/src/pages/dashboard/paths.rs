@@ -5,7 +5,7 @@ use url::form_urlencoded;
 
 /// The maximum length of an id, longer than any real one.
 const ID_MAX: usize = 64;
-/// The maximum length of a search text in bytes.
+/// The maximum length of a search string in bytes.
 pub(super) const WANTED_MAX: usize = 255;
 /// The maximum number of query fields, more than any page has.
 const QUERY_MAX: usize = 20;
@@ -86,7 +86,7 @@ impl Page {
         })
     }
 
-    /// Returns the path below the place, with a leading slash; empty for the overview.
+    /// Returns the path below account and mode, with a leading slash; empty for the overview.
     pub(super) fn path(&self) -> String {
         match self {
             Page::Overview => String::new(),
@@ -135,7 +135,7 @@ impl Page {
     }
 }
 
-/// Returns `true` if a text has the length and characters of an id.
+/// Returns `true` if a string has the length and characters of an id.
 pub(super) fn is_id(text: &str) -> bool {
     (1..=ID_MAX).contains(&text.len())
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))

@@ -5,7 +5,7 @@ pub(crate) struct HandlerSource {
     pub(crate) framework: &'static str,
     /// The name of the file under `/docs/handlers`.
     pub(crate) file: &'static str,
-    /// The command that installs the framework, and the one that starts the handler on port 3000.
+    /// The commands that install the framework and start the handler on port 3000.
     pub(crate) start: &'static str,
     /// The content, with a placeholder `{verify}` for the function.
     text: &'static str,

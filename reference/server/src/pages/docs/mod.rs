@@ -71,7 +71,7 @@ struct Operation {
 
 struct Field {
     name: String,
-    /// The place of a field: `path`, `query`, `header`, or `body`.
+    /// The location of a field: `path`, `query`, `header`, or `body`.
     place: String,
     takes: String,
     is_needed: bool,
@@ -101,7 +101,7 @@ struct DocsPage<'a> {
 }
 
 impl Operation {
-    /// Returns the fields outside the body, which a form asks for.
+    /// Returns the fields outside the body, which the page shows as form fields.
     fn parameters(&self) -> &[Field] {
         &self.takes[0].1
     }
@@ -121,7 +121,7 @@ impl Operation {
 }
 
 impl DocsPage<'_> {
-    /// Returns the option of `trigger` that names this server, if it has not the default address.
+    /// Returns the option of `trigger` that names this server, if its address is not the default.
     fn trigger_target(&self) -> String {
         if self.site.base == WRITTEN_FOR { String::new() } else { format!(" --to {}", self.site.base) }
     }
@@ -200,9 +200,9 @@ impl Reader {
             .map(|parameter| {
                 let parameter = self.resolve(parameter);
                 let is_needed = parameter["required"] == true;
-                let place = parameter["in"].as_str().unwrap_or_default();
+                let location = parameter["in"].as_str().unwrap_or_default();
                 let name = parameter["name"].as_str().unwrap_or_default();
-                self.field((place, name), parameter, &parameter["schema"], is_needed)
+                self.field((location, name), parameter, &parameter["schema"], is_needed)
             })
             .collect();
         let content = &self.resolve(&operation["requestBody"])["content"]["application/json"];
@@ -249,7 +249,7 @@ impl Reader {
 
     fn field(
         &self,
-        (place, name): (&str, &str),
+        (location, name): (&str, &str),
         described: &Value,
         schema: &Value,
         is_needed: bool,
@@ -260,7 +260,7 @@ impl Reader {
         };
         Field {
             name: name.to_owned(),
-            place: place.to_owned(),
+            place: location.to_owned(),
             takes: self.allowed_values(schema, 0),
             is_needed,
             about,

@@ -348,7 +348,7 @@ pub(super) fn part(
     (account, mode): (&Account, Mode),
     subject: &PanelSubject<'_>,
 ) -> Result<Part, Refusal> {
-    let (place, about) = match subject {
+    let (target, about) = match subject {
         PanelSubject::Payment(payment) if payment.stage == Stage::Late => {
             (format!("charges/{}", payment.charge.code), "Accept the late payment in the dashboard")
         }
@@ -366,7 +366,7 @@ pub(super) fn part(
         action: site.to(&format!("{path}/sandbox")),
         form_token: &site.form_token,
         is_quiet: !matches!(subject, PanelSubject::Link(..)),
-        dashboard: site.to(&format!("/dashboard/{}/{mode}/{place}", account.id)),
+        dashboard: site.to(&format!("/dashboard/{}/{mode}/{target}", account.id)),
         about,
         is_frozen: site.pace == 0,
     };
@@ -409,7 +409,7 @@ pub(super) fn invoice_subject(page: &InvoicePage) -> Option<PanelSubject<'_>> {
     }
 }
 
-/// Returns the object of the panel on a payment link; `None` if it takes no payments.
+/// Returns the object of the panel on a payment link; `None` if it accepts no payments.
 pub(super) fn link_subject(page: &LinkPage) -> Option<PanelSubject<'_>> {
     page.closed.is_none().then_some(PanelSubject::Link(&page.link, &page.coins))
 }

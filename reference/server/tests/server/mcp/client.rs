@@ -56,7 +56,7 @@ impl Client {
         let answer = AsyncConnection::connect(self.address).await.call_once(request).await;
         let body = match answer.body.as_str() {
             "" => Value::Null,
-            body => serde_json::from_str(body).unwrap_or_else(|_| panic!("{body:?} is no JSON")),
+            body => serde_json::from_str(body).unwrap_or_else(|_| panic!("{body:?} is not JSON")),
         };
         Reply { status: answer.status, head: answer.head().to_lowercase(), body }
     }
@@ -87,7 +87,7 @@ impl Client {
     #[track_caller]
     pub(crate) fn success(result: Value) -> Value {
         assert_eq!(result["isError"], false, "{result}");
-        let text = result["content"][0]["text"].as_str().expect("a result has a text");
+        let text = result["content"][0]["text"].as_str().expect("a result has text content");
         let answer: Value = serde_json::from_str(text).expect("the text is the answer");
         assert_eq!(answer, result["structuredContent"]);
         answer
@@ -102,6 +102,6 @@ impl Client {
             None,
             "no output schema has room for a refusal: {result}"
         );
-        result["content"][0]["text"].as_str().expect("a refusal has a text")
+        result["content"][0]["text"].as_str().expect("an error has text content")
     }
 }

@@ -8,7 +8,7 @@ fn hello(revision: &str) -> Value {
     json!({ "protocolVersion": revision, "capabilities": {}, "clientInfo": { "name": "test", "version": "1" } })
 }
 
-/// Requests one revision and checks the one that the server offers.
+/// Requests one revision and checks the revision that the server offers.
 async fn check_initialize(client: &Client, requested: &str, offered: &str) {
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello(requested) });
     let reply = client.send("POST", "/mcp", &message.to_string()).await;

@@ -33,7 +33,7 @@ async fn tool_list(client: &Client) -> String {
             _ => "adds",
         };
         let (name, about) =
-            (tool["name"].as_str().expect("a name"), tool["description"].as_str().expect("a text"));
+            (tool["name"].as_str().expect("a name"), tool["description"].as_str().expect("a string"));
         lines.push_str(&format!("{name}({}) {mark}\n    {about}\n", arguments.join(", ")));
     }
     lines

@@ -102,7 +102,7 @@ impl Document {
             let validator = jsonschema::options()
                 .should_validate_formats(true)
                 .build(&root)
-                .unwrap_or_else(|error| panic!("{pointer} is no schema: {error}"));
+                .unwrap_or_else(|error| panic!("{pointer} is not a schema: {error}"));
             self.validators.insert(pointer.clone(), validator);
         }
         let errors: Vec<String> = self.validators[&pointer]

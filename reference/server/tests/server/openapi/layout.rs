@@ -23,11 +23,11 @@ impl Node {
     /// Returns the value of a key, created if it does not exist.
     pub(crate) fn entry(&mut self, key: &str) -> &mut Node {
         let Node::Map(entries) = self else { panic!("`{key}` is looked for in something without keys") };
-        let place = entries.iter().position(|(known, _)| known == key).unwrap_or_else(|| {
+        let index = entries.iter().position(|(known, _)| known == key).unwrap_or_else(|| {
             entries.push((key.to_owned(), Node::Leaf(Value::Null)));
             entries.len() - 1
         });
-        &mut entries[place].1
+        &mut entries[index].1
     }
 
     /// Returns the formatted file.

@@ -19,10 +19,10 @@ fn check<T>(
     all: impl IntoIterator<Item = T>,
     word: impl Fn(T) -> &'static str,
 ) {
-    let words: Vec<&str> = all.into_iter().map(word).collect();
+    let values: Vec<&str> = all.into_iter().map(word).collect();
     assert_eq!(
         document.value["components"]["schemas"][schema]["enum"],
-        json!(words),
+        json!(values),
         "reference/openapi.json: the enum of {schema}"
     );
 }
@@ -64,7 +64,7 @@ fn the_bounds_are_those_of_the_service() {
     let document = Document::read();
     let bound = |pointer: &str| {
         let value = document.value.pointer(&format!("/components/schemas/{pointer}"));
-        value.and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer} is no bound"))
+        value.and_then(Value::as_u64).unwrap_or_else(|| panic!("{pointer} is not a limit"))
     };
     for (pointer, most) in [
         ("NewCharge/properties/payment_link/maxLength", TEXT_MAX),

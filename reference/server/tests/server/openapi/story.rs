@@ -28,7 +28,7 @@ impl World {
         );
     }
 
-    /// Calls the API without a body, or with one that is not an example of a request.
+    /// Calls the API without a body, or with a body that is not an example.
     fn call(&mut self, method: &str, target: &str, body: &Value, name: &str) -> Value {
         let key = self.test.clone();
         let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -154,7 +154,7 @@ fn charges(world: &mut World) {
 
     let underpaid = world.open();
     world.example(("POST", "/sandbox/pay"), "pay_half", &[("charge", &underpaid)], "");
-    // The blocks are mined at once: an underpayment does not keep the charge open until the next ones.
+    // The blocks are mined at once: an underpayment does not keep the charge open until the next blocks.
     world.call_sandbox("POST", "/mine", &json!({ "asset": "BTC", "blocks": 2, "at_once": true }), "");
     world.example(("POST", "/sandbox/advance"), "advance", &[], "advanced");
     let owner = world.open();

@@ -17,8 +17,8 @@ use super::{
 /// Shorter than any attempt in these tests, so that a wait for an attempt is detected.
 const SOON: Duration = Duration::from_secs(5);
 
-async fn within_limit<T>(what: impl Future<Output = T>) -> T {
-    timeout(SOON, what).await.expect("other receivers and names do not delay it")
+async fn within_limit<T>(operation: impl Future<Output = T>) -> T {
+    timeout(SOON, operation).await.expect("other receivers and names do not delay it")
 }
 
 /// Creates another account with an endpoint at `url`; returns the path that sends a test delivery to it.

@@ -42,7 +42,7 @@ async fn a_handler_that_is_added_at_start_gets_the_webhooks_of_both_modes() {
     let handler = LocalHandler::parse(&to).expect("a handler");
     let forwarded = server.forward_to(&handler).await.expect("it is new");
     assert_eq!((&*forwarded.to, &*forwarded.url), (&*to, handler.url()));
-    let secrets = serde_json::to_value(&forwarded).expect("texts are JSON");
+    let secrets = serde_json::to_value(&forwarded).expect("strings are JSON");
     check_arrives(&server, &mut receiver, &secrets).await;
     let again = server.forward_to(&handler).await.expect_err("everything would come twice");
     assert!(again.to_string().contains("is already the target of a forward"), "{again}");

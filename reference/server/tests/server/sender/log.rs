@@ -107,7 +107,7 @@ async fn the_log_has_the_sent_and_received_headers() {
         .expect("headers")
         .iter()
         .map(|header| {
-            let text = |field: &str| header[field].as_str().expect("a text");
+            let text = |field: &str| header[field].as_str().expect("a string");
             format!("{}: {}", text("name"), text("value"))
         })
         .collect();
@@ -127,7 +127,7 @@ async fn the_log_stores_the_beginning_of_a_long_response() {
     let endless = "HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n";
     let receiver = Receiver::plain(ReceiverBehavior::Repeats(endless, "äöü")).await;
     let attempt = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await.attempt().await;
-    let kept = attempt["response_body"].as_str().expect("a text");
+    let kept = attempt["response_body"].as_str().expect("a string");
     assert_eq!(kept.len(), 2_048);
     assert!(kept.starts_with("äöü") && !kept.contains('\u{fffd}'));
     let took = attempt["duration_ms"].as_u64().expect("a length of time");

@@ -73,7 +73,7 @@ impl Shop {
         let server = Server::start(config).await.expect("loopback has a free port");
         let (status, answer) = save(&server, "https://shop.example/hooks?a=1").await;
         assert_eq!(status, 200, "{answer}");
-        let text = |name: &str| answer["endpoint"][name].as_str().expect("a text").to_owned();
+        let text = |name: &str| answer["endpoint"][name].as_str().expect("a string").to_owned();
         Shop { endpoint: text("id"), secret: text("secret"), server }
     }
 

@@ -29,7 +29,8 @@ struct NameTable {
 
 impl Names {
     pub(crate) fn set(&self, host: &str, addresses: &[&str]) {
-        let addresses = addresses.iter().map(|ip| ip.parse().expect("addresses in tests are good")).collect();
+        let addresses =
+            addresses.iter().map(|ip| ip.parse().expect("addresses in tests are valid")).collect();
         self.0.lock().expect("no test panics here").addresses.insert(host.to_owned(), addresses);
     }
 

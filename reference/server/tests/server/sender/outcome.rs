@@ -65,11 +65,11 @@ async fn interim_responses_are_bounded_with_the_head() {
 }
 
 /// Checks that an attempt with endless interim responses fails before its timeout.
-async fn check_endless(first: &'static str, then: &'static str, says: &str) {
+async fn check_endless(first: &'static str, then: &'static str, part: &str) {
     let receiver = Receiver::plain(ReceiverBehavior::Repeats(first, then)).await;
     let attempt = attempt_at(&receiver, super::BOUNDS).await;
     let error = attempt["error"].as_str().unwrap_or_default();
-    assert!(error.starts_with("unreachable: ") && error.contains(says), "{attempt}");
+    assert!(error.starts_with("unreachable: ") && error.contains(part), "{attempt}");
 }
 
 #[tokio::test]

@@ -354,7 +354,7 @@ async fn requests_to_the_api_are_shown_with_their_answers_and_without_keys() {
     let first = get(&mut client, &format!("{PLACE}/requests/1"), HOST).await;
     assert!(!first.body.contains('\u{202e}'), "the writing direction stays: {}", first.body);
     assert!(first.body.contains(r"it&#39;\&#39;&#39;s") && !first.body.contains("<b>it"), "{}", first.body);
-    for (place, n, status) in [
+    for (prefix, n, status) in [
         ("/dashboard/acme/test", 2, 404),
         ("/dashboard/acme/test", 3, 200),
         ("/dashboard/acme/test", 4, 200),
@@ -362,9 +362,9 @@ async fn requests_to_the_api_are_shown_with_their_answers_and_without_keys() {
         (PLACE, 5, 404),
     ] {
         assert_eq!(
-            get(&mut client, &format!("{place}/requests/{n}"), HOST).await.status,
+            get(&mut client, &format!("{prefix}/requests/{n}"), HOST).await.status,
             status,
-            "{place} {n}"
+            "{prefix} {n}"
         );
     }
 }

@@ -3,7 +3,7 @@
 use super::{Client, config, start, start_frozen};
 use reference_server::{ClockKind, Config};
 
-/// Sends one request on a new connection. `BOUND` in the expected text stands for the listening address.
+/// Sends one request on a new connection. `BOUND` in the expected text means the listening address.
 #[track_caller]
 fn check(request: &str, expected: &str) {
     check_with(config(ClockKind::Frozen), request, expected);

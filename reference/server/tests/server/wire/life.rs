@@ -104,7 +104,7 @@ async fn a_server_that_cannot_start_returns_the_reason() {
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
 
     let unfit = Config { public_url: Some("shop.example".to_string()), ..config(ClockKind::Frozen) };
-    let error = Server::start(unfit).await.err().expect("that is no address");
+    let error = Server::start(unfit).await.err().expect("the public URL is invalid");
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains("`shop.example`"), "{error}");
 }

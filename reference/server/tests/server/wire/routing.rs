@@ -5,14 +5,14 @@ use reference_server::{ClockKind, Config, SandboxAccess};
 
 /// Sends `GET` or `POST` without a body from this machine, by a local name.
 #[track_caller]
-fn check(method: &str, path: &str, status: u16, says: &str) {
+fn check(method: &str, path: &str, status: u16, part: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let reply = runtime.block_on(async {
         let (_server, mut client) = start_frozen().await;
         client.call(format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await
     });
     assert_eq!(reply.status, status, "{method} {path}: {reply:?}");
-    assert!(reply.body.contains(says), "{method} {path}: {reply:?}");
+    assert!(reply.body.contains(part), "{method} {path}: {reply:?}");
 }
 
 #[test]

@@ -98,7 +98,7 @@ async fn a_world_that_is_opened_over_tls_has_secure_addresses_and_answers_at_the
     let own = format!("https://localhost:{}", server.address().port());
     let request = Request { method: "POST", ..Request::get("/sandbox/worlds") };
     let world = send(&server, &connector, request).await.expect("an answer").json();
-    let text = |name: &str| world[name].as_str().expect("a text");
+    let text = |name: &str| world[name].as_str().expect("a string");
     let base = format!("{own}/w/{}", text("world"));
     assert_eq!((text("base_url"), text("dashboard_url")), (&*base, &*format!("{base}/dashboard")));
     let key = Some(text("test_key"));

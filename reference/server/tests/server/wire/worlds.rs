@@ -41,7 +41,7 @@ impl Visitor {
     async fn open(&mut self, body: Value) -> OpenedWorld {
         let (status, answer) = self.call("POST", "/sandbox/worlds", "", body).await;
         assert_eq!(status, 201, "{answer}");
-        let text = |name: &str| answer[name].as_str().expect("a text").to_owned();
+        let text = |name: &str| answer[name].as_str().expect("a string").to_owned();
         OpenedWorld {
             path: format!("/w/{}", text("world")),
             live: text("live_key"),
@@ -216,11 +216,11 @@ async fn links_of_a_world_contain_its_path() {
 
 #[tokio::test]
 async fn the_dashboard_of_a_world_shows_its_name_or_its_id() {
-    let mut it = Visitor::start(frozen_config()).await;
+    let mut visitor = Visitor::start(frozen_config()).await;
     for (body, label) in [(json!({ "name": "<b>refunds" }), "&#60;b&#62;refunds"), (json!({}), "")] {
-        let world = it.open(body).await;
+        let world = visitor.open(body).await;
         let label = if label.is_empty() { world.path.trim_start_matches("/w/") } else { label };
-        let (status, page) = it.get(&format!("{}/dashboard/acme/test", world.path), "").await;
+        let (status, page) = visitor.get(&format!("{}/dashboard/acme/test", world.path), "").await;
         let page = page.as_str().expect("a page");
         assert!(page.contains(&format!("World <bdi>{label}</bdi>")), "{status} {page}");
         assert!(page.contains(&format!(" · world {label}</title>")), "{page}");
@@ -229,15 +229,16 @@ async fn the_dashboard_of_a_world_shows_its_name_or_its_id() {
 
 #[tokio::test]
 async fn a_page_of_an_ended_world_is_html_in_a_browser_and_json_elsewhere() {
-    let mut it = Visitor::start(frozen_config()).await;
-    let world = it.open(json!({})).await;
-    it.call("DELETE", &format!("/sandbox/worlds/{}", world.path.trim_start_matches("/w/")), "", Value::Null)
+    let mut visitor = Visitor::start(frozen_config()).await;
+    let world = visitor.open(json!({})).await;
+    visitor
+        .call("DELETE", &format!("/sandbox/worlds/{}", world.path.trim_start_matches("/w/")), "", Value::Null)
         .await;
     for (accept, part) in [("text/html", "<h1>Page not found</h1>"), ("*/*", r#"{"message":"No world"#)] {
-        let address = it.server.address();
+        let address = visitor.server.address();
         let path = format!("{}/dashboard/acme/test", world.path);
         let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: {accept}\r\n\r\n");
-        let reply = it.client.call(request).await;
+        let reply = visitor.client.call(request).await;
         assert!(
             reply.status == 404 && reply.body.contains(part),
             "{accept}: {} {}",

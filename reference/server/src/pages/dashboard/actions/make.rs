@@ -119,9 +119,9 @@ pub(super) async fn refund(context: &PageContext, code: &str, form: &Form) -> Ac
 }
 
 /// Archives or restores a payment link.
-pub(super) async fn set_archived(context: &PageContext, code: &str, what: &str) -> ActionResult {
+pub(super) async fn set_archived(context: &PageContext, code: &str, action: &str) -> ActionResult {
     let path = in_book(context, &format!("payment-links/{code}/archive"));
-    let (method, notice) = match what {
+    let (method, notice) = match action {
         "archive" => ("POST", "The link was archived. Its open charges stay open."),
         _ => ("DELETE", "The link is active again."),
     };

@@ -32,7 +32,7 @@ pub(super) enum Outcome {
 
 type ActionResult = Result<(Page, Outcome), Refusal>;
 
-/// Returns `true` if a path below the place accepts forms.
+/// Returns `true` if a path below account and mode accepts forms.
 pub(super) fn accepts_form(segments: &[&str]) -> bool {
     matches!(
         segments,
@@ -45,7 +45,7 @@ pub(super) fn accepts_form(segments: &[&str]) -> bool {
     )
 }
 
-/// Performs the action of a form. `segments`: the path that it was sent to, below the place.
+/// Performs the action of a form. `segments`: the path that it was sent to, below account and mode.
 pub(super) async fn act(context: &PageContext, segments: &[&str], form: &Form) -> ActionResult {
     if !segments.iter().all(|segment| is_id(segment)) {
         return Err(Refusal::NotFound);
@@ -55,7 +55,7 @@ pub(super) async fn act(context: &PageContext, segments: &[&str], form: &Form) -
         ["keys", id, "revoke"] => revoke_key(context, id).await,
         ["endpoints"] => add_endpoint(context, form).await,
         ["endpoints", id] => change_endpoint(context, id, form).await,
-        ["endpoints", id, what] => on_endpoint(context, id, what).await,
+        ["endpoints", id, action] => on_endpoint(context, id, action).await,
         ["deliveries", id, "resend"] => resend(context, id, form).await,
         ["wallets", asset] => set_wallet(context, asset, form).await,
         ["wallets", asset, "remove"] => remove_wallet(context, asset, form).await,
@@ -63,17 +63,17 @@ pub(super) async fn act(context: &PageContext, segments: &[&str], form: &Form) -
         ["invoices"] => make::invoice(context, form).await,
         ["links"] => make::link(context, form).await,
         ["charges", code, "refund"] => make::refund(context, code, form).await,
-        ["links", code, what @ ("archive" | "restore")] => make::set_archived(context, code, what).await,
-        ["charges", code, what] => on_charge(context, code, what, form).await,
+        ["links", code, action @ ("archive" | "restore")] => make::set_archived(context, code, action).await,
+        ["charges", code, action] => on_charge(context, code, action, form).await,
         ["invoices", code, "pay"] => {
             pay::pay_in(context, ("invoices", Page::Invoice((*code).to_owned())), code, form).await
         }
         ["links", code, "pay"] => {
             pay::pay_in(context, ("links", Page::Link((*code).to_owned())), code, form).await
         }
-        ["invoices", code, what] => on_invoice(context, code, what).await,
+        ["invoices", code, action] => on_invoice(context, code, action).await,
         ["settings"] => change_settings(context, form).await,
-        ["world", what] => world::on_world(context, what, form).await,
+        ["world", action] => world::on_world(context, action, form).await,
         _ => Err(Refusal::NotFound),
     }
 }
@@ -156,7 +156,7 @@ impl<'f> FormBody<'f> {
     }
 }
 
-/// Returns the lines of a text without the empty ones.
+/// Returns the non-empty lines.
 fn non_empty_lines(text: &str) -> FormValue<'_> {
     FormValue::Texts(text.lines().map(str::trim).filter(|line| !line.is_empty()).collect())
 }
@@ -221,17 +221,17 @@ async fn change_endpoint(context: &PageContext, id: &str, form: &Form) -> Action
     call_with_notice(context, page, ("PATCH", &path, &body), "The endpoint is changed.").await
 }
 
-async fn on_endpoint(context: &PageContext, id: &str, what: &str) -> ActionResult {
+async fn on_endpoint(context: &PageContext, id: &str, action: &str) -> ActionResult {
     context.endpoint(id).await?;
     let path = format!("/sandbox/endpoints/{id}");
     let page = Page::Endpoint(id.to_owned());
-    match what {
+    match action {
         "on" => {
             let notice = "The endpoint is on. Events from now on are delivered.";
             call_with_notice(context, page, ("PATCH", &path, r#"{"status":"enabled"}"#), notice).await
         }
         "off" => {
-            let notice = "The endpoint is off. What waited for it is canceled.";
+            let notice = "The endpoint is off. Its waiting deliveries are canceled.";
             call_with_notice(context, page, ("PATCH", &path, r#"{"status":"disabled"}"#), notice).await
         }
         "rotate" => {
@@ -300,10 +300,10 @@ async fn remove_wallet(context: &PageContext, asset: &str, form: &Form) -> Actio
     call_with_notice(context, Page::Wallets, ("DELETE", "/sandbox/wallets", &body), notice).await
 }
 
-async fn on_charge(context: &PageContext, code: &str, what: &str, form: &Form) -> ActionResult {
+async fn on_charge(context: &PageContext, code: &str, action: &str, form: &Form) -> ActionResult {
     let asset = context.read(|book| Ok(book.charge(code)?.terms.asset)).await?;
     let page = Page::Charge(code.to_owned());
-    match what {
+    match action {
         "pay" => {
             let body = FormBody::from_form(form, &["fee"]).with_text("charge", code);
             let body = match form.text("how").unwrap_or("rest") {
@@ -329,15 +329,15 @@ async fn on_charge(context: &PageContext, code: &str, what: &str, form: &Form) -
     }
 }
 
-async fn on_invoice(context: &PageContext, code: &str, what: &str) -> ActionResult {
+async fn on_invoice(context: &PageContext, code: &str, action: &str) -> ActionResult {
     context.read(|book| book.invoice(code)).await?;
     let page = Page::Invoice(code.to_owned());
-    let notice = match what {
+    let notice = match action {
         "send" => "The invoice is in the outbox.",
         "void" => "The invoice is void and can't be paid any more.",
         _ => return Err(Refusal::NotFound),
     };
-    let path = format!("/sandbox/invoices/{code}/{what}");
+    let path = format!("/sandbox/invoices/{code}/{action}");
     call_with_notice(context, page, ("POST", &path, ""), notice).await
 }
 

@@ -22,11 +22,11 @@ fn number<'f>(body: FormBody<'f>, form: &'f Form, name: &'static str) -> FormBod
     }
 }
 
-pub(super) async fn on_world(context: &PageContext, what: &str, form: &Form) -> ActionResult {
+pub(super) async fn on_world(context: &PageContext, action: &str, form: &Form) -> ActionResult {
     let page = return_page(form, Page::World);
     let typed = |fields: &[&'static str]| FormBody::from_form(form, fields);
     let in_mode = |fields: &[&'static str]| typed(fields).with_text("mode", context.place.mode.as_str());
-    match what {
+    match action {
         "advance" => {
             let request = ("POST", "/sandbox/advance", &*typed(&["by"]).json());
             call(context, page, request, |caused: CausedEvents| {

@@ -47,8 +47,8 @@ async fn coins(context: &PageContext) -> Result<Vec<CoinWallet>, Refusal> {
     let of_mode = chains.into_iter().filter(|chain| chain.mode == context.place.mode);
     Ok(of_mode
         .map(|chain| {
-            let place = wallets.iter().position(|wallet| wallet.asset == chain.asset);
-            CoinWallet { wallet: place.map(|place| wallets.swap_remove(place)), chain }
+            let index = wallets.iter().position(|wallet| wallet.asset == chain.asset);
+            CoinWallet { wallet: index.map(|index| wallets.swap_remove(index)), chain }
         })
         .collect())
 }

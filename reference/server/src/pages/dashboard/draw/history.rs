@@ -1,4 +1,4 @@
-//! Timeline in the world: what was asked of it and what came of that, in one list.
+//! The history page: requests and their effects in one list.
 
 use askama::Template;
 use reference_core::time::Timestamp;

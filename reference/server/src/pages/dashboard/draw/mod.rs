@@ -134,7 +134,7 @@ impl Tabs {
 #[template(path = "dashboard/filter.html")]
 struct Filter<'a> {
     context: &'a PageContext,
-    /// The path of the list, below the place.
+    /// The path of the list, below account and mode.
     path: &'static str,
     label: &'static str,
     /// An example of a search.

@@ -123,7 +123,7 @@ async fn open_charges(context: &PageContext) -> Result<Vec<(Charge, Vec<Transfer
     context.read(newest).await
 }
 
-/// Unconfirmed transaction, or one that the mempool forgot.
+/// An unconfirmed transaction, or one that the mempool dropped.
 struct UnconfirmedTransaction {
     txid: String,
     /// The payment as text: `0.001 BTC to abc123, dropped`.

@@ -146,7 +146,7 @@ fn curl(record: &RequestRecord, context: &PageContext) -> String {
     format!("{line} {}", shell_quote(&format!("{}{}", context.site.base, record.target)))
 }
 
-/// Quotes a text for a shell.
+/// Quotes a string for a shell.
 fn shell_quote(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

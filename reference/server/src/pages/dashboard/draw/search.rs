@@ -23,7 +23,7 @@ impl SearchBlock<'_> {
     }
 }
 
-/// Returns the path of a search hit below its place.
+/// Returns the path of a search hit below account and mode.
 fn path(hit: &SearchHit) -> String {
     let list = match &*hit.kind {
         "charge" => "charges",

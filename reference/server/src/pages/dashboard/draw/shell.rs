@@ -18,7 +18,7 @@ use crate::{
 /// The entry that leads out of the dashboard.
 const DOCS: &str = "/docs";
 
-/// The menu: groups of entries with their labels, and the path of each below the place.
+/// The menu: groups of entries with their labels, and the path of each below account and mode.
 const MENU: [(&str, &[(&str, &str)]); 5] = [
     ("", &[("", "Overview")]),
     (
