@@ -111,8 +111,10 @@ impl CheckSection {
 
     /// Returns the known failures that have not expired by a day.
     pub(crate) fn baseline(&self, today: String) -> Result<Baseline, String> {
-        let known =
-            self.baseline.iter().map(|(id, entry)| Ok((id.clone(), entry.known("check.baseline.", id)?)));
+        let known = self
+            .baseline
+            .iter()
+            .map(|(id, entry)| Ok((id.clone(), entry.to_known_failure("check.baseline.", id)?)));
         Ok(Baseline { today, known: known.collect::<Result<_, String>>()? })
     }
 }
@@ -120,11 +122,11 @@ impl CheckSection {
 /// Parses a file of known failures; returns the entries by statement.
 pub(crate) fn known_failures(text: &str) -> Result<BTreeMap<String, KnownFailure>, String> {
     let entries: BTreeMap<String, BaselineEntry> = toml::from_str(text).map_err(|error| error.to_string())?;
-    entries.iter().map(|(id, entry)| Ok((id.clone(), entry.known("", id)?))).collect()
+    entries.iter().map(|(id, entry)| Ok((id.clone(), entry.to_known_failure("", id)?))).collect()
 }
 
 impl BaselineEntry {
-    fn known(&self, section: &str, id: &str) -> Result<KnownFailure, String> {
+    fn to_known_failure(&self, section: &str, id: &str) -> Result<KnownFailure, String> {
         let expires = self.expires.to_string();
         if self.expires.date.is_none() || self.expires.time.is_some() {
             return Err(format!(
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn dialect_and_paths_are_read_and_the_rest_is_left() {
+    fn dialect_and_paths_are_read_and_other_sections_ignored() {
         let text =
             "[dialect]\nkey_prefix = \"acme\"\n[check]\nquick = true\n[check.paths]\ncharge = \"/c/{id}\"";
         let file = File::parse(Path::new("x"), text).unwrap();

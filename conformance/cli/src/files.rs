@@ -46,7 +46,7 @@ pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Failure {
         io::ErrorKind::NotFound if shown.to_string().contains("://") => {
             "it is an address; give the path of a file".to_owned()
         }
-        io::ErrorKind::NotFound => missing(path),
+        io::ErrorKind::NotFound => missing_path_message(path),
         io::ErrorKind::IsADirectory => "it is a directory; name a file in it".to_owned(),
         _ => error.to_string(),
     };
@@ -54,7 +54,7 @@ pub(crate) fn cannot_read(path: &Path, error: &io::Error) -> Failure {
 }
 
 /// Returns the missing part of a path: the file, or its first missing directory.
-fn missing(path: &Path) -> String {
+fn missing_path_message(path: &Path) -> String {
     let absent = path
         .ancestors()
         .filter(|ancestor| !ancestor.as_os_str().is_empty() && !ancestor.exists())
@@ -111,13 +111,18 @@ pub(crate) fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// Writes a file with secrets atomically: only its owner can read it, and links are not followed.
 pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Failure> {
-    let write = || beside(path, text.as_bytes(), 0o600)?.persist(path).map(drop).map_err(|error| error.error);
+    let write = || {
+        create_temp_file(path, text.as_bytes(), 0o600)?.persist(path).map(drop).map_err(|error| error.error)
+    };
     write().map_err(|error| cannot_write(path, error))
 }
 
 /// Writes a new file. An existing one is an error of kind `AlreadyExists` and is not changed.
 pub(crate) fn write_new(path: &Path, text: &str) -> io::Result<()> {
-    beside(path, text.as_bytes(), 0o666)?.persist_noclobber(path).map(drop).map_err(|error| error.error)
+    create_temp_file(path, text.as_bytes(), 0o666)?
+        .persist_noclobber(path)
+        .map(drop)
+        .map_err(|error| error.error)
 }
 
 fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
@@ -126,11 +131,11 @@ fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     }
     // The target of a link is replaced, not the link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    beside(&path, bytes, mode)?.persist(&path).map(drop).map_err(|error| error.error)
+    create_temp_file(&path, bytes, mode)?.persist(&path).map(drop).map_err(|error| error.error)
 }
 
 /// Creates a temporary file in the same directory, removed on drop.
-fn beside(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
+fn create_temp_file(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
     use std::os::unix::fs::PermissionsExt;
     let mut file = tempfile::Builder::new()
         .prefix(".chargeproof-")
@@ -184,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_written_whole_and_leaves_nothing_beside_it() {
+    fn a_file_is_written_without_leftovers() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("report.txt");
         for text in ["one", "two"] {
@@ -196,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_stays_and_a_device_is_not_replaced() {
+    fn symlinks_and_devices_are_not_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let (target, link) = (directory.path().join("target"), directory.path().join("link"));
         fs::write(&target, "old").unwrap();
@@ -218,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_takes_no_file_is_named_beforehand() {
+    fn unwritable_paths_are_reported_in_advance() {
         check("nowhere/report.txt", "is not a directory");
         check("there", "it is a directory");
     }
 
     #[test]
-    fn a_file_beyond_its_bound_is_refused() {
+    fn oversized_files_are_rejected() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("large");
         fs::write(&path, vec![b'x'; SETTINGS_MAX as usize + 1]).unwrap();

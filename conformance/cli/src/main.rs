@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         }
     };
     let code = result.unwrap_or_else(|Failure { code, message }| {
-        terminal::note!("{BAD}error{BAD:#}: {}", terminal::foreign(&message));
+        terminal::note!("{BAD}error{BAD:#}: {}", terminal::sanitize(&message));
         code
     });
     ExitCode::from(terminal::finish(code))
@@ -79,6 +79,6 @@ fn run(cli: Cli, config: &Config) -> Result<u8, Failure> {
         Command::Judge(args) => command::judge::run(&args, config),
         Command::Receiver(action) => command::receiver::run(&action, config),
         Command::Completions { shell } => manual::completions(shell),
-        Command::Man { directory } => manual::man(&directory),
+        Command::Man { directory } => manual::write_man_pages(&directory),
     }
 }

@@ -16,7 +16,7 @@ pub(crate) fn completions(shell: Shell) -> Result<u8, Failure> {
 }
 
 /// Writes a man page for every command.
-pub(crate) fn man(directory: &Path) -> Result<u8, Failure> {
+pub(crate) fn write_man_pages(directory: &Path) -> Result<u8, Failure> {
     let cannot = |error| Failure::usage(format!("`{}` can't be written to: {error}", directory.display()));
     fs::create_dir_all(directory).map_err(cannot)?;
     clap_mangen::generate_to(Cli::command().disable_help_subcommand(true), directory).map_err(cannot)?;
@@ -37,10 +37,10 @@ mod tests {
     const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/REFERENCE.md");
 
     /// Returns a command and its subcommands by their full names.
-    fn every(command: &Command, above: &str) -> Vec<(String, Command)> {
+    fn all_commands(command: &Command, above: &str) -> Vec<(String, Command)> {
         let name = format!("{above} {}", command.get_name()).trim_start().to_owned();
         let below = command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help");
-        let below: Vec<_> = below.flat_map(|subcommand| every(subcommand, &name)).collect();
+        let below: Vec<_> = below.flat_map(|subcommand| all_commands(subcommand, &name)).collect();
         let mut all = vec![(name.clone(), command.clone().bin_name(name).disable_help_subcommand(true))];
         all.extend(below);
         all
@@ -53,7 +53,7 @@ mod tests {
         );
         let mut command = Cli::command().term_width(100);
         command.build();
-        for (name, command) in every(&command, "") {
+        for (name, command) in all_commands(&command, "") {
             let help = command.term_width(100).render_long_help().to_string();
             let lines: Vec<_> = help.lines().map(str::trim_end).collect();
             write!(text, "\n## {name}\n\n```text\n{}\n```\n", lines.join("\n").trim_end())
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reference_is_the_one_of_the_program() {
+    fn the_reference_is_up_to_date() {
         let text = reference();
         if env::var_os("BLESS").is_some() {
             fs::write(REFERENCE, &text).expect("the package can be written to");
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn every_command_shows_an_example() {
-        for (name, mut command) in every(&Cli::command(), "") {
+        for (name, mut command) in all_commands(&Cli::command(), "") {
             let is_leaf = !command.has_subcommands() || name == "chargeproof sweep";
             let help = command.render_help().to_string();
             assert!(!is_leaf || help.contains("Example"), "{name} has no example");
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn every_example_is_a_command_line_that_parses() {
-        for (name, mut command) in every(&Cli::command(), "") {
+        for (name, mut command) in all_commands(&Cli::command(), "") {
             let help = command.render_help().to_string().replace("\\\n", " ");
             for line in help.lines().filter(|line| line.starts_with("  chargeproof ")) {
                 // Two spaces precede a comment; shell syntax is not checked.
@@ -127,26 +127,26 @@ mod tests {
         let options = command.get_arguments().filter_map(|arg| Some((settings::key_of(arg)?, setting(arg))));
         properties.extend(options);
         if command.get_name() == "check" {
-            properties.extend(typed());
+            properties.extend(typed_settings());
         }
         let about = command.get_about().map(ToString::to_string);
         json!({ "type": "object", "description": about, "properties": properties, "additionalProperties": false })
     }
 
-    fn texts(names: &[&str]) -> Value {
+    fn object_of_strings(names: &[&str]) -> Value {
         let properties: serde_json::Map<_, _> =
             names.iter().map(|name| ((*name).to_owned(), json!({ "type": "string" }))).collect();
         json!({ "type": "object", "properties": properties, "additionalProperties": false })
     }
 
     /// Returns the schemas of the settings of `[check]` that are not options.
-    fn typed() -> serde_json::Map<String, Value> {
-        let mut entry = texts(&["reason", "fingerprint"]);
+    fn typed_settings() -> serde_json::Map<String, Value> {
+        let mut entry = object_of_strings(&["reason", "fingerprint"]);
         entry["properties"]["expires"] = json!({ "description": "a day such as 2027-01-31" });
         entry["required"] = json!(["reason", "fingerprint", "expires"]);
         let of = |name: &str| match name {
-            "create" => texts(&["path", "body"]),
-            "paths" => texts(&["charge", "invoice", "payment_link"]),
+            "create" => object_of_strings(&["path", "body"]),
+            "paths" => object_of_strings(&["charge", "invoice", "payment_link"]),
             "baseline" => json!({ "type": "object", "additionalProperties": entry }),
             _ => json!({ "type": "string" }),
         };
@@ -159,12 +159,12 @@ mod tests {
         let mut schema = section(&command);
         schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
         schema["title"] = "chargeproof.toml".into();
-        schema["properties"]["dialect"] = texts(&["key_prefix", "header_prefix", "user_agent"]);
+        schema["properties"]["dialect"] = object_of_strings(&["key_prefix", "header_prefix", "user_agent"]);
         schema
     }
 
     #[test]
-    fn the_schema_of_the_configuration_is_the_one_of_the_program() {
+    fn the_configuration_schema_is_up_to_date() {
         let text = serde_json::to_string_pretty(&schema()).expect("a schema serializes to JSON") + "\n";
         if env::var_os("BLESS").is_some() {
             fs::write(SCHEMA, &text).expect("the package can be written to");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_commented_configuration_names_only_what_the_schema_knows() {
+    fn the_sample_configuration_matches_the_schema() {
         let schema = schema();
         let mut section = String::new();
         let mut count = 0;
@@ -232,7 +232,7 @@ mod tests {
     ];
 
     /// Returns the required arguments of a command.
-    fn needed(command: &Command) -> impl Iterator<Item = String> {
+    fn required_arguments(command: &Command) -> impl Iterator<Item = String> {
         let word = |arg: &Arg| match (arg.get_long(), arg.get_possible_values().first()) {
             (Some(long), _) => format!("--{long}=x"),
             (None, Some(value)) => value.get_name().to_owned(),
@@ -241,7 +241,7 @@ mod tests {
         command.get_arguments().filter(|arg| arg.is_required_set()).map(word)
     }
 
-    fn parsed(words: &[String], file: &str) -> Result<String, String> {
+    fn parse_with_file(words: &[String], file: &str) -> Result<String, String> {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("x.toml");
         fs::write(&path, file).expect("the file can be written");
@@ -259,10 +259,10 @@ mod tests {
         command.build();
         let schema = schema();
         let mut same = 0;
-        for (name, leaf) in every(&command, "") {
+        for (name, leaf) in all_commands(&command, "") {
             let path: Vec<_> = name.split(' ').skip(1).collect();
             let at = path.iter().map(|name| format!("/properties/{name}")).collect::<String>();
-            let words: Vec<_> = name.split(' ').map(str::to_owned).chain(needed(&leaf)).collect();
+            let words: Vec<_> = name.split(' ').map(str::to_owned).chain(required_arguments(&leaf)).collect();
             for arg in leaf.get_arguments().filter(|_| !path.is_empty()) {
                 let Some(key) = settings::key_of(arg) else {
                     let id = arg.get_id().as_str();
@@ -284,8 +284,9 @@ mod tests {
                     let sets = BESIDE.map(|options| options.split_whitespace().map(str::to_owned));
                     sets.into_iter().find_map(|set| {
                         let words: Vec<_> = words.iter().cloned().chain(set).collect();
-                        let typed = parsed(&[&words[..], std::slice::from_ref(&typed)].concat(), "").ok()?;
-                        Some((typed, parsed(&words, &file), file.clone()))
+                        let typed =
+                            parse_with_file(&[&words[..], std::slice::from_ref(&typed)].concat(), "").ok()?;
+                        Some((typed, parse_with_file(&words, &file), file.clone()))
                     })
                 };
                 let (typed, written, file) =

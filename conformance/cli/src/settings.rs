@@ -60,7 +60,7 @@ pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), SettingsErr
     let matches = match command.clone().try_get_matches_from(&argv) {
         // The file may contain the missing argument.
         Err(error) if error.kind() == ErrorKind::MissingRequiredArgument => {
-            lenient(command.clone()).try_get_matches_from(&argv)?
+            allow_incomplete(command.clone()).try_get_matches_from(&argv)?
         }
         Err(error) => return Err(suggestions::with_suggestion(error, &command, &argv).into()),
         Ok(matches) => matches,
@@ -83,11 +83,11 @@ pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), SettingsErr
     let section = section.join(".");
     let added = match table {
         None => Vec::new(),
-        Some(table) => additions(leaf, given, table, &section).map_err(wrong)?,
+        Some(table) => file_settings(leaf, given, table, &section).map_err(wrong)?,
     };
     // Arguments after `--` are not options.
     let end = argv.iter().position(|word| word == "--").unwrap_or(argv.len());
-    argv.splice(end..end, added.iter().flat_map(|addition| addition.words.iter().map(OsString::from)));
+    argv.splice(end..end, added.iter().flat_map(|addition| addition.arguments.iter().map(OsString::from)));
     let matches =
         command.clone().try_get_matches_from(&argv).map_err(|error| match explain(&error, &added) {
             Some(why) => wrong(why),
@@ -97,8 +97,8 @@ pub(crate) fn read(mut argv: Vec<OsString>) -> Result<(Cli, Config), SettingsErr
 }
 
 /// Makes a command and its subcommands accept incomplete arguments.
-fn lenient(command: Command) -> Command {
-    command.ignore_errors(true).mut_subcommands(lenient)
+fn allow_incomplete(command: Command) -> Command {
+    command.ignore_errors(true).mut_subcommands(allow_incomplete)
 }
 
 /// A setting of the file as command-line arguments.
@@ -107,7 +107,7 @@ struct FileSetting {
     name: String,
     /// `--time-limit`
     option: String,
-    words: Vec<String>,
+    arguments: Vec<String>,
 }
 
 /// Returns the key of an option in the file.
@@ -121,7 +121,7 @@ pub(crate) fn key_of(arg: &Arg) -> Option<String> {
 }
 
 /// Returns the settings of the file that the command line does not override.
-fn additions(
+fn file_settings(
     command: &Command,
     given: &ArgMatches,
     table: &Table,
@@ -146,10 +146,10 @@ fn additions(
             |arg: &Arg| NEEDED.iter().any(|(id, needed)| arg.get_id() == id && !present.contains(needed));
         chosen.retain(|(arg, _)| !lacks(arg));
     }
-    chosen.into_iter().map(|(arg, value)| addition(arg, value, section)).collect()
+    chosen.into_iter().map(|(arg, value)| file_setting(arg, value, section)).collect()
 }
 
-fn addition(arg: &Arg, value: &Value, section: &str) -> Result<FileSetting, String> {
+fn file_setting(arg: &Arg, value: &Value, section: &str) -> Result<FileSetting, String> {
     let key = key_of(arg).expect("only options with a key are selected");
     let name = format!("{section}.{key}");
     let option = arg.get_long().map_or_else(|| "<URL>".to_owned(), |long| format!("--{long}"));
@@ -161,19 +161,23 @@ fn addition(arg: &Arg, value: &Value, section: &str) -> Result<FileSetting, Stri
         (ArgAction::SetTrue, _) => return Err(invalid("true or false")),
         (_, Value::Array(values)) if many => values
             .iter()
-            .map(|value| Ok(word(&option, arg, &text(value).ok_or_else(|| invalid("a list of strings"))?)))
+            .map(|value| {
+                Ok(to_argument(&option, arg, &value_text(value).ok_or_else(|| invalid("a list of strings"))?))
+            })
             .collect::<Result<_, String>>()?,
-        (_, value) => vec![word(&option, arg, &text(value).ok_or_else(|| invalid("one value"))?)],
+        (_, value) => {
+            vec![to_argument(&option, arg, &value_text(value).ok_or_else(|| invalid("one value"))?)]
+        }
     };
-    Ok(FileSetting { name, option, words })
+    Ok(FileSetting { name, option, arguments: words })
 }
 
-fn word(option: &str, arg: &Arg, value: &str) -> String {
+fn to_argument(option: &str, arg: &Arg, value: &str) -> String {
     if arg.is_positional() { value.to_owned() } else { format!("{option}={value}") }
 }
 
 /// Returns a value as a command-line argument.
-fn text(value: &Value) -> Option<String> {
+fn value_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Integer(number) => Some(number.to_string()),
@@ -294,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_says_what_options_would() {
+    fn settings_have_the_effect_of_options() {
         let settings = "[serve]\nlisten = \"127.0.0.1:7\"\nseed = 7\nclock = \"frozen\"\nrate_limit = \"off\"\n\
             start = 2026-01-05T09:00:00Z\nforward = [\"https://shop.example=http://127.0.0.1:3000\"]\n\
             port = 9\nforward_to = \"http://localhost:3000/hooks\"\n";
@@ -322,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_may_say_what_is_required() {
+    fn the_file_may_set_required_arguments() {
         let settings = "[load]\ntarget = \"http://a.example\"\nmax = true\n[receiver.listen]\nport = 9000\n";
         let Ok((args::Command::Load(load), _)) = parse(settings, &["load"]) else { panic!("a load") };
         assert_eq!((load.url.as_str(), load.max), ("http://a.example", true));
@@ -342,7 +346,7 @@ mod tests {
 
     /// Returns the sample configuration with all settings enabled. Settings start with `#` and no space; comments have
     /// a space.
-    fn uncommented() -> String {
+    fn uncommented_sample() -> String {
         let setting = |line: &str| {
             line.strip_prefix('#')
                 .filter(|setting| !setting.is_empty() && !setting.starts_with(' '))
@@ -354,17 +358,17 @@ mod tests {
     }
 
     #[test]
-    fn the_commented_configuration_changes_nothing_and_every_line_of_it_can_be_uncommented() {
+    fn the_sample_configuration_is_inert_and_valid_when_uncommented() {
         let (_, config) = parse(COMMENTED, &["check"]).unwrap();
         assert_eq!(config, Config::default());
-        let (_, config) = parse(&uncommented(), &["check", "--list"]).unwrap();
+        let (_, config) = parse(&uncommented_sample(), &["check", "--list"]).unwrap();
         assert_eq!((&config.dialect, config.check.create()), (&Dialect::default(), Create::default()));
         assert_eq!(config.check.baseline("2026-11-21".into()).unwrap().known.len(), 1);
         assert_eq!(config.check.paths().charge.as_deref(), Some("/v1/charges/{id}"));
-        let check = check_args(&uncommented(), &[]);
+        let check = check_args(&uncommented_sample(), &[]);
         assert!(!check.allow_writes && !check.quick && check.only.is_empty() && check.without.is_empty());
         assert_eq!((check.time_limit, check.hook_time_limit), (10, 30));
-        assert_eq!(serve_args(&uncommented(), &[]).rate_limit, args::RateLimit(Some(120)));
+        assert_eq!(serve_args(&uncommented_sample(), &[]).rate_limit, args::RateLimit(Some(120)));
         for name in ALONE {
             let line = COMMENTED.lines().find_map(|line| line.strip_prefix(&format!("#{name} = ")));
             serve_args(

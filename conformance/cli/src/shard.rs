@@ -29,7 +29,7 @@ impl FromStr for ShardChoice {
             return Ok(ShardChoice::Auto);
         }
         let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
-        let shard = parts.and_then(|(index, of)| Shard::checked(index, of));
+        let shard = parts.and_then(|(index, of)| Shard::new(index, of));
         shard
             .map(ShardChoice::Named)
             .ok_or_else(|| "takes `auto`, or which of how many, such as 3/8".to_owned())
@@ -79,7 +79,7 @@ impl Shard {
     /// All seeds.
     pub(crate) const WHOLE: Shard = Shard { index: 1, of: 1 };
 
-    fn checked(index: u64, of: u64) -> Option<Shard> {
+    fn new(index: u64, of: u64) -> Option<Shard> {
         (1..=of).contains(&index).then_some(Shard { index, of })
     }
 
@@ -101,7 +101,7 @@ impl Shard {
             FirstIndex::Variable(name) => number(name)?,
         };
         let index = index.checked_sub(first).map(|index| index + 1);
-        index.and_then(|index| Shard::checked(index, of)).ok_or_else(|| {
+        index.and_then(|index| Shard::new(index, of)).ok_or_else(|| {
             format!(
                 "`{}` and `{}` do not name a shard: the index counts from {first}, and there are {of} shards",
                 engine.index, engine.of
@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_are_the_whole() {
+    fn shards_cover_every_seed_once() {
         for (seeds, of) in [(10, 3), (3, 8), (1_000, 7), (u64::MAX, 5), (0, 2)] {
             let mut next = 0;
             for index in 1..=of {
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn each_looks_at_the_beginning_of_the_next() {
+    fn each_shard_overlaps_the_next() {
         let overlap = |index| Shard { index, of: 3 }.overlap(3_000);
         assert_eq!([overlap(1), overlap(2), overlap(3)], [(1_000, 64), (2_000, 64), (0, 64)]);
         assert_eq!(Shard { index: 1, of: 2 }.overlap(10), (5, 5));
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_say_which_shard_it_is() {
+    fn ci_variables_select_the_shard() {
         check(
             &[("SLURM_ARRAY_TASK_ID", "7"), ("SLURM_ARRAY_TASK_MIN", "5"), ("SLURM_ARRAY_TASK_COUNT", "4")],
             Ok((3, 4)),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_is_which_of_how_many() {
+    fn shard_choices_are_parsed() {
         assert_eq!("3/8".parse(), Ok(ShardChoice::Named(Shard { index: 3, of: 8 })));
         assert_eq!("auto".parse(), Ok(ShardChoice::Auto));
         for wrong in ["0/8", "9/8", "3", "3/0", "/", "-1/2", ""] {

@@ -20,7 +20,7 @@ const INSTEAD: [(&str, &str, &str); 5] = [
 pub(crate) fn with_suggestion(mut error: Error, command: &Command, argv: &[OsString]) -> Error {
     let leaf = leaf_of(command, argv);
     let tip = match error.kind() {
-        ErrorKind::UnknownArgument => instead(&error, leaf),
+        ErrorKind::UnknownArgument => replacement(&error, leaf),
         ErrorKind::MissingRequiredArgument => example(leaf, "").map(|line| format!("for example: {line}")),
         ErrorKind::InvalidValue
             if context_text(&error, ContextKind::InvalidValue).is_some_and(str::is_empty) =>
@@ -60,7 +60,7 @@ fn example(command: &Command, part: &str) -> Option<String> {
 }
 
 /// Returns the replacement of an option that a command does not have.
-fn instead(error: &Error, command: &Command) -> Option<String> {
+fn replacement(error: &Error, command: &Command) -> Option<String> {
     let option = context_text(error, ContextKind::InvalidArg)?;
     let found = INSTEAD.iter().find(|(of, unknown, _)| *of == command.get_name() && option == *unknown);
     let takes_url = command.get_positionals().any(|arg| arg.get_id() == "url");
@@ -109,20 +109,20 @@ mod tests {
     use crate::args::Cli;
 
     /// Collects all commands without subcommands, with the words that name them.
-    fn leaves(command: &Command, words: &[String], found: &mut Vec<(Vec<String>, Command)>) {
+    fn collect_commands(command: &Command, words: &[String], found: &mut Vec<(Vec<String>, Command)>) {
         let words = [words, &[command.get_name().to_owned()]].concat();
         for below in command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help") {
-            leaves(below, &words, found);
+            collect_commands(below, &words, found);
         }
         found.push((words, command.clone()));
     }
 
     #[test]
-    fn a_value_that_is_refused_or_missing_is_answered_with_what_is_taken() {
+    fn an_invalid_or_missing_value_lists_the_allowed_values() {
         let mut command = Cli::command();
         command.build();
         let mut found = Vec::new();
-        leaves(&command, &[], &mut found);
+        collect_commands(&command, &[], &mut found);
         let (mut required, mut refused) = (0, 0);
         for (words, leaf) in &found {
             let takes_values = |action: &ArgAction| action.takes_values();

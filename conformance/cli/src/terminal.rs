@@ -48,30 +48,30 @@ pub(crate) use {note, say};
 
 /// Prints text on stdout.
 pub(crate) fn print(text: impl fmt::Display) {
-    keep(write!(anstream::stdout(), "{}", visible(&text.to_string())));
+    record_error(write!(anstream::stdout(), "{}", replace_invisible(&text.to_string())));
 }
 
 /// Prints text on stdout byte for byte.
 pub(crate) fn print_raw(text: &str) {
-    keep(io::stdout().write_all(text.as_bytes()));
+    record_error(io::stdout().write_all(text.as_bytes()));
 }
 
 /// Prints text on stderr. Failures are ignored.
 pub(crate) fn print_error(text: impl fmt::Display) {
-    let _ = write!(anstream::stderr(), "{}", visible(&text.to_string()));
+    let _ = write!(anstream::stderr(), "{}", replace_invisible(&text.to_string()));
 }
 
 /// Replaces invisible characters by U+FFFD, except for line ends, tabs and the program's own colour escapes.
-fn visible(text: &str) -> Cow<'_, str> {
-    without(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t' | '\u{1b}'))
+fn replace_invisible(text: &str) -> Cow<'_, str> {
+    replace_chars(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t' | '\u{1b}'))
 }
 
 /// Replaces invisible characters in foreign text, colour escapes included; line ends stay.
-pub(crate) fn foreign(text: &str) -> Cow<'_, str> {
-    without(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t'))
+pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
+    replace_chars(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t'))
 }
 
-fn without(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
+fn replace_chars(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&is_hidden) {
         return Cow::Borrowed(text);
     }
@@ -90,13 +90,13 @@ pub(crate) fn note_briefly(line: String) {
     let _ = done.recv_timeout(NOTE_TIME);
 }
 
-fn keep(written: io::Result<()>) {
+fn record_error(written: io::Result<()>) {
     if let Err(error) = written {
-        lost().get_or_insert(error.kind());
+        stdout_error().get_or_insert(error.kind());
     }
 }
 
-fn lost() -> std::sync::MutexGuard<'static, Option<io::ErrorKind>> {
+fn stdout_error() -> std::sync::MutexGuard<'static, Option<io::ErrorKind>> {
     LOST.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
@@ -106,15 +106,15 @@ pub(crate) fn columns() -> Option<usize> {
 }
 
 /// Returns `true` if stdout failed.
-pub(crate) fn is_lost() -> bool {
-    lost().is_some()
+pub(crate) fn has_stdout_failed() -> bool {
+    stdout_error().is_some()
 }
 
 /// Flushes stdout and returns the exit code: `code`, unless the result was lost. A reader that closed the pipe has read
 /// enough, but a full disk has lost the result.
 pub(crate) fn finish(code: u8) -> u8 {
-    keep(io::stdout().flush());
-    match *lost() {
+    record_error(io::stdout().flush());
+    match *stdout_error() {
         None | Some(io::ErrorKind::BrokenPipe) => code,
         Some(kind) => {
             note!("{BAD}error{BAD:#}: stdout can't be written: {kind}");
@@ -162,15 +162,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_invisible_character_is_printed() {
+    fn invisible_characters_are_replaced() {
         for hidden in ('\u{202a}'..='\u{202e}').chain('\u{2066}'..='\u{2069}').chain([
             '\u{200e}', '\u{200f}', '\u{61c}', '\u{200b}', '\u{2028}', '\u{feff}', '\u{7}', '\u{7f}',
             '\u{9b}', '\r',
         ]) {
-            assert_eq!(visible(&format!("a{hidden}b")), "a\u{fffd}b");
+            assert_eq!(replace_invisible(&format!("a{hidden}b")), "a\u{fffd}b");
         }
-        assert_eq!(foreign("\u{1b}[2Ja\n\tb"), "\u{fffd}[2Ja\n\tb");
+        assert_eq!(sanitize("\u{1b}[2Ja\n\tb"), "\u{fffd}[2Ja\n\tb");
         let own = format!("{GOOD}größer{GOOD:#}\t大\n");
-        assert!(matches!(visible(&own), Cow::Borrowed(same) if same == own));
+        assert!(matches!(replace_invisible(&own), Cow::Borrowed(same) if same == own));
     }
 }

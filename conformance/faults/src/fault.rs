@@ -5,19 +5,19 @@ use std::fmt;
 use conformance_model::mode::Mode;
 use serde_json::Value;
 
-use crate::injection_point::{Place, Position};
+use crate::injection_point::{InjectionPoint, Position};
 use crate::reply::Reply;
 
 /// A fault of an implementation, at one injection point.
 pub struct Fault {
     /// The description of the fault.
-    pub what: &'static str,
+    pub description: &'static str,
     /// The affected field, if it is a single one.
     pub field: Option<&'static str>,
     /// The violated statements, of which at least one must fail.
     pub breaks: Vec<&'static str>,
     /// The affected response or object.
-    pub place: Place,
+    pub point: InjectionPoint,
     /// The affected pages.
     pub position: Position,
     /// The mode of the key or of the delivery; `None` for both.
@@ -42,9 +42,9 @@ impl Fault {
     }
 
     /// Returns the data that a run needs to reveal the fault.
-    pub fn needs(&self) -> String {
+    pub fn required_data(&self) -> String {
         let mode = self.mode.map_or(String::new(), |mode| format!(" in {} mode", mode.as_str()));
-        match (self.place, self.position) {
+        match (self.point, self.position) {
             (place, Position::Any) => format!("{place}{mode}"),
             (place, position) => format!("{position} of {place}{mode}"),
         }
@@ -55,20 +55,28 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.field {
-            Some(field) => write!(f, "{}: `{field}` {}", self.needs(), self.what),
-            None => write!(f, "{}: {}", self.needs(), self.what),
+            Some(field) => write!(f, "{}: `{field}` {}", self.required_data(), self.description),
+            None => write!(f, "{}: {}", self.required_data(), self.description),
         }
     }
 }
 
 /// Returns a fault in responses.
-pub(crate) fn reply(
+pub(crate) fn reply_fault(
     what: &'static str,
     breaks: &[&'static str],
-    place: Place,
+    place: InjectionPoint,
     mode: Option<Mode>,
     change: fn(&mut Reply),
 ) -> Fault {
     let change = Change::Reply(Box::new(change));
-    Fault { what, field: None, breaks: breaks.to_vec(), place, position: Position::Any, mode, change }
+    Fault {
+        description: what,
+        field: None,
+        breaks: breaks.to_vec(),
+        point: place,
+        position: Position::Any,
+        mode,
+        change,
+    }
 }

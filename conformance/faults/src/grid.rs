@@ -6,10 +6,10 @@ use crate::{objects, pages, refusals, responses, sent};
 /// Returns all known faults, in a fixed order.
 pub fn faults() -> Vec<Fault> {
     let mut all = Vec::new();
-    pages::fill(&mut all);
-    responses::fill(&mut all);
-    objects::fill(&mut all);
-    refusals::fill(&mut all);
-    sent::fill(&mut all);
+    pages::add_faults(&mut all);
+    responses::add_faults(&mut all);
+    objects::add_faults(&mut all);
+    refusals::add_faults(&mut all);
+    sent::add_faults(&mut all);
     all
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use url::form_urlencoded;
 
 use crate::fault::{Change, Fault};
-use crate::injection_point::{EventView, PageCoordinates, Place};
+use crate::injection_point::{EventView, InjectionPoint, PageCoordinates};
 use crate::reply::Reply;
 
 /// A request, and the owner of the requested object. A fault may be injected into its response.
@@ -34,7 +34,7 @@ impl Fault {
         }
         match &self.change {
             Change::Reply(change) => change(reply),
-            Change::Object(change) => each_object(self.place, &mut reply.body, |object| change(object)),
+            Change::Object(change) => each_object(self.point, &mut reply.body, |object| change(object)),
             Change::Header(..) => {}
         }
     }
@@ -54,44 +54,45 @@ impl Fault {
                 |path| if path.ends_with('/') { seen.path.starts_with(path) } else { seen.path == path },
             )
         };
-        match self.place {
-            Place::Account => is_served && seen.path == "/v1/account",
-            Place::Page(wanted) => {
-                is_served && list == Some(wanted) && self.position.holds(coordinates(seen, reply))
+        match self.point {
+            InjectionPoint::Account => is_served && seen.path == "/v1/account",
+            InjectionPoint::Page(wanted) => {
+                is_served && list == Some(wanted) && self.position.matches(page_coordinates(seen, reply))
             }
-            Place::Row(wanted) => is_served && list == Some(wanted),
-            Place::Event(EventView::Listed)
-            | Place::Charge(EventView::Listed)
-            | Place::Invoice(EventView::Listed) => is_served && list == Some(List::Events),
-            Place::Event(EventView::Single)
-            | Place::Charge(EventView::Single)
-            | Place::Invoice(EventView::Single) => is_served && is_event,
-            Place::Unauthorized(caller, path) => seen.caller == caller && on(path),
-            Place::Absent => {
+            InjectionPoint::Row(wanted) => is_served && list == Some(wanted),
+            InjectionPoint::Event(EventView::Listed)
+            | InjectionPoint::Charge(EventView::Listed)
+            | InjectionPoint::Invoice(EventView::Listed) => is_served && list == Some(List::Events),
+            InjectionPoint::Event(EventView::Single)
+            | InjectionPoint::Charge(EventView::Single)
+            | InjectionPoint::Invoice(EventView::Single) => is_served && is_event,
+            InjectionPoint::Unauthorized(caller, path) => seen.caller == caller && on(path),
+            InjectionPoint::Absent => {
                 is_own && is_event && matches!(seen.side, Some(Side::AbsentBefore | Side::AbsentAfter))
             }
-            Place::Foreign => is_own && is_event && seen.side == Some(Side::Foreign),
-            Place::ForeignObject(kind) => {
+            InjectionPoint::Foreign => is_own && is_event && seen.side == Some(Side::Foreign),
+            InjectionPoint::ForeignObject(kind) => {
                 let path = format!("/v1/{}s/", kind.as_str());
                 is_own && seen.path.starts_with(&path) && seen.side == Some(Side::Foreign)
             }
-            Place::ForeignFilter(name) => {
+            InjectionPoint::ForeignFilter(name) => {
                 is_own && seen.query.contains_key(name) && seen.side == Some(Side::Foreign)
             }
-            Place::Filtered(name) => {
+            InjectionPoint::Filtered(name) => {
                 is_served
                     && seen.query.contains_key(name)
                     && !matches!(seen.side, Some(side) if side != Side::Own)
             }
-            Place::TooMany(path) => reply.status == 429 && on(path),
-            Place::Delivery | Place::DeliveryHeaders | Place::DeliveredCharge | Place::DeliveredInvoice => {
-                false
-            }
+            InjectionPoint::TooMany(path) => reply.status == 429 && on(path),
+            InjectionPoint::Delivery
+            | InjectionPoint::DeliveryHeaders
+            | InjectionPoint::DeliveredCharge
+            | InjectionPoint::DeliveredInvoice => false,
         }
     }
 }
 
-fn coordinates(seen: &ObservedRequest<'_>, reply: &Reply) -> PageCoordinates {
+fn page_coordinates(seen: &ObservedRequest<'_>, reply: &Reply) -> PageCoordinates {
     let meta = |name: &str| reply.body["meta"][name].as_u64();
     let number = |name: &str| seen.query.get(name).and_then(|text| text.parse().ok());
     PageCoordinates {
@@ -102,10 +103,10 @@ fn coordinates(seen: &ObservedRequest<'_>, reply: &Reply) -> PageCoordinates {
 }
 
 /// Changes all objects of a body at an injection point.
-fn each_object(place: Place, body: &mut Value, mut change: impl FnMut(&mut Value)) {
+fn each_object(place: InjectionPoint, body: &mut Value, mut change: impl FnMut(&mut Value)) {
     let member = match place {
-        Place::Charge(_) | Place::DeliveredCharge => Some("charge"),
-        Place::Invoice(_) | Place::DeliveredInvoice => Some("invoice"),
+        InjectionPoint::Charge(_) | InjectionPoint::DeliveredCharge => Some("charge"),
+        InjectionPoint::Invoice(_) | InjectionPoint::DeliveredInvoice => Some("invoice"),
         _ => None,
     };
     let mut one = |holder: &mut Value| match member {
@@ -117,26 +118,26 @@ fn each_object(place: Place, body: &mut Value, mut change: impl FnMut(&mut Value
         }
     };
     match place {
-        Place::Row(_)
-        | Place::Event(EventView::Listed)
-        | Place::Charge(EventView::Listed)
-        | Place::Invoice(EventView::Listed) => {
+        InjectionPoint::Row(_)
+        | InjectionPoint::Event(EventView::Listed)
+        | InjectionPoint::Charge(EventView::Listed)
+        | InjectionPoint::Invoice(EventView::Listed) => {
             body["data"].as_array_mut().into_iter().flatten().for_each(one);
         }
-        Place::Event(EventView::Single)
-        | Place::Charge(EventView::Single)
-        | Place::Invoice(EventView::Single) => {
-            if let Some(event) = single(body) {
+        InjectionPoint::Event(EventView::Single)
+        | InjectionPoint::Charge(EventView::Single)
+        | InjectionPoint::Invoice(EventView::Single) => {
+            if let Some(event) = single_event(body) {
                 one(event);
             }
         }
-        Place::DeliveredCharge | Place::DeliveredInvoice => one(&mut body["data"]),
+        InjectionPoint::DeliveredCharge | InjectionPoint::DeliveredInvoice => one(&mut body["data"]),
         _ => one(body),
     }
 }
 
 /// Returns the single event, bare or under any member.
-fn single(body: &mut Value) -> Option<&mut Value> {
+fn single_event(body: &mut Value) -> Option<&mut Value> {
     let is_event = |value: &Value| value.get("id").is_some() && value.get("type").is_some();
     if is_event(body) {
         return Some(body);
@@ -158,7 +159,7 @@ struct ParsedReply {
 }
 
 impl ParsedReplies {
-    pub(crate) fn of(recording: &Recording) -> ParsedReplies {
+    pub(crate) fn from_recording(recording: &Recording) -> ParsedReplies {
         let origin = recording.base.split_once("://").map_or(recording.base.as_str(), |(_, rest)| rest);
         let prefix = origin.find('/').map_or("", |at| origin[at..].trim_end_matches('/'));
         let read = |(at, exchange): (usize, &Exchange)| {
@@ -177,7 +178,7 @@ impl ParsedReplies {
                 path: path.to_owned(),
                 query: form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
                 side,
-                reply: Reply::of(exchange.answer()?),
+                reply: Reply::from_answer(exchange.answer()?),
             })
         };
         ParsedReplies(recording.exchanges.iter().enumerate().filter_map(read).collect())
@@ -206,7 +207,7 @@ pub(crate) struct InjectedChanges {
 }
 
 impl InjectedChanges {
-    pub(crate) fn by(fault: &Fault, recording: &Recording, readings: &ParsedReplies) -> InjectedChanges {
+    pub(crate) fn compute(fault: &Fault, recording: &Recording, readings: &ParsedReplies) -> InjectedChanges {
         let answers = readings.changed_answers(fault).into_iter();
         let sent = recording
             .deliveries
@@ -227,7 +228,7 @@ impl InjectedChanges {
     }
 
     /// Swaps the changed parts with those of the recording.
-    pub(crate) fn swap(&mut self, recording: &mut Recording) {
+    pub(crate) fn swap_with(&mut self, recording: &mut Recording) {
         for (at, ending) in &mut self.endings {
             std::mem::swap(ending, &mut recording.exchanges[*at].ending);
         }
@@ -242,8 +243,11 @@ impl InjectedChanges {
 
 fn changed_delivery(fault: &Fault, prefix: &str, sent: &Delivery) -> Option<Delivery> {
     let affects = matches!(
-        fault.place,
-        Place::Delivery | Place::DeliveryHeaders | Place::DeliveredCharge | Place::DeliveredInvoice
+        fault.point,
+        InjectionPoint::Delivery
+            | InjectionPoint::DeliveryHeaders
+            | InjectionPoint::DeliveredCharge
+            | InjectionPoint::DeliveredInvoice
     );
     if !affects {
         return None;
@@ -261,7 +265,7 @@ fn changed_delivery(fault: &Fault, prefix: &str, sent: &Delivery) -> Option<Deli
         }
         Change::Object(change) => {
             let before = body.clone();
-            each_object(fault.place, &mut body, |object| change(object));
+            each_object(fault.point, &mut body, |object| change(object));
             if body != before {
                 changed.body = RawBytes(body.to_string().into_bytes());
             }

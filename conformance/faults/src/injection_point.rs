@@ -15,7 +15,7 @@ pub enum EventView {
 
 /// The responses or objects that a fault changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum InjectionPoint {
     /// The account.
     Account,
     /// A page of a list.
@@ -80,7 +80,7 @@ pub(crate) struct PageCoordinates {
 }
 
 impl Position {
-    pub(crate) fn holds(self, page: PageCoordinates) -> bool {
+    pub(crate) fn matches(self, page: PageCoordinates) -> bool {
         let PageCoordinates { number, size, last } = page;
         match self {
             Position::Any => true,
@@ -108,39 +108,43 @@ impl fmt::Display for Position {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for InjectionPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = |show: &EventView| if *show == EventView::Listed { "a list" } else { "a single event" };
         match self {
-            Place::Account => f.write_str("the account"),
-            Place::Page(list) => write!(f, "the list of {}", list.as_str()),
-            Place::Row(list) => write!(f, "the rows of the list of {}", list.as_str()),
-            Place::Event(EventView::Listed) => f.write_str("events in a list"),
-            Place::Event(EventView::Single) => f.write_str("single events"),
-            Place::Charge(show) => {
+            InjectionPoint::Account => f.write_str("the account"),
+            InjectionPoint::Page(list) => write!(f, "the list of {}", list.as_str()),
+            InjectionPoint::Row(list) => write!(f, "the rows of the list of {}", list.as_str()),
+            InjectionPoint::Event(EventView::Listed) => f.write_str("events in a list"),
+            InjectionPoint::Event(EventView::Single) => f.write_str("single events"),
+            InjectionPoint::Charge(show) => {
                 write!(f, "the charge of {}", how(show).replace("a list", "events in a list"))
             }
-            Place::Invoice(show) => {
+            InjectionPoint::Invoice(show) => {
                 write!(f, "the invoice of {}", how(show).replace("a list", "events in a list"))
             }
-            Place::Unauthorized(caller, None) => f.write_str(caller_words(*caller)),
-            Place::Unauthorized(caller, Some(path)) => write!(f, "{} at {path}", caller_words(*caller)),
-            Place::Absent => f.write_str("an event that does not exist"),
-            Place::Foreign => f.write_str("an event of the other mode"),
-            Place::ForeignObject(kind) => write!(f, "a single {} of the other mode", kind.as_str()),
-            Place::ForeignFilter(name) => write!(f, "the filter `{name}` with an object of the other mode"),
-            Place::Filtered(name) => write!(f, "the filter `{name}`"),
-            Place::TooMany(None) => f.write_str("requests above the limit"),
-            Place::TooMany(Some(path)) => write!(f, "requests above the limit to {path}"),
-            Place::Delivery => f.write_str("deliveries"),
-            Place::DeliveryHeaders => f.write_str("headers of deliveries"),
-            Place::DeliveredCharge => f.write_str("the charge of deliveries"),
-            Place::DeliveredInvoice => f.write_str("the invoice of deliveries"),
+            InjectionPoint::Unauthorized(caller, None) => f.write_str(caller_text(*caller)),
+            InjectionPoint::Unauthorized(caller, Some(path)) => {
+                write!(f, "{} at {path}", caller_text(*caller))
+            }
+            InjectionPoint::Absent => f.write_str("an event that does not exist"),
+            InjectionPoint::Foreign => f.write_str("an event of the other mode"),
+            InjectionPoint::ForeignObject(kind) => write!(f, "a single {} of the other mode", kind.as_str()),
+            InjectionPoint::ForeignFilter(name) => {
+                write!(f, "the filter `{name}` with an object of the other mode")
+            }
+            InjectionPoint::Filtered(name) => write!(f, "the filter `{name}`"),
+            InjectionPoint::TooMany(None) => f.write_str("requests above the limit"),
+            InjectionPoint::TooMany(Some(path)) => write!(f, "requests above the limit to {path}"),
+            InjectionPoint::Delivery => f.write_str("deliveries"),
+            InjectionPoint::DeliveryHeaders => f.write_str("headers of deliveries"),
+            InjectionPoint::DeliveredCharge => f.write_str("the charge of deliveries"),
+            InjectionPoint::DeliveredInvoice => f.write_str("the invoice of deliveries"),
         }
     }
 }
 
-fn caller_words(caller: Caller) -> &'static str {
+fn caller_text(caller: Caller) -> &'static str {
     match caller {
         Caller::Own(_) => "a request with a valid key",
         Caller::Second => "a request with a second key",

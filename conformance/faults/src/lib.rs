@@ -20,6 +20,6 @@ mod sent;
 pub use fault::Fault;
 pub use grid::faults;
 pub use injection::ObservedRequest;
-pub use injection_point::{EventView, Place, Position};
+pub use injection_point::{EventView, InjectionPoint, Position};
 pub use power::{Chapter, FaultEffect, FaultTrial, Power, fault_trials, power};
 pub use reply::Reply;

@@ -5,7 +5,7 @@ use conformance_model::recording::List;
 use serde_json::{Value, json};
 
 use crate::fault::{Change, Fault};
-use crate::injection_point::{EventView, Place, Position};
+use crate::injection_point::{EventView, InjectionPoint, Position};
 
 /// A field, its replacement (`None` removes it), the description of the fault, and the violated statements.
 type FieldFault = (&'static str, Option<fn() -> Value>, &'static str, &'static [&'static str]);
@@ -140,38 +140,38 @@ const DELIVERED_CHARGE: &[FieldFault] = &[
 
 const LISTED_AND_SINGLE: [EventView; 2] = [EventView::Listed, EventView::Single];
 
-pub(crate) fn fill(all: &mut Vec<Fault>) {
+pub(crate) fn add_faults(all: &mut Vec<Fault>) {
     for show in LISTED_AND_SINGLE {
-        fields(all, EVENT, Place::Event(show));
-        fields(all, CHARGE, Place::Charge(show));
-        fields(all, INVOICE, Place::Invoice(show));
+        add_field_faults(all, EVENT, InjectionPoint::Event(show));
+        add_field_faults(all, CHARGE, InjectionPoint::Charge(show));
+        add_field_faults(all, INVOICE, InjectionPoint::Invoice(show));
     }
-    fields_of(all, CANCELED, Place::Event(EventView::Listed), canceled);
-    fields(all, CHARGE_SINGLE, Place::Charge(EventView::Single));
-    fields(all, INVOICE_SINGLE, Place::Invoice(EventView::Single));
-    fields(all, LISTED_CHARGE, Place::Row(List::Charges));
-    fields(all, CHARGE_SENT, Place::DeliveredCharge);
-    fields(all, INVOICE_SENT, Place::DeliveredInvoice);
-    fields(all, DELIVERY, Place::Delivery);
-    fields(all, CHARGE, Place::DeliveredCharge);
-    fields(all, DELIVERED_CHARGE, Place::DeliveredCharge);
-    fields(all, INVOICE, Place::DeliveredInvoice);
+    add_part_faults(all, CANCELED, InjectionPoint::Event(EventView::Listed), canceled_charge);
+    add_field_faults(all, CHARGE_SINGLE, InjectionPoint::Charge(EventView::Single));
+    add_field_faults(all, INVOICE_SINGLE, InjectionPoint::Invoice(EventView::Single));
+    add_field_faults(all, LISTED_CHARGE, InjectionPoint::Row(List::Charges));
+    add_field_faults(all, CHARGE_SENT, InjectionPoint::DeliveredCharge);
+    add_field_faults(all, INVOICE_SENT, InjectionPoint::DeliveredInvoice);
+    add_field_faults(all, DELIVERY, InjectionPoint::Delivery);
+    add_field_faults(all, CHARGE, InjectionPoint::DeliveredCharge);
+    add_field_faults(all, DELIVERED_CHARGE, InjectionPoint::DeliveredCharge);
+    add_field_faults(all, INVOICE, InjectionPoint::DeliveredInvoice);
 }
 
-fn fields(all: &mut Vec<Fault>, lines: &[FieldFault], place: Place) {
-    fields_of(all, lines, place, |object| Some(object));
+fn add_field_faults(all: &mut Vec<Fault>, lines: &[FieldFault], place: InjectionPoint) {
+    add_part_faults(all, lines, place, |object| Some(object));
 }
 
 /// Returns the charge of a charge.canceled.
-fn canceled(event: &mut Value) -> Option<&mut Value> {
+fn canceled_charge(event: &mut Value) -> Option<&mut Value> {
     if event["type"] == "charge.canceled" { event.get_mut("charge") } else { None }
 }
 
 /// Adds faults in the fields of a part of each object at an injection point.
-fn fields_of(
+fn add_part_faults(
     all: &mut Vec<Fault>,
     lines: &[FieldFault],
-    place: Place,
+    place: InjectionPoint,
     part: fn(&mut Value) -> Option<&mut Value>,
 ) {
     for (field, to, what, breaks) in lines {
@@ -186,10 +186,10 @@ fn fields_of(
                 }
             };
             all.push(Fault {
-                what,
+                description: what,
                 field: Some(field),
                 breaks: breaks.to_vec(),
-                place,
+                point: place,
                 position: Position::Any,
                 mode: Some(mode),
                 change: Change::Object(Box::new(change)),

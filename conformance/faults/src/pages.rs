@@ -5,7 +5,7 @@ use conformance_model::recording::List;
 use serde_json::{Value, json};
 
 use crate::fault::{Change, Fault};
-use crate::injection_point::{Place, Position};
+use crate::injection_point::{InjectionPoint, Position};
 use crate::reply::Reply;
 
 /// A fault, the violated statements, the positions at which it can occur, and the change.
@@ -32,11 +32,11 @@ const WITH_MANY_ROWS: &[Position] =
 
 const PAGE_FAULTS: &[PageFault] = &[
     ("its last record is missing", &["paging.length", "paging.joined"], EVERYWHERE, |reply| {
-        drop(rows(reply).pop())
+        drop(rows_mut(reply).pop())
     }),
     ("its first record is missing", &["paging.length", "paging.joined"], AFTER_THE_FIRST, |reply| {
-        if !rows(reply).is_empty() {
-            rows(reply).remove(0);
+        if !rows_mut(reply).is_empty() {
+            rows_mut(reply).remove(0);
         }
     }),
     (
@@ -44,8 +44,8 @@ const PAGE_FAULTS: &[PageFault] = &[
         &["paging.joined", "filters.total"],
         WITH_MANY_ROWS,
         |reply| {
-            if rows(reply).len() > 1 {
-                rows(reply)[1] = rows(reply)[0].clone();
+            if rows_mut(reply).len() > 1 {
+                rows_mut(reply)[1] = rows_mut(reply)[0].clone();
             }
         },
     ),
@@ -54,11 +54,11 @@ const PAGE_FAULTS: &[PageFault] = &[
         &["paging.newest_first", "paging.newest_first_others", "paging.joined"],
         WITH_MANY_ROWS,
         |reply| {
-            rows(reply).reverse();
+            rows_mut(reply).reverse();
         },
     ),
     ("it is empty", &["paging.length", "paging.joined", "lists.served"], EVERYWHERE, |reply| {
-        rows(reply).clear()
+        rows_mut(reply).clear()
     }),
     (
         "it is refused with 422",
@@ -77,34 +77,36 @@ const PAGE_FAULTS: &[PageFault] = &[
         },
     ),
     ("`current_page` is one too low", &["paging.current_page"], EVERYWHERE, |reply| {
-        add(reply, "current_page", -1)
+        add_to_meta(reply, "current_page", -1)
     }),
     (
         "`per_page` is one too high",
         &["paging.per_page", "paging.default_size", "paging.length"],
         EVERYWHERE,
-        |reply| add(reply, "per_page", 1),
+        |reply| add_to_meta(reply, "per_page", 1),
     ),
     (
         "`total` is one too high",
         &["paging.length", "paging.last_page", "filters.total", "paging.joined"],
         EVERYWHERE,
-        |reply| add(reply, "total", 1),
+        |reply| add_to_meta(reply, "total", 1),
     ),
-    ("`last_page` is one too high", &["paging.last_page"], EVERYWHERE, |reply| add(reply, "last_page", 1)),
+    ("`last_page` is one too high", &["paging.last_page"], EVERYWHERE, |reply| {
+        add_to_meta(reply, "last_page", 1)
+    }),
     ("`total` is a string", &["paging.meta"], EVERYWHERE, |reply| {
         reply.body["meta"]["total"] = json!(reply.body["meta"]["total"].to_string());
     }),
     ("`next` is null", &["paging.ends"], BEFORE_THE_LAST, |reply| reply.body["links"]["next"] = Value::Null),
     ("`prev` is null", &["paging.ends"], AFTER_THE_FIRST, |reply| reply.body["links"]["prev"] = Value::Null),
-    ("`next` is missing", &["paging.links"], EVERYWHERE, |reply| remove(reply, "links", "next")),
-    ("`last` is missing", &["paging.links"], AFTER_THE_FIRST, |reply| remove(reply, "links", "last")),
+    ("`next` is missing", &["paging.links"], EVERYWHERE, |reply| remove_member(reply, "links", "next")),
+    ("`last` is missing", &["paging.links"], AFTER_THE_FIRST, |reply| remove_member(reply, "links", "last")),
     (
         "`prev` leads to the first page",
         &["paging.links_lead"],
         &[Position::Number(3), Position::Middle],
         |reply| {
-            relink(reply, "prev", "page", "1");
+            set_link_parameter(reply, "prev", "page", "1");
         },
     ),
     (
@@ -113,7 +115,7 @@ const PAGE_FAULTS: &[PageFault] = &[
         &[Position::Number(2), Position::Middle],
         |reply| {
             let last = reply.body["meta"]["last_page"].as_u64().unwrap_or(1);
-            relink(reply, "last", "page", &last.saturating_sub(1).to_string());
+            set_link_parameter(reply, "last", "page", &last.saturating_sub(1).to_string());
         },
     ),
     (
@@ -123,7 +125,7 @@ const PAGE_FAULTS: &[PageFault] = &[
         |reply| {
             // Without a size, a link leads to a page of the default size.
             if reply.body["meta"]["per_page"] != DEFAULT_SIZE {
-                relink(reply, "next", "per_page", "");
+                set_link_parameter(reply, "next", "per_page", "");
             }
         },
     ),
@@ -132,16 +134,16 @@ const PAGE_FAULTS: &[PageFault] = &[
     }),
 ];
 
-pub(crate) fn fill(all: &mut Vec<Fault>) {
+pub(crate) fn add_faults(all: &mut Vec<Fault>) {
     for (what, breaks, positions, change) in PAGE_FAULTS {
         for position in *positions {
             for list in List::ALL {
                 for mode in Mode::BOTH {
                     all.push(Fault {
-                        what,
+                        description: what,
                         field: None,
                         breaks: breaks.to_vec(),
-                        place: Place::Page(list),
+                        point: InjectionPoint::Page(list),
                         position: *position,
                         mode: Some(mode),
                         change: Change::Reply(Box::new(*change)),
@@ -153,14 +155,14 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
 }
 
 /// Returns the records of a page, replacing an invalid `data` by an empty array.
-fn rows(reply: &mut Reply) -> &mut Vec<Value> {
+fn rows_mut(reply: &mut Reply) -> &mut Vec<Value> {
     if !reply.body["data"].is_array() {
         reply.body["data"] = json!([]);
     }
     reply.body["data"].as_array_mut().expect("`data` was just set to an array")
 }
 
-fn add(reply: &mut Reply, name: &str, by: i64) {
+fn add_to_meta(reply: &mut Reply, name: &str, by: i64) {
     if let Some(number) = reply.body["meta"][name].as_i64() {
         reply.body["meta"][name] = json!(number + by);
     }
@@ -170,7 +172,7 @@ fn add(reply: &mut Reply, name: &str, by: i64) {
 const DEFAULT_SIZE: u64 = 25;
 
 /// Replaces a parameter of a link; an empty value removes it.
-fn relink(reply: &mut Reply, rel: &str, name: &str, value: &str) {
+fn set_link_parameter(reply: &mut Reply, rel: &str, name: &str, value: &str) {
     let link = &mut reply.body["links"][rel];
     let Some((path, query)) = link.as_str().and_then(|text| text.split_once('?')) else { return };
     let others = query.split('&').filter(|pair| pair.split('=').next() != Some(name));
@@ -179,7 +181,7 @@ fn relink(reply: &mut Reply, rel: &str, name: &str, value: &str) {
     *link = json!(format!("{path}?{}", pairs.join("&")));
 }
 
-fn remove(reply: &mut Reply, holder: &str, name: &str) {
+fn remove_member(reply: &mut Reply, holder: &str, name: &str) {
     if let Some(members) = reply.body[holder].as_object_mut() {
         members.remove(name);
     }

@@ -94,7 +94,7 @@ pub struct Chapter {
 /// Injects each known fault into the recording, and judges the result by the statements that the fault violates.
 pub fn fault_trials(recording: &Recording) -> Vec<FaultTrial> {
     let passing = ids_with_verdict(recording, |_| true, |verdict| matches!(verdict, Verdict::Pass { .. }));
-    let replies = ParsedReplies::of(recording);
+    let replies = ParsedReplies::from_recording(recording);
     let mut recording = recording.clone();
     let try_one = |fault: Fault| {
         let effect = effect(&fault, &mut recording, &replies, &passing);
@@ -109,7 +109,7 @@ fn effect(
     replies: &ParsedReplies,
     passing: &BTreeSet<String>,
 ) -> FaultEffect {
-    let mut changes = InjectedChanges::by(fault, recording, replies);
+    let mut changes = InjectedChanges::compute(fault, recording, replies);
     if changes.is_empty() {
         return FaultEffect::Absent;
     }
@@ -117,13 +117,13 @@ fn effect(
     if !fault.breaks.iter().any(|id| can_notice(id)) {
         return FaultEffect::Undecided;
     }
-    changes.swap(recording);
+    changes.swap_with(recording);
     let failed = ids_with_verdict(recording, can_notice, |verdict| matches!(verdict, Verdict::Fail(_)));
     let warned = match failed.is_empty() {
         true => ids_with_verdict(recording, can_notice, |verdict| matches!(verdict, Verdict::Warn(_))),
         false => BTreeSet::new(),
     };
-    changes.swap(recording);
+    changes.swap_with(recording);
     match (failed.is_empty(), warned.is_empty()) {
         (false, _) => FaultEffect::Noticed(failed),
         (true, false) => FaultEffect::Warned(warned),
@@ -153,7 +153,7 @@ pub fn power(recording: &Recording) -> Power {
             // A warning does not fail a CI job.
             FaultEffect::Warned(_) => chapter.missed.push(format!("{fault} (warning only)")),
             FaultEffect::Absent | FaultEffect::Undecided => {
-                *chapter.needs.entry(fault.needs()).or_default() += 1
+                *chapter.needs.entry(fault.required_data()).or_default() += 1
             }
         }
     }

@@ -4,8 +4,8 @@ use conformance_model::mode::Mode;
 use conformance_model::recording::{Caller, Forgery, ObjectKind};
 use serde_json::json;
 
-use crate::fault::{Fault, reply};
-use crate::injection_point::Place;
+use crate::fault::{Fault, reply_fault};
+use crate::injection_point::InjectionPoint;
 use crate::reply::Reply;
 
 type RefusalFault = (&'static str, fn(&mut Reply));
@@ -95,56 +95,68 @@ const RETRY_AFTER: &[RefusalFault] = &[
 
 const PATHS: [&str; 5] = ["/v1/account", "/v1/charges", "/v1/invoices", "/v1/events", "/v1/events/"];
 
-pub(crate) fn fill(all: &mut Vec<Fault>) {
+pub(crate) fn add_faults(all: &mut Vec<Fault>) {
     for (caller, statement) in CALLERS {
         for (what, change) in ACCEPTED {
-            all.push(reply(
+            all.push(reply_fault(
                 what,
                 &[statement, "auth.every_path"],
-                Place::Unauthorized(*caller, None),
+                InjectionPoint::Unauthorized(*caller, None),
                 None,
                 *change,
             ));
         }
         for (what, change) in UNREADABLE.iter().chain(NOT_UTF8) {
-            all.push(reply(what, &["auth.message"], Place::Unauthorized(*caller, None), None, *change));
+            all.push(reply_fault(
+                what,
+                &["auth.message"],
+                InjectionPoint::Unauthorized(*caller, None),
+                None,
+                *change,
+            ));
         }
     }
     for (what, change) in UNUSABLE {
-        let revoked = Place::Unauthorized(Caller::Revoked, None);
-        all.push(reply(what, &["auth.revoked_key"], revoked, None, *change));
+        let revoked = InjectionPoint::Unauthorized(Caller::Revoked, None);
+        all.push(reply_fault(what, &["auth.revoked_key"], revoked, None, *change));
     }
     for (what, change) in UNUSABLE.iter().chain([&RATE_LIMITED]) {
-        let no_key = Place::Unauthorized(Caller::NoKey, None);
-        all.push(reply(what, &["auth.no_header", "auth.every_path"], no_key, None, *change));
-        all.push(reply(what, &["errors.not_found"], Place::Absent, None, *change));
-        all.push(reply(what, &["isolation.not_found"], Place::Foreign, None, *change));
+        let no_key = InjectionPoint::Unauthorized(Caller::NoKey, None);
+        all.push(reply_fault(what, &["auth.no_header", "auth.every_path"], no_key, None, *change));
+        all.push(reply_fault(what, &["errors.not_found"], InjectionPoint::Absent, None, *change));
+        all.push(reply_fault(what, &["isolation.not_found"], InjectionPoint::Foreign, None, *change));
     }
     for path in PATHS {
         for (what, change) in ACCEPTED {
-            let point = Place::Unauthorized(Caller::NoKey, Some(path));
-            all.push(reply(what, &["auth.every_path", "auth.no_header"], point, None, *change));
+            let point = InjectionPoint::Unauthorized(Caller::NoKey, Some(path));
+            all.push(reply_fault(what, &["auth.every_path", "auth.no_header"], point, None, *change));
         }
         for (what, change) in RETRY_AFTER {
-            let point = Place::TooMany(Some(path));
-            all.push(reply(what, &["limits.retry_after"], point, None, *change));
+            let point = InjectionPoint::TooMany(Some(path));
+            all.push(reply_fault(what, &["limits.retry_after"], point, None, *change));
         }
     }
     for (what, change) in UNREADABLE.iter().chain(NOT_UTF8) {
-        all.push(reply(what, &["limits.json"], Place::TooMany(None), None, *change));
+        all.push(reply_fault(what, &["limits.json"], InjectionPoint::TooMany(None), None, *change));
     }
     for mode in Mode::BOTH.map(Some) {
         for (what, change) in UNREADABLE {
-            all.push(reply(what, &["errors.not_found_json"], Place::Absent, mode, *change));
+            all.push(reply_fault(what, &["errors.not_found_json"], InjectionPoint::Absent, mode, *change));
         }
         for (what, change) in &REVEALING[..4] {
-            all.push(reply(what, &["errors.not_found"], Place::Absent, mode, *change));
+            all.push(reply_fault(what, &["errors.not_found"], InjectionPoint::Absent, mode, *change));
         }
         for (what, change) in REVEALING {
             let breaks = ["isolation.not_found", "isolation.indistinguishable"];
-            all.push(reply(what, &breaks, Place::Foreign, mode, *change));
+            all.push(reply_fault(what, &breaks, InjectionPoint::Foreign, mode, *change));
             for kind in [ObjectKind::Charge, ObjectKind::Invoice] {
-                all.push(reply(what, &["isolation.objects"], Place::ForeignObject(kind), mode, *change));
+                all.push(reply_fault(
+                    what,
+                    &["isolation.objects"],
+                    InjectionPoint::ForeignObject(kind),
+                    mode,
+                    *change,
+                ));
             }
         }
         let filters = [
@@ -154,7 +166,7 @@ pub(crate) fn fill(all: &mut Vec<Fault>) {
         ];
         for (name, statement) in filters {
             for (what, change) in REVEALING_FILTERS {
-                all.push(reply(what, &[statement], Place::ForeignFilter(name), mode, *change));
+                all.push(reply_fault(what, &[statement], InjectionPoint::ForeignFilter(name), mode, *change));
             }
         }
     }

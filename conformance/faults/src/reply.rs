@@ -41,7 +41,7 @@ impl Reply {
         self.headers.retain(|(header, _)| header != name);
     }
 
-    pub(crate) fn of(answer: &Answer) -> Reply {
+    pub(crate) fn from_answer(answer: &Answer) -> Reply {
         let Answer { status, headers, body } = answer;
         let (body, raw) = match body.json() {
             Some(value) => (Value::clone(&value), None),

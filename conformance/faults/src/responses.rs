@@ -4,8 +4,8 @@ use conformance_model::mode::Mode;
 use conformance_model::recording::List;
 use serde_json::{Value, json};
 
-use crate::fault::{Fault, reply};
-use crate::injection_point::{EventView, Place};
+use crate::fault::{Fault, reply_fault};
+use crate::injection_point::{EventView, InjectionPoint};
 use crate::reply::Reply;
 
 type AnswerFault = (&'static str, &'static [&'static str], fn(&mut Reply));
@@ -62,8 +62,8 @@ const FILTERS: &[&str] = &[
 ];
 
 const FILTERED: &[AnswerFault] = &[
-    ("no record is found", FILTERS, |reply| find_only(reply, 0)),
-    ("only the newest record is found", FILTERS, |reply| find_only(reply, 1)),
+    ("no record is found", FILTERS, |reply| keep_first_rows(reply, 0)),
+    ("only the newest record is found", FILTERS, |reply| keep_first_rows(reply, 1)),
     (
         "`total` is higher than the number of found records",
         &["filters.total", "filters.combined", "paging.length"],
@@ -91,32 +91,32 @@ const FILTERED: &[AnswerFault] = &[
 ];
 
 /// Reduces a list to its first rows, on one page.
-fn find_only(reply: &mut Reply, rows_max: usize) {
+fn keep_first_rows(reply: &mut Reply, rows_max: usize) {
     reply.body["data"].as_array_mut().into_iter().for_each(|rows| rows.truncate(rows_max));
     reply.body["meta"]["total"] = json!(rows_max);
     reply.body["meta"]["last_page"] = json!(1);
     reply.body["links"]["next"] = Value::Null;
 }
 
-pub(crate) fn fill(all: &mut Vec<Fault>) {
-    let mut each = |places: &[Place], faults: &[AnswerFault]| {
+pub(crate) fn add_faults(all: &mut Vec<Fault>) {
+    let mut each = |places: &[InjectionPoint], faults: &[AnswerFault]| {
         for place in places {
             for (what, breaks, change) in faults {
                 for mode in Mode::BOTH {
-                    all.push(reply(what, breaks, *place, Some(mode), *change));
+                    all.push(reply_fault(what, breaks, *place, Some(mode), *change));
                 }
             }
         }
     };
-    each(&[Place::Account], ACCOUNT);
+    each(&[InjectionPoint::Account], ACCOUNT);
     let served = [
-        Place::Account,
-        Place::Page(List::Charges),
-        Place::Page(List::Invoices),
-        Place::Page(List::Events),
-        Place::Event(EventView::Single),
+        InjectionPoint::Account,
+        InjectionPoint::Page(List::Charges),
+        InjectionPoint::Page(List::Invoices),
+        InjectionPoint::Page(List::Events),
+        InjectionPoint::Event(EventView::Single),
     ];
     each(&served, FORMAT);
-    each(&[Place::Event(EventView::Single)], SINGLE_EVENT);
-    each(&["status", "payment_link", "type", "charge", "invoice"].map(Place::Filtered), FILTERED);
+    each(&[InjectionPoint::Event(EventView::Single)], SINGLE_EVENT);
+    each(&["status", "payment_link", "type", "charge", "invoice"].map(InjectionPoint::Filtered), FILTERED);
 }

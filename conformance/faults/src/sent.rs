@@ -3,7 +3,7 @@
 use conformance_model::mode::Mode;
 
 use crate::fault::{Change, Fault};
-use crate::injection_point::{Place, Position};
+use crate::injection_point::{InjectionPoint, Position};
 
 /// A header without the service's prefix, its replacement, the description of the fault, and the violated statements.
 type HeaderFault = (&'static str, Option<&'static str>, &'static str, &'static [&'static str]);
@@ -47,14 +47,14 @@ const LINES: &[HeaderFault] = &[
     ),
 ];
 
-pub(crate) fn fill(all: &mut Vec<Fault>) {
+pub(crate) fn add_faults(all: &mut Vec<Fault>) {
     for (name, to, what, breaks) in LINES {
         for mode in Mode::BOTH {
             all.push(Fault {
-                what,
+                description: what,
                 field: Some(name),
                 breaks: breaks.to_vec(),
-                place: Place::DeliveryHeaders,
+                point: InjectionPoint::DeliveryHeaders,
                 position: Position::Any,
                 mode: Some(mode),
                 change: Change::Header(name, *to),

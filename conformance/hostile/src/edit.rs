@@ -41,15 +41,15 @@ fn apply_to(exchange: &mut Exchange, word: &str, rest: &str) {
     let number = rest.parse::<u64>().unwrap_or_default();
     match word {
         "lost" => exchange.ending = Ending::Lost(rest.to_owned()),
-        "status" => answer(exchange).status = u16::try_from(number).unwrap_or(u16::MAX),
-        "body" => answer(exchange).body = rest.into(),
+        "status" => answer_mut(exchange).status = u16::try_from(number).unwrap_or(u16::MAX),
+        "body" => answer_mut(exchange).body = rest.into(),
         "header" => {
             let (name, value) = rest.split_once(": ").unwrap_or((rest, ""));
-            let headers = &mut answer(exchange).headers;
+            let headers = &mut answer_mut(exchange).headers;
             headers.retain(|(known, _)| known != name);
             headers.push((name.to_owned(), value.to_owned()));
         }
-        "set" => set(&mut answer(exchange).body, rest),
+        "set" => set(&mut answer_mut(exchange).body, rest),
         "target" => exchange.target = rest.to_owned(),
         "number" => exchange.number = u32::try_from(number).unwrap_or(u32::MAX),
         "sent" => exchange.sent = Duration::from_micros(number),
@@ -87,7 +87,7 @@ fn set(body: &mut Body, rest: &str) {
     *body = whole.to_string().into();
 }
 
-fn answer(exchange: &mut Exchange) -> &mut Answer {
+fn answer_mut(exchange: &mut Exchange) -> &mut Answer {
     if !matches!(exchange.ending, Ending::Answered(_)) {
         exchange.ending =
             Ending::Answered(Answer { status: 200, headers: Vec::new(), body: Body::default() });

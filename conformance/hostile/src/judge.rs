@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::LazyLock};
 
 use conformance::{
-    Burst, Outcome, Purpose, judge, judged,
+    Burst, Outcome, Purpose, judge, judged_statements,
     report::{Format, Style, render},
 };
 use mutants::fake::{self, FakeServer};
@@ -46,7 +46,7 @@ pub(crate) fn feed(bytes: &[u8]) {
     let mut outcome = if text.starts_with("all\n") { CORRECT.clone() } else { SAMPLE.clone() };
     edit::apply(&mut outcome.recording, text);
     let rows = judge(&outcome.recording);
-    assert_eq!(rows.len(), judged().len(), "every statement has a verdict");
+    assert_eq!(rows.len(), judged_statements().len(), "every statement has a verdict");
     assert_eq!(verdicts(&judge(&outcome.recording)), verdicts(&rows), "judged twice");
     outcome.rows = rows;
     // A report takes as long as a judgement, so each input is reported in one format.

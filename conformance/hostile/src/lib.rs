@@ -16,7 +16,7 @@ pub struct Target {
     /// The name on the command line, and of the directory under `corpus/`.
     pub name: &'static str,
     /// The description of the parser and its invariants.
-    pub what: &'static str,
+    pub description: &'static str,
     /// Runs the parser. Panics if an invariant is violated.
     pub feed: fn(&[u8]),
 }
@@ -25,22 +25,22 @@ pub struct Target {
 pub const TARGETS: [Target; 4] = [
     Target {
         name: "request",
-        what: "requests to the reference server: JSON responses with a known status; refused requests change nothing",
+        description: "requests to the reference server: JSON responses with a known status; refused requests change nothing",
         feed: request::feed,
     },
     Target {
         name: "scenario",
-        what: "scenario files: parsed or rejected, and unchanged after writing and parsing",
+        description: "scenario files: parsed or rejected, and unchanged after writing and parsing",
         feed: scenario::feed,
     },
     Target {
         name: "recording",
-        what: "run files and HAR files: parsed or rejected, and unchanged after writing and parsing",
+        description: "run files and HAR files: parsed or rejected, and unchanged after writing and parsing",
         feed: recording::feed,
     },
     Target {
         name: "judge",
-        what: "a recording of a correct server with random edits: judged deterministically, and reported",
+        description: "a recording of a correct server with random edits: judged deterministically, and reported",
         feed: judge::feed,
     },
 ];

@@ -26,7 +26,7 @@ fn main() -> std::process::ExitCode {
         Err(why) => {
             eprintln!("error: {why}\n\nusage: hostile TARGET FILE…\n");
             for target in hostile::TARGETS {
-                eprintln!("  {:<10} {}", target.name, target.what);
+                eprintln!("  {:<10} {}", target.name, target.description);
             }
             std::process::ExitCode::from(2)
         }

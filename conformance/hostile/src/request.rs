@@ -110,12 +110,12 @@ struct FuzzedRequest {
 impl FuzzedRequest {
     /// Parses a request; `None` if a host would reject its head, which must be text without line breaks.
     fn read(part: &[u8], service: &FilledService) -> Option<FuzzedRequest> {
-        let (head, body) = match find(part, b"\n\n") {
+        let (head, body) = match find_bytes(part, b"\n\n") {
             Some(at) => (&part[..at], &part[at + 2..]),
             None => (part, &[][..]),
         };
         let mut lines = split(head, b"\n");
-        let first = service.fill(std::str::from_utf8(lines.next()?).ok()?);
+        let first = service.fill_in_ids(std::str::from_utf8(lines.next()?).ok()?);
         let (method, target) = first.split_once(' ')?;
         let (path, query) = match target.split_once('?') {
             Some((path, query)) => (path, Some(query.to_owned())),
@@ -131,10 +131,10 @@ impl FuzzedRequest {
             body: body.to_owned(),
         };
         if let Ok(text) = std::str::from_utf8(body) {
-            fuzzed.body = service.fill(text).into_bytes();
+            fuzzed.body = service.fill_in_ids(text).into_bytes();
         }
         for line in lines {
-            let Some(at) = find(line, b": ") else { continue };
+            let Some(at) = find_bytes(line, b": ") else { continue };
             let (name, value) = (&line[..at], line[at + 2..].to_owned());
             match name {
                 b"authorization" => fuzzed.authorization = Some(service.key(&value).unwrap_or(value)),
@@ -147,7 +147,7 @@ impl FuzzedRequest {
     }
 }
 
-fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+fn find_bytes(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|window| window == what)
 }
 
@@ -155,7 +155,7 @@ fn split<'a>(bytes: &'a [u8], at: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = Some(bytes);
     std::iter::from_fn(move || {
         let all = rest?;
-        let (part, after) = match find(all, at) {
+        let (part, after) = match find_bytes(all, at) {
             Some(index) => (&all[..index], Some(&all[index + at.len()..])),
             None => (all, None),
         };
@@ -196,7 +196,7 @@ impl FilledService {
         }
         let mut service =
             FilledService { api, now: START_TIME, acme, keys: Default::default(), ids: Vec::new() };
-        service.keys = Mode::ALL.map(|mode| match service.act(mode, Command::CreateKey) {
+        service.keys = Mode::ALL.map(|mode| match service.execute(mode, Command::CreateKey) {
             CommandResult::Key(_, text) => text.reveal().to_owned(),
             other => unreachable!("a key was requested: {other:?}"),
         });
@@ -206,19 +206,19 @@ impl FilledService {
 
     fn add_objects(&mut self) {
         let url = "https://shop.example/hooks".to_owned();
-        self.act(Mode::Live, BookCommand::AddEndpoint { url, events: EventType::ALL.into() });
+        self.execute(Mode::Live, BookCommand::AddEndpoint { url, events: EventType::ALL.into() });
         let questions = json!([{"label": "Size", "required": true}]);
         let link = json!({"title": "A hat", "pricing_type": "open", "custom_fields": questions});
-        let link = self.made(Mode::Live, "/v1/payment-links", &link);
+        let link = self.create(Mode::Live, "/v1/payment-links", &link);
         let charge = json!({"asset": "BTC", "amount": "150.00"});
-        let pending = self.made(Mode::Live, "/v1/charges", &charge);
-        let paid = self.made(Mode::Live, "/v1/charges", &charge);
+        let pending = self.create(Mode::Live, "/v1/charges", &charge);
+        let paid = self.create(Mode::Live, "/v1/charges", &charge);
         self.pay(&paid);
         let invoice = json!({"amount": "1", "customer_email": "ada@shop.example"});
-        let invoice = self.made(Mode::Live, "/v1/invoices", &invoice);
+        let invoice = self.create(Mode::Live, "/v1/invoices", &invoice);
         let code = Code::parse(&invoice).expect("a code");
         self.api.service.on_visit(self.now, Visit::ViewInvoice(code)).expect("an open invoice");
-        let foreign = self.made(Mode::Test, "/v1/charges", &charge);
+        let foreign = self.create(Mode::Test, "/v1/charges", &charge);
         let book = self.api.service.account(self.acme).book(Mode::Live);
         let event = reference_core::call::List::Events { kind: None, charge: None, invoice: None };
         let event = book.public_id(&event, 0);
@@ -232,11 +232,11 @@ impl FilledService {
         ];
     }
 
-    fn act(&mut self, mode: Mode, act: impl Into<Command>) -> CommandResult {
+    fn execute(&mut self, mode: Mode, act: impl Into<Command>) -> CommandResult {
         self.api.service.on_command(self.now, (self.acme, mode), act).expect("a valid command")
     }
 
-    fn made(&mut self, mode: Mode, path: &str, body: &Value) -> String {
+    fn create(&mut self, mode: Mode, path: &str, body: &Value) -> String {
         let fuzzed = FuzzedRequest {
             method: "POST".to_owned(),
             path: path.to_owned(),
@@ -272,7 +272,7 @@ impl FilledService {
         Some(format!("Bearer {}", self.keys[index]).into_bytes())
     }
 
-    fn fill(&self, text: &str) -> String {
+    fn fill_in_ids(&self, text: &str) -> String {
         if !text.contains('{') {
             return text.to_owned();
         }

@@ -10,26 +10,26 @@ use conformance_model::reading::stated_mode;
 use conformance_model::recording::{Caller, Exchange, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::evidence::unanswered;
+use super::evidence::missing_response;
 use crate::check::Check;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("account.served", &[Group::Account], served),
-    Check::of("account.mode", &[Group::Account], mode).and(&[Group::Second]),
-    Check::of("account.accepted_assets", &[Group::Account], accepted_assets),
-    Check::of("account.fields", &[Group::Account], fields),
+    Check::new("account.served", &[Group::Account], judge_served),
+    Check::new("account.mode", &[Group::Account], mode).with_optional_probes(&[Group::Second]),
+    Check::new("account.accepted_assets", &[Group::Account], accepted_assets),
+    Check::new("account.fields", &[Group::Account], fields),
 ];
 
-fn served(recording: &Recording) -> CheckResult {
+fn judge_served(recording: &Recording) -> CheckResult {
     for mode in Mode::BOTH {
-        let exchange = answered(recording, mode)?;
+        let exchange = account_exchange(recording, mode)?;
         if exchange.status() != Some(200) {
-            return Err(CheckError::broken(exchange.number, "200", exchange.summary()));
+            return Err(CheckError::violation(exchange.number, "200", exchange.summary()));
         }
         if let Some(body) = exchange.answer().and_then(|answer| answer.body.json())
             && !body.is_object()
         {
-            return Err(CheckError::broken(exchange.number, "a JSON object", exchange.summary()));
+            return Err(CheckError::violation(exchange.number, "a JSON object", exchange.summary()));
         }
     }
     Ok(CheckOutcome::Holds)
@@ -41,7 +41,7 @@ fn mode(recording: &Recording) -> CheckResult {
         let stated = meta.get("mode").cloned().unwrap_or(Value::Null);
         if stated != mode.as_str() {
             let expected = format!("meta.mode \"{}\"", mode.as_str());
-            return Err(CheckError::broken(exchange.number, expected, format!("meta.mode {stated}")));
+            return Err(CheckError::violation(exchange.number, expected, format!("meta.mode {stated}")));
         }
     }
     // Concurrent and alternating requests of all keys must each get the mode of their key.
@@ -54,7 +54,7 @@ fn mode(recording: &Recording) -> CheckResult {
         let Some(stated) = stated_mode(exchange) else { continue };
         if exchange.status() == Some(200) && stated != mode.as_str() {
             let expected = format!("meta.mode \"{}\"", mode.as_str());
-            return Err(CheckError::broken(exchange.number, expected, format!("meta.mode \"{stated}\"")));
+            return Err(CheckError::violation(exchange.number, expected, format!("meta.mode \"{stated}\"")));
         }
     }
     Ok(CheckOutcome::Holds)
@@ -65,7 +65,7 @@ fn accepted_assets(recording: &Recording) -> CheckResult {
         let (exchange, meta) = meta(recording, mode)?;
         let stated = meta.get("accepted_assets").cloned().unwrap_or(Value::Null);
         if !stated.is_array() {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 exchange.number,
                 "meta.accepted_assets as a list",
                 stated.to_string(),
@@ -82,13 +82,13 @@ fn fields(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Observed(if names.is_empty() { "none".into() } else { names.join(", ") }))
 }
 
-fn answered(recording: &Recording, mode: Mode) -> Result<&Exchange, CheckError> {
+fn account_exchange(recording: &Recording, mode: Mode) -> Result<&Exchange, CheckError> {
     let found = recording.account(mode);
-    found.filter(|exchange| exchange.answer().is_some()).ok_or_else(|| unanswered(found, "the account"))
+    found.filter(|exchange| exchange.answer().is_some()).ok_or_else(|| missing_response(found, "the account"))
 }
 
 fn body(recording: &Recording, mode: Mode) -> Result<(&Exchange, Arc<Value>), CheckError> {
-    let exchange = answered(recording, mode)?;
+    let exchange = account_exchange(recording, mode)?;
     let body = exchange.answer().filter(|answer| answer.status == 200).and_then(|answer| answer.body.json());
     body.map(|body| (exchange, body)).ok_or_else(|| {
         CheckError::unjudged("the account was not answered with JSON", "see account.served and answers.json")

@@ -5,17 +5,17 @@ use conformance_model::reading::{duplicate_key, is_json};
 use conformance_model::recording::{Answer, Caller, Exchange, Purpose, Recording, shorten};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::evidence::unanswered;
+use super::evidence::missing_response;
 use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("answers.json", NEEDS, json),
-    Check::of("answers.content_type", NEEDS, content_type),
-    Check::of("answers.duplicate_keys", NEEDS, duplicate_keys),
-    Check::of("answers.media_type", NEEDS, media_type),
-    Check::of("answers.head", &[Group::Account, Group::Auth], head),
+    Check::new("answers.json", NEEDS, json),
+    Check::new("answers.content_type", NEEDS, content_type),
+    Check::new("answers.duplicate_keys", NEEDS, duplicate_keys),
+    Check::new("answers.media_type", NEEDS, media_type),
+    Check::new("answers.head", &[Group::Account, Group::Auth], head),
 ];
 
 /// Judges HEAD, which is GET without the content. A server may refuse the method.
@@ -26,17 +26,19 @@ fn head(recording: &Recording) -> CheckResult {
         let same = |exchange: &Exchange| {
             (exchange.caller, &exchange.target) == (of.caller, &of.target) && exchange.method() == "GET"
         };
-        recording.last(|exchange| same(exchange) && exchange.status() == Some(200)).and_then(Exchange::answer)
+        recording
+            .find_last(|exchange| same(exchange) && exchange.status() == Some(200))
+            .and_then(Exchange::answer)
     };
     let heads = || recording.exchanges.iter().filter(own);
     // isolation.not_found judges HEAD of absent objects.
     let head = heads().rev().find_map(|exchange| Some((exchange, exchange.answer()?, got(exchange)?)));
     let Some((exchange, answer, got)) = head else {
-        return Err(unanswered(heads().next_back(), "HEAD and GET of one address"));
+        return Err(missing_response(heads().next_back(), "HEAD and GET of one address"));
     };
     match answer.status {
         405 | 501 => Err(CheckError::Inapplicable("HEAD is not taken".into())),
-        429 | 502..=504 => Err(unanswered(Some(exchange), "HEAD with a key")),
+        429 | 502..=504 => Err(missing_response(Some(exchange), "HEAD with a key")),
         200 => {
             let kind = |answer: &Answer| answer.header("content-type").map(str::to_owned);
             if kind(answer) == kind(got) {
@@ -44,9 +46,9 @@ fn head(recording: &Recording) -> CheckResult {
             }
             let content_type =
                 |kind: Option<String>| format!("Content-Type {}", kind.unwrap_or("none".into()));
-            Err(CheckError::broken(exchange.number, content_type(kind(got)), content_type(kind(answer))))
+            Err(CheckError::violation(exchange.number, content_type(kind(got)), content_type(kind(answer))))
         }
-        _ => Err(CheckError::broken(exchange.number, "200, as GET has it", exchange.summary())),
+        _ => Err(CheckError::violation(exchange.number, "200, as GET has it", exchange.summary())),
     }
 }
 
@@ -62,7 +64,7 @@ fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckEr
         .filter(own)
         .filter_map(|exchange| Some((exchange, exchange.answer().filter(|answer| answer.status == 200)?)))
         .collect();
-    if found.is_empty() { Err(unanswered(None, "anything that succeeded")) } else { Ok(found) }
+    if found.is_empty() { Err(missing_response(None, "anything that succeeded")) } else { Ok(found) }
 }
 
 /// Returns the responses with status 400 or 422 to a valid key that have a body.
@@ -77,18 +79,18 @@ fn refusals(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)>
 fn json(recording: &Recording) -> CheckResult {
     for (exchange, answer) in successes(recording)?.into_iter().chain(refusals(recording)) {
         if answer.body.json().is_none() {
-            return Err(CheckError::broken(exchange.number, "a body of JSON", shorten(&answer.body)));
+            return Err(CheckError::violation(exchange.number, "a body of JSON", shorten(&answer.body)));
         }
         // JSON between systems is UTF-8 (RFC 8259, 8.1).
         if !answer.body.is_utf8() {
             let at = answer.body.find(char::REPLACEMENT_CHARACTER).unwrap_or_default();
             let actual = format!("bytes that are not UTF-8, the first of them after {at} bytes");
-            return Err(CheckError::broken(exchange.number, "a body of JSON in UTF-8", actual));
+            return Err(CheckError::violation(exchange.number, "a body of JSON in UTF-8", actual));
         }
         // A client that decodes the body by this header gets an error.
         if let Some(coding) = answer.header("content-encoding").filter(|coding| is_coding(coding)) {
             let actual = format!("Content-Encoding {coding}, and a body that is not encoded");
-            return Err(CheckError::broken(exchange.number, "a body of JSON", actual));
+            return Err(CheckError::violation(exchange.number, "a body of JSON", actual));
         }
     }
     Ok(CheckOutcome::Holds)
@@ -103,7 +105,7 @@ fn content_type(recording: &Recording) -> CheckResult {
     for (exchange, answer) in successes(recording)? {
         let kind = answer.header("content-type").filter(|_| answer.body.json().is_some() && !is_json(answer));
         if let Some(kind) = kind {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 exchange.number,
                 "Content-Type application/json",
                 format!("Content-Type {kind}"),
@@ -118,7 +120,7 @@ fn media_type(recording: &Recording) -> CheckResult {
         answer.header("content-type").is_none() && answer.body.json().is_some()
     };
     match successes(recording)?.into_iter().find(unnamed) {
-        Some((exchange, _)) => Err(CheckError::broken(
+        Some((exchange, _)) => Err(CheckError::violation(
             exchange.number,
             "a Content-Type",
             "an answer with a body and without one",
@@ -130,7 +132,7 @@ fn media_type(recording: &Recording) -> CheckResult {
 fn duplicate_keys(recording: &Recording) -> CheckResult {
     for (exchange, answer) in successes(recording)? {
         if let Some(name) = duplicate_key(&answer.body) {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 exchange.number,
                 "each name once in an object",
                 format!("`{name}` twice"),

@@ -10,7 +10,7 @@ use conformance_model::recording::{
 };
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::evidence::{check_media_type, unanswered};
+use super::evidence::{check_media_type, missing_response};
 use crate::check::Check;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Auth];
@@ -18,23 +18,23 @@ const NEEDS_REVOKED: &[Group] = &[Group::Account, Group::Revoked];
 const NEEDS_LISTS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation, Group::Auth];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("auth.no_header", NEEDS, no_header),
-    Check::of("auth.empty_bearer", NEEDS, |recording| refused(recording, Forgery::EmptyBearer)),
-    Check::of("auth.other_scheme", NEEDS, other_scheme),
-    Check::of("auth.token_scheme", NEEDS, |recording| refused(recording, Forgery::OtherScheme)),
-    Check::of("auth.unknown_key", NEEDS, |recording| refused(recording, Forgery::Unknown)),
-    Check::of("auth.last_character", NEEDS, |recording| refused(recording, Forgery::LastCharacter)),
-    Check::of("auth.letter_case", NEEDS, letter_case),
-    Check::of("auth.appended", NEEDS, appended),
-    Check::of("auth.encoded", NEEDS, |recording| refused(recording, Forgery::Encoded)),
-    Check::of("auth.shortened", NEEDS, |recording| refused(recording, Forgery::Shortened)),
-    Check::of("auth.other_prefix", NEEDS, |recording| refused(recording, Forgery::OtherPrefix)),
-    Check::of("auth.revoked_key", NEEDS_REVOKED, revoked_key),
-    Check::of("auth.every_path", NEEDS_LISTS, every_path),
-    Check::of("auth.after_refusal", NEEDS, after_refusal),
-    Check::of("auth.head", NEEDS, head),
-    Check::of("auth.message", NEEDS, message),
-    Check::of("auth.www_authenticate", NEEDS, www_authenticate),
+    Check::new("auth.no_header", NEEDS, no_header),
+    Check::new("auth.empty_bearer", NEEDS, |recording| judge_forgery(recording, Forgery::EmptyBearer)),
+    Check::new("auth.other_scheme", NEEDS, other_scheme),
+    Check::new("auth.token_scheme", NEEDS, |recording| judge_forgery(recording, Forgery::OtherScheme)),
+    Check::new("auth.unknown_key", NEEDS, |recording| judge_forgery(recording, Forgery::Unknown)),
+    Check::new("auth.last_character", NEEDS, |recording| judge_forgery(recording, Forgery::LastCharacter)),
+    Check::new("auth.letter_case", NEEDS, letter_case),
+    Check::new("auth.appended", NEEDS, judge_appended),
+    Check::new("auth.encoded", NEEDS, |recording| judge_forgery(recording, Forgery::Encoded)),
+    Check::new("auth.shortened", NEEDS, |recording| judge_forgery(recording, Forgery::Shortened)),
+    Check::new("auth.other_prefix", NEEDS, |recording| judge_forgery(recording, Forgery::OtherPrefix)),
+    Check::new("auth.revoked_key", NEEDS_REVOKED, revoked_key),
+    Check::new("auth.every_path", NEEDS_LISTS, every_path),
+    Check::new("auth.after_refusal", NEEDS, after_refusal),
+    Check::new("auth.head", NEEDS, head),
+    Check::new("auth.message", NEEDS, message),
+    Check::new("auth.www_authenticate", NEEDS, www_authenticate),
 ];
 
 fn no_header(recording: &Recording) -> CheckResult {
@@ -43,43 +43,43 @@ fn no_header(recording: &Recording) -> CheckResult {
 }
 
 /// Judges a forgery on the path that it was sent to.
-fn refused(recording: &Recording, forgery: Forgery) -> CheckResult {
+fn judge_forgery(recording: &Recording, forgery: Forgery) -> CheckResult {
     served_account(recording)?;
     let refused = refusals(recording)
-        .filter(|exchange| exchange.caller == Caller::Forged(forgery) && beside(recording, exchange));
-    must_be_refused(refused.last().ok_or_else(|| unanswered(None, "a request that must be refused"))?)
+        .filter(|exchange| exchange.caller == Caller::Forged(forgery) && is_path_served(recording, exchange));
+    must_be_refused(refused.last().ok_or_else(|| missing_response(None, "a request that must be refused"))?)
 }
 
 /// Judges an invalid token and further ones of its kind, if the recording has them. Old recordings have fewer.
-fn refused_with(recording: &Recording, first: Forgery, more: &[Forgery]) -> CheckResult {
-    refused(recording, first)?;
+fn judge_forgeries(recording: &Recording, first: Forgery, more: &[Forgery]) -> CheckResult {
+    judge_forgery(recording, first)?;
     let is_asked = |forgery: &&Forgery| {
-        recording.last(|exchange| exchange.caller == Caller::Forged(**forgery)).is_some()
+        recording.find_last(|exchange| exchange.caller == Caller::Forged(**forgery)).is_some()
     };
     for forgery in more.iter().filter(is_asked) {
-        refused(recording, *forgery)?;
+        judge_forgery(recording, *forgery)?;
     }
     Ok(CheckOutcome::Holds)
 }
 
-fn appended(recording: &Recording) -> CheckResult {
-    refused_with(recording, Forgery::Appended, &[Forgery::WordAppended, Forgery::ListAppended])
+fn judge_appended(recording: &Recording) -> CheckResult {
+    judge_forgeries(recording, Forgery::Appended, &[Forgery::WordAppended, Forgery::ListAppended])
 }
 
 fn other_scheme(recording: &Recording) -> CheckResult {
-    refused_with(recording, Forgery::NoScheme, &[Forgery::BasicScheme, Forgery::BasicUser])
+    judge_forgeries(recording, Forgery::NoScheme, &[Forgery::BasicScheme, Forgery::BasicUser])
 }
 
 fn letter_case(recording: &Recording) -> CheckResult {
-    let latest = recording.last(|exchange| exchange.caller == Caller::Forged(Forgery::LetterCase));
+    let latest = recording.find_last(|exchange| exchange.caller == Caller::Forged(Forgery::LetterCase));
     if latest.is_none() && refusals(recording).next().is_some() {
         return Err(CheckError::Inapplicable("the test key has no letters".into()));
     }
-    refused(recording, Forgery::LetterCase)
+    judge_forgery(recording, Forgery::LetterCase)
 }
 
 fn revoked_key(recording: &Recording) -> CheckResult {
-    if recording.last(|exchange| exchange.caller == Caller::Revoked).is_none() {
+    if recording.find_last(|exchange| exchange.caller == Caller::Revoked).is_none() {
         return Err(CheckError::unjudged(
             "no revoked key was given",
             "revoke a key in the dashboard and set CHARGEPROOF_REVOKED_KEY to it, or pass --without revoked",
@@ -88,7 +88,7 @@ fn revoked_key(recording: &Recording) -> CheckResult {
     served_account(recording)?;
     must_be_refused(refusal(recording, Caller::Revoked, ACCOUNT_PATH)?)?;
     for exchange in refusals(recording).filter(|exchange| exchange.caller == Caller::Revoked) {
-        if beside(recording, exchange) && !is_unclear(exchange) {
+        if is_path_served(recording, exchange) && !is_unclear(exchange) {
             must_be_refused(exchange)?;
         }
     }
@@ -98,12 +98,12 @@ fn revoked_key(recording: &Recording) -> CheckResult {
 /// Judges a valid request right after a refused one at the same address, which a cache must not serve.
 fn after_refusal(recording: &Recording) -> CheckResult {
     served_account(recording)?;
-    let latest = recording.last(|exchange| exchange.purpose == Purpose::AfterRefusal);
+    let latest = recording.find_last(|exchange| exchange.purpose == Purpose::AfterRefusal);
     let Some(exchange) = latest.filter(|exchange| !is_unclear(exchange)) else {
-        return Err(unanswered(latest, "a valid request after a refusal"));
+        return Err(missing_response(latest, "a valid request after a refusal"));
     };
     if exchange.status() != Some(200) {
-        return Err(CheckError::broken(exchange.number, "200 right after a refusal", exchange.summary()));
+        return Err(CheckError::violation(exchange.number, "200 right after a refusal", exchange.summary()));
     }
     Ok(CheckOutcome::Holds)
 }
@@ -117,7 +117,7 @@ fn head(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for exchange in heads().filter(|exchange| !is_unclear(exchange)) {
         if exchange.status().is_some_and(|status| (200..300).contains(&status)) {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 exchange.number,
                 "no head of an answer without a key",
                 exchange.summary(),
@@ -125,11 +125,15 @@ fn head(recording: &Recording) -> CheckResult {
         }
         judged = true;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(unanswered(heads().next_back(), "HEAD without a key")) }
+    if judged {
+        Ok(CheckOutcome::Holds)
+    } else {
+        Err(missing_response(heads().next_back(), "HEAD without a key"))
+    }
 }
 
 /// Returns `true` if a valid key got 200 at the same path. Otherwise a wrong path would look like a refusal.
-fn beside(recording: &Recording, refused: &Exchange) -> bool {
+fn is_path_served(recording: &Recording, refused: &Exchange) -> bool {
     recording.exchanges.iter().any(|exchange| is_served(exchange) && path(exchange) == path(refused))
 }
 
@@ -172,7 +176,7 @@ fn every_path(recording: &Recording) -> CheckResult {
         .map(|exchange| (exchange.target.as_str(), exchange))
         .collect();
     let mut judged = BTreeSet::new();
-    for exchange in by_path.values().filter(|exchange| beside(recording, exchange)) {
+    for exchange in by_path.values().filter(|exchange| is_path_served(recording, exchange)) {
         must_be_refused(exchange)?;
         judged.insert(path(exchange));
     }
@@ -188,15 +192,16 @@ fn every_path(recording: &Recording) -> CheckResult {
     if judged == paths {
         return Ok(CheckOutcome::Holds);
     }
-    let event = recording.last(|exchange| matches!(exchange.purpose, Purpose::Event { side: Side::Own, .. }));
-    let page =
-        recording.last(|exchange| matches!(&exchange.purpose, Purpose::Page(PageRequest { link: None, .. })));
+    let event =
+        recording.find_last(|exchange| matches!(exchange.purpose, Purpose::Event { side: Side::Own, .. }));
+    let page = recording
+        .find_last(|exchange| matches!(&exchange.purpose, Purpose::Page(PageRequest { link: None, .. })));
     match (event, page) {
         (None, Some(_)) => Err(CheckError::unjudged(
             format!("{judged} of {paths} paths could be tested; there is no event to request"),
             "open a charge with the test key's account, then check again",
         )),
-        _ => Err(unanswered(event.or(page), "a path that also answers 200 to a key")),
+        _ => Err(missing_response(event.or(page), "a path that also answers 200 to a key")),
     }
 }
 
@@ -205,7 +210,7 @@ fn message(recording: &Recording) -> CheckResult {
         if !answer.body.is_utf8()
             || !answer.body.json().is_some_and(|body| body.is_object() && has_text(&body))
         {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 exchange.number,
                 "a JSON object with a message",
                 exchange.summary(),
@@ -219,7 +224,7 @@ fn message(recording: &Recording) -> CheckResult {
 fn www_authenticate(recording: &Recording) -> CheckResult {
     for (exchange, answer) in answers_401(recording)? {
         if answer.header("www-authenticate").is_none() {
-            return Err(CheckError::broken(exchange.number, "WWW-Authenticate: Bearer", "no such header"));
+            return Err(CheckError::violation(exchange.number, "WWW-Authenticate: Bearer", "no such header"));
         }
     }
     Ok(CheckOutcome::Holds)
@@ -235,7 +240,7 @@ fn answers_401(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, Check
     };
     let found: Vec<_> = refusals(recording).filter_map(answered).collect();
     if found.is_empty() {
-        Err(unanswered(refusals(recording).next(), "a refusal with 401"))
+        Err(missing_response(refusals(recording).next(), "a refusal with 401"))
     } else {
         Ok(found)
     }
@@ -245,7 +250,7 @@ fn refusal<'a>(recording: &'a Recording, caller: Caller, path: &str) -> Result<&
     refusals(recording)
         .filter(|exchange| exchange.caller == caller && exchange.target.ends_with(path))
         .last()
-        .ok_or_else(|| unanswered(None, "a request that must be refused"))
+        .ok_or_else(|| missing_response(None, "a request that must be refused"))
 }
 
 /// Checks that both keys are served. A refusal counts only if a valid key gets 200 at the same path.
@@ -253,7 +258,7 @@ fn served_account(recording: &Recording) -> Result<(), CheckError> {
     for mode in Mode::BOTH {
         let account = recording.account(mode);
         if account.and_then(Exchange::status) != Some(200) {
-            return Err(unanswered(account, "the same path with the right key"));
+            return Err(missing_response(account, "the same path with the right key"));
         }
     }
     Ok(())
@@ -262,8 +267,10 @@ fn served_account(recording: &Recording) -> Result<(), CheckError> {
 fn must_be_refused(exchange: &Exchange) -> CheckResult {
     match exchange.status() {
         Some(401) => Ok(CheckOutcome::Holds),
-        None | Some(429 | 502..=504) => Err(unanswered(Some(exchange), "a request that must be refused")),
-        Some(_) => Err(CheckError::broken(exchange.number, "401", exchange.summary())),
+        None | Some(429 | 502..=504) => {
+            Err(missing_response(Some(exchange), "a request that must be refused"))
+        }
+        Some(_) => Err(CheckError::violation(exchange.number, "401", exchange.summary())),
     }
 }
 

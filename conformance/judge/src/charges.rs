@@ -10,35 +10,50 @@ use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::{Check, Flaw};
-use crate::delivered::{ParsedDelivery, each, has_microseconds, member_text, missing, received_deliveries};
-use crate::object_history::paid_too_early;
-use crate::subjects::{Subject, each_subject, none_of, subjects};
+use crate::delivered::{
+    ParsedDelivery, has_microseconds, judge_each_delivery, member_text, no_delivery_with, received_deliveries,
+};
+use crate::object_history::check_paid_at;
+use crate::subjects::{Subject, judge_each_subject, no_subject, subjects};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 const NEEDS_DELIVERIES: &[Group] = &[Group::Account, Group::Webhooks];
 const DELIVERIES: &[Group] = &[Group::Webhooks];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("charges.fields", NEEDS, |recording| of_charges(recording, fields)).and(DELIVERIES),
-    Check::of("charges.amounts", NEEDS, |recording| of_charges(recording, amounts)).and(DELIVERIES),
-    Check::of("charges.fiat_amount", NEEDS_DELIVERIES, |recording| places(recording, "fiat_amount", 2)),
-    Check::of("charges.asset_amount", NEEDS_DELIVERIES, |recording| places(recording, "asset_amount", 18)),
-    Check::of("charges.received_amount", NEEDS_DELIVERIES, |recording| {
-        places(recording, "received_amount", 18)
+    Check::new("charges.fields", NEEDS, |recording| judge_charges(recording, fields))
+        .with_optional_probes(DELIVERIES),
+    Check::new("charges.amounts", NEEDS, |recording| judge_charges(recording, amounts))
+        .with_optional_probes(DELIVERIES),
+    Check::new("charges.fiat_amount", NEEDS_DELIVERIES, |recording| {
+        judge_decimals(recording, "fiat_amount", 2)
     }),
-    Check::of("charges.code", NEEDS, |recording| word(recording, "code")).and(DELIVERIES),
-    Check::of("charges.status", NEEDS, status).and(DELIVERIES),
-    Check::of("charges.fiat_currency", NEEDS, |recording| word(recording, "fiat_currency")).and(DELIVERIES),
-    Check::of("charges.asset", NEEDS, |recording| word(recording, "asset")).and(DELIVERIES),
-    Check::of("charges.customer_email", NEEDS, |recording| prose(recording, "customer_email"))
-        .and(DELIVERIES),
-    Check::of("charges.description", NEEDS, |recording| prose(recording, "description")).and(DELIVERIES),
-    Check::of("charges.metadata", NEEDS, metadata).and(DELIVERIES),
-    Check::of("charges.payment_link", NEEDS, |recording| of_charges(recording, payment_link)).and(DELIVERIES),
-    Check::of("charges.paid_at", NEEDS, paid_at).and(DELIVERIES),
-    Check::of("charges.other_fields", NEEDS_DELIVERIES, other_fields),
-    Check::of("charges.status_values", NEEDS_DELIVERIES, status_values),
-    Check::of("charges.transitions", NEEDS_DELIVERIES, transitions),
+    Check::new("charges.asset_amount", NEEDS_DELIVERIES, |recording| {
+        judge_decimals(recording, "asset_amount", 18)
+    }),
+    Check::new("charges.received_amount", NEEDS_DELIVERIES, |recording| {
+        judge_decimals(recording, "received_amount", 18)
+    }),
+    Check::new("charges.code", NEEDS, |recording| judge_string(recording, "code"))
+        .with_optional_probes(DELIVERIES),
+    Check::new("charges.status", NEEDS, status).with_optional_probes(DELIVERIES),
+    Check::new("charges.fiat_currency", NEEDS, |recording| judge_string(recording, "fiat_currency"))
+        .with_optional_probes(DELIVERIES),
+    Check::new("charges.asset", NEEDS, |recording| judge_string(recording, "asset"))
+        .with_optional_probes(DELIVERIES),
+    Check::new("charges.customer_email", NEEDS, |recording| {
+        judge_nullable_string(recording, "customer_email")
+    })
+    .with_optional_probes(DELIVERIES),
+    Check::new("charges.description", NEEDS, |recording| judge_nullable_string(recording, "description"))
+        .with_optional_probes(DELIVERIES),
+    Check::new("charges.metadata", NEEDS, metadata).with_optional_probes(DELIVERIES),
+    Check::new("charges.payment_link", NEEDS, |recording| judge_charges(recording, payment_link))
+        .with_optional_probes(DELIVERIES),
+    Check::new("charges.paid_at", NEEDS, paid_at).with_optional_probes(DELIVERIES),
+    Check::new("charges.other_fields", NEEDS_DELIVERIES, other_fields),
+    Check::new("charges.status_values", NEEDS_DELIVERIES, status_values),
+    Check::new("charges.transitions", NEEDS_DELIVERIES, transitions),
 ];
 
 const FIELDS: [&str; 12] = [
@@ -63,13 +78,13 @@ fn charge<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
     parsed.body.as_ref()?.get("data")?.get("charge").filter(|charge| charge.is_object())
 }
 
-fn of_charges(recording: &Recording, flaw: impl Fn(&Value, &Subject) -> Flaw) -> CheckResult {
-    each_subject(recording, "charge", OF_A_CHARGE, |subject| Some(flaw(&subject.object, subject)))
+fn judge_charges(recording: &Recording, flaw: impl Fn(&Value, &Subject) -> Flaw) -> CheckResult {
+    judge_each_subject(recording, "charge", OF_A_CHARGE, |subject| Some(flaw(&subject.object, subject)))
 }
 
 /// Judges a field of the charges in which it is not null. There must be at least one.
-fn of_filled(recording: &Recording, name: &str, flaw: impl Fn(&Value) -> Option<String>) -> CheckResult {
-    each_subject(recording, "charge", &format!("a charge that has a {name}"), |subject| {
+fn judge_non_null(recording: &Recording, name: &str, flaw: impl Fn(&Value) -> Option<String>) -> CheckResult {
+    judge_each_subject(recording, "charge", &format!("a charge that has a {name}"), |subject| {
         let value = subject.object.get(name).filter(|value| !value.is_null())?;
         Some(flaw(value).map(|expected| (expected, member_text(&subject.object, name))))
     })
@@ -85,7 +100,7 @@ fn fields(charge: &Value, subject: &Subject) -> Flaw {
     Some((format!("{name} in the charge"), member_text(charge, name)))
 }
 
-fn decimals(text: &str) -> Option<usize> {
+fn decimal_count(text: &str) -> Option<usize> {
     let (whole, fraction) =
         text.split_once('.').map_or((text, None), |(whole, fraction)| (whole, Some(fraction)));
     let digits = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -107,7 +122,8 @@ fn amounts(charge: &Value, subject: &Subject) -> Flaw {
             // Nothing was received yet.
             Some(Value::Null) if name == "received_amount" => !subject.is_paid(),
             Some(value) => value.as_str().is_some_and(|text| {
-                decimals(text).is_some() || (!subject.is_delivered && decimals(mantissa(text)).is_some())
+                decimal_count(text).is_some()
+                    || (!subject.is_delivered && decimal_count(mantissa(text)).is_some())
             }),
         };
         if !fine {
@@ -118,12 +134,12 @@ fn amounts(charge: &Value, subject: &Subject) -> Flaw {
 }
 
 /// Judges the number of decimals. `charges.amounts` judges values that are not decimal numbers.
-fn places(recording: &Recording, name: &str, places: usize) -> CheckResult {
+fn judge_decimals(recording: &Recording, name: &str, places: usize) -> CheckResult {
     let found = |parsed: &ParsedDelivery<'_>| {
-        charge(parsed).and_then(|charge_object| decimals(text_at(charge_object, &[name])?))
+        charge(parsed).and_then(|charge_object| decimal_count(text_at(charge_object, &[name])?))
     };
     let wants = format!("a charge that has a {name}");
-    each(
+    judge_each_delivery(
         recording,
         &wants,
         |parsed| found(parsed).is_some(),
@@ -136,20 +152,20 @@ fn places(recording: &Recording, name: &str, places: usize) -> CheckResult {
     )
 }
 
-fn word(recording: &Recording, name: &str) -> CheckResult {
-    of_charges(recording, |charge, _| {
+fn judge_string(recording: &Recording, name: &str) -> CheckResult {
+    judge_charges(recording, |charge, _| {
         let value = charge.get(name)?;
         let fine = value.as_str().is_some_and(|text| !text.trim().is_empty());
         (!fine).then(|| (format!("{name} as a string"), member_text(charge, name)))
     })
 }
 
-fn prose(recording: &Recording, name: &str) -> CheckResult {
-    of_filled(recording, name, |value| (!value.is_string()).then(|| format!("{name} as a string")))
+fn judge_nullable_string(recording: &Recording, name: &str) -> CheckResult {
+    judge_non_null(recording, name, |value| (!value.is_string()).then(|| format!("{name} as a string")))
 }
 
 fn status(recording: &Recording) -> CheckResult {
-    word(recording, "status")?;
+    judge_string(recording, "status")?;
     let found = subjects(recording, "charge")?;
     let mut judged = false;
     for delivered in [true, false] {
@@ -159,16 +175,16 @@ fn status(recording: &Recording) -> CheckResult {
         // A body may show the charge at the time of sending, when its status may have changed again: one is enough.
         if !paid().any(|subject| text_at(&subject.object, &["status"]) == Some("paid")) {
             return Err(
-                first.broken("status paid of a charge that is paid", member_text(&first.object, "status"))
+                first.violation("status paid of a charge that is paid", member_text(&first.object, "status"))
             );
         }
         judged = true;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(none_of(recording, "a charge that was paid")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_subject(recording, "a charge that was paid")) }
 }
 
 fn metadata(recording: &Recording) -> CheckResult {
-    of_charges(recording, |charge, subject| {
+    judge_charges(recording, |charge, subject| {
         let fine = match charge.get("metadata")? {
             Value::Null => !subject.is_paid(),
             value => value.is_object(),
@@ -184,7 +200,7 @@ fn payment_link(charge: &Value, _: &Subject) -> Flaw {
 }
 
 /// Checks that not all paid charges lack `paid_at`. A single one may have lost it by a refund.
-fn some_paid_at(recording: &Recording) -> Result<(), CheckError> {
+fn check_some_paid_at(recording: &Recording) -> Result<(), CheckError> {
     let found = subjects(recording, "charge")?;
     let paid = || found.iter().filter(|subject| subject.is_payment() && !subject.is_delivered);
     let codes: BTreeSet<_> = paid().filter_map(|subject| text_at(&subject.object, &["code"])).collect();
@@ -192,15 +208,15 @@ fn some_paid_at(recording: &Recording) -> Result<(), CheckError> {
     match paid().next().filter(|_| codes.len() > 1 && paid().all(has_null_paid_at)) {
         None => Ok(()),
         Some(first) => {
-            Err(first.broken("paid_at of a charge that is paid", "null, as of every other charge.paid"))
+            Err(first.violation("paid_at of a charge that is paid", "null, as of every other charge.paid"))
         }
     }
 }
 
 fn paid_at(recording: &Recording) -> CheckResult {
-    some_paid_at(recording)?;
-    paid_too_early(recording)?;
-    each_subject(recording, "charge", "a charge that was paid", |subject| {
+    check_some_paid_at(recording)?;
+    check_paid_at(recording)?;
+    judge_each_subject(recording, "charge", "a charge that was paid", |subject| {
         let actual = || member_text(&subject.object, "paid_at");
         let value = subject.object.get("paid_at").filter(|value| !value.is_null());
         let Some(value) = value else {
@@ -221,11 +237,11 @@ fn paid_at(recording: &Recording) -> CheckResult {
 }
 
 /// Returns the union of the values in all received charges.
-fn seen_in(recording: &Recording, look: impl Fn(&Value) -> Vec<String>) -> CheckResult {
+fn observe_charges(recording: &Recording, look: impl Fn(&Value) -> Vec<String>) -> CheckResult {
     let received = received_deliveries(recording)?;
-    let charges: Vec<&Value> = received.readable().filter_map(charge).collect();
+    let charges: Vec<&Value> = received.readable_deliveries().filter_map(charge).collect();
     if charges.is_empty() {
-        return Err(missing(OF_A_CHARGE));
+        return Err(no_delivery_with(OF_A_CHARGE));
     }
     let seen: BTreeSet<String> = charges.into_iter().flat_map(look).collect();
     let seen =
@@ -234,21 +250,21 @@ fn seen_in(recording: &Recording, look: impl Fn(&Value) -> Vec<String>) -> Check
 }
 
 fn other_fields(recording: &Recording) -> CheckResult {
-    seen_in(recording, |charge| {
+    observe_charges(recording, |charge| {
         let names = charge.as_object().into_iter().flat_map(|members| members.keys().cloned());
         names.filter(|name| !FIELDS.contains(&name.as_str())).collect()
     })
 }
 
 fn status_values(recording: &Recording) -> CheckResult {
-    seen_in(recording, |charge| text_at(charge, &["status"]).map(str::to_owned).into_iter().collect())
+    observe_charges(recording, |charge| text_at(charge, &["status"]).map(str::to_owned).into_iter().collect())
 }
 
 /// Observes the order of statuses, by the time of the events.
 fn transitions(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut lives: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
-    for parsed in received.readable().filter(|parsed| !parsed.is_test()) {
+    for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
         if let (Some(code), Some(status), Some(at)) = (
             parsed.text(&["data", "charge", "code"]),
             parsed.text(&["data", "charge", "status"]),
@@ -281,7 +297,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: Option<usize>) {
-        assert_eq!(decimals(text), expected, "{text}");
+        assert_eq!(decimal_count(text), expected, "{text}");
     }
 
     #[test]

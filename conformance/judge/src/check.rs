@@ -25,7 +25,7 @@ pub struct Check {
 
 impl Check {
     /// Returns a check that needs these probes.
-    pub(crate) const fn of(
+    pub(crate) const fn new(
         id: &'static str,
         needs: &'static [Group],
         judge: fn(&Recording) -> CheckResult,
@@ -34,7 +34,7 @@ impl Check {
     }
 
     /// Adds groups of probes that provide additional evidence if they run.
-    pub(crate) const fn and(self, also: &'static [Group]) -> Check {
+    pub(crate) const fn with_optional_probes(self, also: &'static [Group]) -> Check {
         Check { also, ..self }
     }
 

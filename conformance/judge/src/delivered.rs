@@ -49,21 +49,21 @@ impl ParsedDelivery<'_> {
         name
     }
 
-    pub(super) fn broken(&self, expected: impl Into<String>, actual: impl Into<String>) -> CheckError {
-        CheckError::broken(None, expected, format!("{} ({})", actual.into(), self.name()))
+    pub(super) fn violation(&self, expected: impl Into<String>, actual: impl Into<String>) -> CheckError {
+        CheckError::violation(None, expected, format!("{} ({})", actual.into(), self.name()))
     }
 }
 
 /// The received deliveries, without requests that followed a redirect.
 pub(super) struct ReceivedDeliveries<'a> {
     pub(super) all: &'a Deliveries,
-    pub(super) seen: Vec<ParsedDelivery<'a>>,
+    pub(super) parsed: Vec<ParsedDelivery<'a>>,
 }
 
 impl ReceivedDeliveries<'_> {
     /// Returns the deliveries whose body is a JSON object.
-    pub(super) fn readable(&self) -> impl Iterator<Item = &ParsedDelivery<'_>> {
-        self.seen.iter().filter(|parsed| parsed.body.as_ref().is_some_and(Value::is_object))
+    pub(super) fn readable_deliveries(&self) -> impl Iterator<Item = &ParsedDelivery<'_>> {
+        self.parsed.iter().filter(|parsed| parsed.body.as_ref().is_some_and(Value::is_object))
     }
 
     /// Returns the mode of the endpoint that received a delivery, if declared.
@@ -84,12 +84,12 @@ pub(super) fn received_deliveries(recording: &Recording) -> Result<ReceivedDeliv
     let parse = |delivery| ParsedDelivery { delivery, body: serde_json::from_slice(&delivery.body.0).ok() };
     let seen: Vec<_> = all.received.iter().filter(|delivery| !delivery.redirected).map(parse).collect();
     if seen.is_empty() {
-        return Err(nothing_came(all));
+        return Err(no_deliveries(all));
     }
-    Ok(ReceivedDeliveries { all, seen })
+    Ok(ReceivedDeliveries { all, parsed: seen })
 }
 
-fn nothing_came(all: &Deliveries) -> CheckError {
+fn no_deliveries(all: &Deliveries) -> CheckError {
     let mut why = match all.receiver {
         Some(_) => format!("no delivery arrived within {} s", all.lasted.as_secs()),
         None => "no delivery is among the captured requests".to_owned(),
@@ -107,7 +107,7 @@ fn nothing_came(all: &Deliveries) -> CheckError {
 }
 
 /// Judges the deliveries for which `is_meant` returns `true`.
-pub(super) fn each(
+pub(super) fn judge_each_delivery(
     recording: &Recording,
     wants: &str,
     is_meant: impl Fn(&ParsedDelivery<'_>) -> bool,
@@ -115,17 +115,17 @@ pub(super) fn each(
 ) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut judged = false;
-    for seen in received.seen.iter().filter(|parsed| is_meant(parsed)) {
+    for seen in received.parsed.iter().filter(|parsed| is_meant(parsed)) {
         if let Some((expected, actual)) = flaw(received.all, seen) {
-            return Err(seen.broken(expected, actual));
+            return Err(seen.violation(expected, actual));
         }
         judged = true;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(missing(wants)) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_delivery_with(wants)) }
 }
 
 /// Returns the error if no delivery of a kind came, but others did.
-pub(super) fn missing(wants: &str) -> CheckError {
+pub(super) fn no_delivery_with(wants: &str) -> CheckError {
     CheckError::unjudged(
         format!("no delivery arrived with {wants}"),
         format!("cause one with {wants} while the suite receives"),

@@ -71,7 +71,7 @@ pub(crate) fn differ(name: &str, one: &Value, other: &Value) -> bool {
 }
 
 /// Returns the member and field of the first difference between two objects that contain a charge or an invoice.
-pub(crate) fn contradiction(
+pub(crate) fn first_contradiction(
     one: &Value,
     other: &Value,
     fields: &Fields,
@@ -87,7 +87,7 @@ pub(crate) fn contradiction(
 }
 
 /// Returns the time at which an event was recorded.
-pub(crate) fn at(row: &Value) -> Option<OffsetDateTime> {
+pub(crate) fn recorded_at(row: &Value) -> Option<OffsetDateTime> {
     utc(text_at(row, &["created_at"])?)
 }
 
@@ -104,6 +104,6 @@ pub(crate) fn is_still(views: &[PageView<'_>], mode: Mode, event: &Value, exchan
     };
     let events = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
     let of_object = events.flat_map(PageView::rows).filter(|row| code(row) == code(event));
-    let newest = of_object.filter_map(at).max();
+    let newest = of_object.filter_map(recorded_at).max();
     newest.zip(clock(exchange)).is_some_and(|(newest, now)| newest + CONSISTENCY_TIME < now)
 }

@@ -8,14 +8,14 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use crate::check::Check;
 
 pub(super) const CHECKS: &[Check] =
-    &[Check::of("endpoints.address", &[Group::Account, Group::Webhooks], address).part(Part::Registration)];
+    &[Check::new("endpoints.address", &[Group::Account, Group::Webhooks], address).part(Part::Registration)];
 
 /// Judges the refusal of private addresses. It counts only if a public address was accepted.
 fn address(recording: &Recording) -> CheckResult {
     let tried = recording.deliveries.iter().flat_map(|deliveries| &deliveries.registrations);
     let (public, private): (Vec<_>, Vec<_>) = tried.partition(|registration| registration.public);
     if let Some(accepted) = private.iter().find(|registration| registration.accepted) {
-        return Err(CheckError::broken(
+        return Err(CheckError::violation(
             None,
             format!("a refusal of the endpoint {}", accepted.address),
             format!("it was accepted: {}", accepted.answer),

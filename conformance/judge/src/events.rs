@@ -8,13 +8,17 @@ use time::{Duration, OffsetDateTime};
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::group::Group;
 use conformance_model::mode::Mode;
-use conformance_model::reading::{listed, requested_own_event, single_event, text_at, utc, wrapped_event};
+use conformance_model::reading::{
+    listed_events, requested_own_event, single_event, text_at, utc, wrapped_event,
+};
 use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::delivered::{is_uuid, member_text};
-use super::diff::{LATENESS, SETTLED, STATE, TEXTS, at, contradict, contradiction, differ, is_still};
-use super::evidence::{PageView, in_burst, may_be_limited, pages, unanswered};
+use super::diff::{
+    LATENESS, SETTLED, STATE, TEXTS, contradict, differ, first_contradiction, is_still, recorded_at,
+};
+use super::evidence::{PageView, is_in_burst, may_be_limited, missing_response, pages};
 use crate::check::{Check, Flaw};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
@@ -24,30 +28,30 @@ const PAYMENTS_MIN: usize = 3;
 const SPREAD_MIN: Duration = Duration::hours(1);
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("events.id", NEEDS, |recording| each(recording, id)),
-    Check::of("events.type", NEEDS, |recording| each(recording, kind)),
-    Check::of("events.details", NEEDS, |recording| each(recording, details)),
-    Check::of("events.subject", NEEDS, |recording| each(recording, subject)),
-    Check::of("events.created_at", NEEDS, created_at),
-    Check::of("events.single", NEEDS, single),
-    Check::of("events.envelope", NEEDS, envelope),
+    Check::new("events.id", NEEDS, |recording| judge_each_event(recording, id)),
+    Check::new("events.type", NEEDS, |recording| judge_each_event(recording, kind)),
+    Check::new("events.details", NEEDS, |recording| judge_each_event(recording, details)),
+    Check::new("events.subject", NEEDS, |recording| judge_each_event(recording, subject)),
+    Check::new("events.created_at", NEEDS, created_at),
+    Check::new("events.single", NEEDS, single),
+    Check::new("events.envelope", NEEDS, envelope),
 ];
 
 /// Judges all listed events and all events that were requested individually.
-fn each(recording: &Recording, flaw: fn(&Value) -> Flaw) -> CheckResult {
+fn judge_each_event(recording: &Recording, flaw: fn(&Value) -> Flaw) -> CheckResult {
     let views = pages(recording);
     let listed = views
         .iter()
         .filter(|view| view.request.list == List::Events)
         .flat_map(|view| view.rows().iter().map(|row| (view.number(), row.clone())));
-    let alone = own(recording)
+    let alone = single_event_requests(recording)
         .filter(|exchange| exchange.status() == Some(200))
         .filter_map(|exchange| Some((exchange.number, single_event(exchange)?)));
     let mut judged = false;
     for (number, event) in listed.chain(alone) {
         if let Some((expected, actual)) = flaw(&event) {
             let id = text_at(&event, &["id"]).unwrap_or("without an id");
-            return Err(CheckError::broken(number, expected, format!("{actual} (event {id})")));
+            return Err(CheckError::violation(number, expected, format!("{actual} (event {id})")));
         }
         judged = true;
     }
@@ -62,7 +66,7 @@ fn no_events() -> CheckError {
 }
 
 /// Returns the requests of single events, except those that the rate limit may have refused.
-fn own(recording: &Recording) -> impl Iterator<Item = &Exchange> {
+fn single_event_requests(recording: &Recording) -> impl Iterator<Item = &Exchange> {
     let own = |exchange: &&Exchange| requested_own_event(exchange).is_some();
     recording
         .exchanges
@@ -108,7 +112,7 @@ fn subject(event: &Value) -> Flaw {
 }
 
 fn created_at(recording: &Recording) -> CheckResult {
-    let outcome = each(recording, |event| {
+    let outcome = judge_each_event(recording, |event| {
         let fine = text_at(event, &["created_at"]).is_some_and(|text| utc(text).is_some());
         (!fine).then(|| ("an ISO 8601 time in UTC".into(), member_text(event, "created_at")))
     })?;
@@ -123,7 +127,8 @@ fn other_zone(recording: &Recording) -> Result<(), CheckError> {
     for mode in Mode::BOTH {
         let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
         let rows = of_mode.flat_map(|view| view.rows().iter().map(move |row| (view.number(), row)));
-        let payments: BTreeMap<_, _> = rows.filter_map(|(number, row)| Payment::of(number, row)).collect();
+        let payments: BTreeMap<_, _> =
+            rows.filter_map(|(number, row)| Payment::from_event(number, row)).collect();
         let recorded: BTreeSet<_> = payments.values().map(|payment| payment.recorded).collect();
         let is_spread = recorded
             .first()
@@ -135,7 +140,7 @@ fn other_zone(recording: &Recording) -> Result<(), CheckError> {
             continue;
         };
         if let (true, 1, Some(Some(hours))) = (is_spread, hours.len(), hours.first()) {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 payment.number,
                 "created_at and paid_at of a charge.paid in one time zone",
                 format!("{hours} h apart (event {id}), as in all {} payments", payments.len()),
@@ -155,9 +160,9 @@ struct Payment {
 
 impl Payment {
     /// Returns the id and the times of an event; `None` if it is not a payment.
-    fn of(number: u32, row: &Value) -> Option<(&str, Payment)> {
+    fn from_event(number: u32, row: &Value) -> Option<(&str, Payment)> {
         let paid = utc(text_at(row, &["charge", "paid_at"])?)?;
-        let payment = Payment { number, recorded: at(row)?, paid };
+        let payment = Payment { number, recorded: recorded_at(row)?, paid };
         (text_at(row, &["type"]) == Some("charge.paid")).then_some((text_at(row, &["id"])?, payment))
     }
 
@@ -172,22 +177,24 @@ impl Payment {
 fn single(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     let mut judged = false;
-    for exchange in own(recording) {
+    for exchange in single_event_requests(recording) {
         let (Caller::Own(mode), Some(id)) = (exchange.caller, requested_own_event(exchange)) else {
             continue;
         };
         // The suite may have retried the request after an outage.
-        let again =
-            || own(recording).any(|later| later.number > exchange.number && later.target == exchange.target);
+        let again = || {
+            single_event_requests(recording)
+                .any(|later| later.number > exchange.number && later.target == exchange.target)
+        };
         match exchange.status() {
-            None | Some(429 | 502..=504) if in_burst(exchange) || again() => continue,
-            None | Some(429 | 502..=504) => return Err(unanswered(Some(exchange), "a single event")),
+            None | Some(429 | 502..=504) if is_in_burst(exchange) || again() => continue,
+            None | Some(429 | 502..=504) => return Err(missing_response(Some(exchange), "a single event")),
             Some(200) => {}
-            Some(_) => return Err(CheckError::broken(exchange.number, "200", exchange.summary())),
+            Some(_) => return Err(CheckError::violation(exchange.number, "200", exchange.summary())),
         }
         let Some(event) = single_event(exchange) else { continue };
         if text_at(&event, &["id"]) != Some(id) {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 exchange.number,
                 format!("id \"{id}\""),
                 member_text(&event, "id"),
@@ -195,7 +202,7 @@ fn single(recording: &Recording) -> CheckResult {
         }
         if let Some((name, actual)) = otherwise_listed(recording, &views, (exchange, mode), &event) {
             let expected = format!("{name} of event {id} as the list shows it");
-            return Err(CheckError::broken(exchange.number, expected, actual));
+            return Err(CheckError::violation(exchange.number, expected, actual));
         }
         judged = true;
     }
@@ -214,7 +221,7 @@ fn otherwise_listed(
     let id = text_at(event, &["id"])?;
     let same = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
     let mut rows = same.flat_map(PageView::rows).filter(|row| text_at(row, &["id"]) == Some(id)).peekable();
-    let row = listed(recording, mode).remove(id).or_else(|| rows.peek().map(|row| (*row).clone()))?;
+    let row = listed_events(recording, mode).remove(id).or_else(|| rows.peek().map(|row| (*row).clone()))?;
     let differs = |name: &str| match (row.get(name)?, event.get(name)?) {
         (Value::Object(one), Value::Object(other)) => Some(one != other),
         (one @ Value::String(_), other) => Some(contradict(one, other)),
@@ -224,10 +231,10 @@ fn otherwise_listed(
     {
         return Some((name.to_owned(), member_text(event, name)));
     }
-    let is_steady = rows.all(|listed| contradiction(listed, &row, &STATE, differ).is_none());
+    let is_steady = rows.all(|listed| first_contradiction(listed, &row, &STATE, differ).is_none());
     let fields: &[_] =
         if is_steady && is_still(views, mode, event, exchange) { &[SETTLED, STATE] } else { &[SETTLED] };
-    let found = fields.iter().find_map(|fields| contradiction(&row, event, fields, differ));
+    let found = fields.iter().find_map(|fields| first_contradiction(&row, event, fields, differ));
     let (member, name) = found.or_else(|| other_text(views, mode, exchange, event))?;
     Some((format!("{member}.{name}"), member_text(&event[member], name)))
 }
@@ -248,12 +255,12 @@ fn other_text(
         .collect();
     let (first, last) = (listed.first()?, listed.last()?);
     let is_around = first.0 < exchange.number && exchange.number < last.0;
-    let is_steady = listed.iter().all(|(_, row)| contradiction(first.1, row, &TEXTS, differ).is_none());
-    if is_around && is_steady { contradiction(first.1, event, &TEXTS, differ) } else { None }
+    let is_steady = listed.iter().all(|(_, row)| first_contradiction(first.1, row, &TEXTS, differ).is_none());
+    if is_around && is_steady { first_contradiction(first.1, event, &TEXTS, differ) } else { None }
 }
 
 fn envelope(recording: &Recording) -> CheckResult {
-    let (path, _) = own(recording)
+    let (path, _) = single_event_requests(recording)
         .filter(|exchange| exchange.status() == Some(200))
         .find_map(wrapped_event)
         .ok_or_else(no_events)?;

@@ -160,13 +160,13 @@ pub(super) struct FullList<'s> {
     pub(super) target: &'s str,
     pub(super) rows: Vec<&'s Value>,
     /// `true` if the rows are complete.
-    pub(super) is_all: bool,
+    pub(super) is_complete: bool,
 }
 
 impl<'s> FullList<'s> {
     /// Concatenates the first long page of a list and the later ones with the same total for which `is_included` returns
     /// `true`.
-    fn joined(
+    fn join_pages(
         views: &'s [PageView<'_>],
         first: &'s PageView<'_>,
         is_included: impl Fn(&PageView<'_>) -> bool,
@@ -185,41 +185,41 @@ impl<'s> FullList<'s> {
             rows.extend(next.rows());
         }
         let is_all = first.page.meta("total") == Some(rows.len() as u64);
-        FullList { target: &first.exchange.target, rows, is_all }
+        FullList { target: &first.exchange.target, rows, is_complete: is_all }
     }
 
     /// Returns the beginning of a list, from a read of its first long page and later pages with the same total.
-    pub(super) fn beginning(views: &'s [PageView<'_>], first: &'s PageView<'_>) -> FullList<'s> {
-        FullList::joined(views, first, |_| true)
+    pub(super) fn starting_with(views: &'s [PageView<'_>], first: &'s PageView<'_>) -> FullList<'s> {
+        FullList::join_pages(views, first, |_| true)
     }
 
     /// Returns the list between two reads of its first long page. Only that page, if the list grew between them or
     /// `is_first_enough` is set.
-    pub(super) fn between(
+    pub(super) fn between_reads(
         views: &'s [PageView<'_>],
         [before, after]: [&'s PageView<'_>; 2],
         is_first_enough: bool,
     ) -> FullList<'s> {
         let is_same = !is_first_enough && before.page.meta("total") == after.page.meta("total");
-        FullList::joined(views, before, |view| {
+        FullList::join_pages(views, before, |view| {
             is_same && (before.number()..after.number()).contains(&view.number())
         })
     }
 
     /// Returns the list as of each read that is earlier than a page.
-    pub(super) fn earlier(
+    pub(super) fn earlier_reads(
         views: &'s [PageView<'_>],
         view: &PageView<'_>,
     ) -> impl Iterator<Item = FullList<'s>> {
         let number = view.number();
         let earlier =
             first_long_pages(views, view.request.list, view.mode).filter(move |view| view.number() < number);
-        earlier.map(|first| FullList::beginning(views, first))
+        earlier.map(|first| FullList::starting_with(views, first))
     }
 
     /// Returns the list at the time of a page: the nearest read with the same total, because records are never deleted;
     /// or any read, if the total was the same before and after.
-    pub(super) fn around(
+    pub(super) fn at_time_of(
         recording: &Recording,
         views: &'s [PageView<'_>],
         view: &PageView<'_>,
@@ -232,13 +232,13 @@ impl<'s> FullList<'s> {
         };
         let same = first_long_pages(views, view.request.list, view.mode).filter(same_list);
         if let Some(first) = same.min_by_key(|other| other.number().abs_diff(view.number())) {
-            return Some(FullList::joined(views, first, |_| true));
+            return Some(FullList::join_pages(views, first, |_| true));
         }
         // Later pages may continue an older read of the first page.
         let is_of_an_older_read = views.iter().filter(same_list).any(|other| other.number() < view.number());
         let pair =
             enclosing_views(recording, views, view).filter(|[before, after]| total(before) == total(after));
-        pair.filter(|_| !is_of_an_older_read).map(|pair| FullList::between(views, pair, false))
+        pair.filter(|_| !is_of_an_older_read).map(|pair| FullList::between_reads(views, pair, false))
     }
 }
 
@@ -248,7 +248,7 @@ pub(super) fn enclosing_views<'s, 'a>(
     views: &'s [PageView<'a>],
     view: &PageView<'_>,
 ) -> Option<[&'s PageView<'a>; 2]> {
-    let [before, after] = reading::enclosing(recording, view.exchange, view.request.list)?;
+    let [before, after] = reading::enclosing_reads(recording, view.exchange, view.request.list)?;
     let of = |exchange: &Exchange| views.iter().find(|view| view.number() == exchange.number);
     Some([of(before)?, of(after)?])
 }
@@ -256,7 +256,8 @@ pub(super) fn enclosing_views<'s, 'a>(
 fn view(exchange: &Exchange) -> Option<PageView<'_>> {
     let Caller::Own(mode) = exchange.caller else { return None };
     let request = page_request(exchange)?;
-    let page = Page::of(exchange).filter(|page| request.is_allowed() && !shows_last_page(page, &request))?;
+    let page = Page::from_exchange(exchange)
+        .filter(|page| request.is_allowed() && !shows_last_page(page, &request))?;
     Some(PageView { exchange, mode, request, page })
 }
 
@@ -318,20 +319,23 @@ pub(super) fn page_must_exist(pages: &[PageView<'_>], exchange: &Exchange, reque
 }
 
 /// Returns `true` if a request was one of a burst.
-pub(super) fn in_burst(exchange: &Exchange) -> bool {
+pub(super) fn is_in_burst(exchange: &Exchange) -> bool {
     matches!(exchange.purpose, Purpose::Burst(_))
 }
 
 /// Returns `true` if a request of a burst may have been refused by the limit: its key is not served again in the burst.
 pub(super) fn may_be_limited(recording: &Recording, exchange: &Exchange) -> bool {
     let later =
-        || recording.exchanges.iter().filter(|later| later.number > exchange.number && in_burst(later));
+        || recording.exchanges.iter().filter(|later| later.number > exchange.number && is_in_burst(later));
     let is_served = |exchange: &Exchange| exchange.status() == Some(200) && exchange.target.contains("/v1/");
-    in_burst(exchange) && !later().any(|later| later.caller == exchange.caller && is_served(later))
+    is_in_burst(exchange) && !later().any(|later| later.caller == exchange.caller && is_served(later))
 }
 
 /// Returns the page whose link led to this one.
-pub(super) fn origin<'s, 'a>(views: &'s [PageView<'a>], view: &PageView<'_>) -> Option<&'s PageView<'a>> {
+pub(super) fn page_with_link<'s, 'a>(
+    views: &'s [PageView<'a>],
+    view: &PageView<'_>,
+) -> Option<&'s PageView<'a>> {
     let link = view.request.link.as_ref()?;
     views.iter().find(|view| view.number() == link.of)
 }
@@ -350,7 +354,7 @@ pub(super) fn too_few_records() -> CheckError {
     )
 }
 
-pub(super) fn list_moved() -> CheckError {
+pub(super) fn list_changed() -> CheckError {
     CheckError::unjudged(
         "records were created while the list was read",
         "check again while nothing is created",
@@ -362,14 +366,14 @@ pub(super) fn check_media_type(exchange: &Exchange, answer: &Answer) -> Result<(
     match answer.header("content-type") {
         Some(content_type) if !is_json(answer) => {
             let actual = format!("Content-Type {content_type}");
-            Err(CheckError::broken(exchange.number, "a JSON media type", actual))
+            Err(CheckError::violation(exchange.number, "a JSON media type", actual))
         }
         _ => Ok(()),
     }
 }
 
 /// Returns the error for a required exchange that is missing or has no usable response.
-pub(super) fn unanswered(exchange: Option<&Exchange>, what: &str) -> CheckError {
+pub(super) fn missing_response(exchange: Option<&Exchange>, what: &str) -> CheckError {
     let again = "check again; if the result is the same, see the recording";
     match exchange {
         None => CheckError::unjudged(format!("{what} was not requested"), again),

@@ -7,8 +7,8 @@ use serde_json::Value;
 use conformance_model::group::Group;
 use conformance_model::part::Part;
 use conformance_model::reading::{
-    ChargeInvoices, Page, Reach, enclosing, fits, link_query, named_identity, page_request, selected_names,
-    selections, shown_link, text_at,
+    ChargeInvoices, Page, Reach, enclosing_reads, fits, link_query, named_identity, page_request,
+    selected_names, selections, shown_link, text_at,
 };
 use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
@@ -18,18 +18,18 @@ use super::evidence::{
     page_must_exist, pages, with_article,
 };
 use crate::check::Check;
-use crate::diff::{LATENESS, at, clock};
+use crate::diff::{LATENESS, clock, recorded_at};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("filters.type", NEEDS, |recording| events(recording, "type")),
-    Check::of("filters.charge", NEEDS, |recording| events(recording, "charge")),
-    Check::of("filters.invoice", NEEDS, |recording| events(recording, "invoice")),
-    Check::of("filters.total", NEEDS, total),
-    Check::of("filters.status", NEEDS, status),
-    Check::of("filters.payment_link", NEEDS, payment_link).part(Part::Links),
-    Check::of("filters.combined", NEEDS, combined),
+    Check::new("filters.type", NEEDS, |recording| events(recording, "type")),
+    Check::new("filters.charge", NEEDS, |recording| events(recording, "charge")),
+    Check::new("filters.invoice", NEEDS, |recording| events(recording, "invoice")),
+    Check::new("filters.total", NEEDS, total),
+    Check::new("filters.status", NEEDS, status),
+    Check::new("filters.payment_link", NEEDS, payment_link).part(Part::Links),
+    Check::new("filters.combined", NEEDS, judge_combined),
 ];
 
 /// Returns a row that matches its page's filters in no valid interpretation, and the violated filter.
@@ -71,11 +71,16 @@ fn source<'s>(
     // A status may have changed on a page that was read only once.
     let is_first_enough = view.request.filters.iter().any(|(name, _)| name == "status");
     (selected(before)? == selected(after)?)
-        .then(|| FullList::between(views, [before, after], is_first_enough))
+        .then(|| FullList::between_reads(views, [before, after], is_first_enough))
 }
 
 /// Returns the first record that a filtered page lacks, or has in excess of the selected ones.
-fn misfit(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Option<(String, String)> {
+fn first_mismatch(
+    shown: &[Value],
+    selected: &[&Value],
+    is_all: bool,
+    size: usize,
+) -> Option<(String, String)> {
     let wanted = &selected[..selected.len().min(size)];
     let name = |row: &Value| named_identity(row).unwrap_or_default();
     let index = (0..wanted.len()).find(|at| shown.get(*at).map(name) != Some(name(wanted[*at])));
@@ -90,7 +95,11 @@ fn misfit(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Op
 }
 
 /// Returns the pages with this filter only, and its value.
-fn alone<'s, 'a>(views: &'s [PageView<'a>], list: List, name: &str) -> Vec<(&'s str, &'s PageView<'a>)> {
+fn pages_with_only_filter<'s, 'a>(
+    views: &'s [PageView<'a>],
+    list: List,
+    name: &str,
+) -> Vec<(&'s str, &'s PageView<'a>)> {
     let by_name = |view: &'s PageView<'a>| match &view.request.filters[..] {
         [(filter, value)] if view.request.list == list && view.request.link.is_none() && filter == name => {
             Some((value.as_str(), view))
@@ -101,7 +110,7 @@ fn alone<'s, 'a>(views: &'s [PageView<'a>], list: List, name: &str) -> Vec<(&'s 
 }
 
 /// `what`: with its article, such as `a value of invoice`.
-fn nothing_to_name(what: &str) -> CheckError {
+fn no_filter_value(what: &str) -> CheckError {
     CheckError::unjudged(
         format!("no event shows {what} to filter by, or the filtered list was not served"),
         "open a charge, an invoice and a payment link with the test key's account, then check again",
@@ -124,7 +133,7 @@ fn is_listed(recording: &Recording, refused: &Exchange, wanted: &PageRequest) ->
 
 /// Checks that no filter by a value from the API was refused. In a burst the limit may have refused it, so a refusal
 /// counts only if the key was served again later.
-fn refused(recording: &Recording, list: List, name: &str) -> Result<(), CheckError> {
+fn check_not_refused(recording: &Recording, list: List, name: &str) -> Result<(), CheckError> {
     let refusal = recording.exchanges.iter().find(|exchange| {
         let Some(request) = page_request(exchange) else { return false };
         let by_name = request.list == list && matches!(&request.filters[..], [(filter, _)] if filter == name);
@@ -135,9 +144,9 @@ fn refused(recording: &Recording, list: List, name: &str) -> Result<(), CheckErr
             && !may_be_limited(recording, exchange)
             && !may_be_gone(recording, exchange, &request)
             && (page_must_exist(&pages(recording), exchange, &request)
-                || is_shown(&pages(recording), exchange, &request))
+                || page_should_exist(&pages(recording), exchange, &request))
     });
-    refusal.map_or(Ok(()), |exchange| Err(CheckError::broken(exchange.number, "200", exchange.summary())))
+    refusal.map_or(Ok(()), |exchange| Err(CheckError::violation(exchange.number, "200", exchange.summary())))
 }
 
 /// Returns `true` if a later page may no longer exist: records change their status, but neither type nor object.
@@ -146,16 +155,16 @@ fn may_be_gone(recording: &Recording, exchange: &Exchange, request: &PageRequest
     let pages = pages(recording);
     let existed = |number: u32| {
         let view = pages.iter().find(|view| view.number() == number);
-        view.is_some_and(|view| is_shown(std::slice::from_ref(view), exchange, request))
+        view.is_some_and(|view| page_should_exist(std::slice::from_ref(view), exchange, request))
     };
     is_later
         && request.filters.iter().any(|(name, _)| name == "status")
-        && !enclosing(recording, exchange, request.list)
+        && !enclosing_reads(recording, exchange, request.list)
             .is_some_and(|pair| pair.iter().all(|exchange| existed(exchange.number)))
 }
 
 /// Returns `true` if the unfiltered list has enough matching records for the requested page to exist.
-fn is_shown(pages: &[PageView<'_>], exchange: &Exchange, wanted: &PageRequest) -> bool {
+fn page_should_exist(pages: &[PageView<'_>], exchange: &Exchange, wanted: &PageRequest) -> bool {
     let [(name, value)] = &wanted.filters[..] else { return false };
     let before =
         wanted.page.unwrap_or(1).saturating_sub(1).saturating_mul(wanted.per_page.unwrap_or(u64::MAX));
@@ -167,7 +176,7 @@ fn is_shown(pages: &[PageView<'_>], exchange: &Exchange, wanted: &PageRequest) -
 }
 
 /// Checks that a filter by an unused value returns an empty list or is refused.
-fn empty_for_unknown(recording: &Recording, list: List, name: &str) -> Result<(), CheckError> {
+fn check_unused_value(recording: &Recording, list: List, name: &str) -> Result<(), CheckError> {
     for exchange in &recording.exchanges {
         let Purpose::Filter { list: of, filter, side } = &exchange.purpose else { continue };
         // filters.combined judges several filters.
@@ -178,17 +187,17 @@ fn empty_for_unknown(recording: &Recording, list: List, name: &str) -> Result<()
         }
         // A 500 is a server error, not a refusal.
         if exchange.status() == Some(500) {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 exchange.number,
                 "an empty list, or a refusal",
                 exchange.summary(),
             ));
         }
-        let Some(page) = Page::of(exchange) else { continue };
+        let Some(page) = Page::from_exchange(exchange) else { continue };
         let rows = page.rows().map_or(0, Vec::len);
         let total = page.meta("total").unwrap_or_default();
         if rows > 0 || total > 0 {
-            let (pairs, query) = (&ChargeInvoices::of(recording), link_query(&exchange.target).0);
+            let (pairs, query) = (&ChargeInvoices::from_recording(recording), link_query(&exchange.target).0);
             let is_other = |row: &Value| {
                 query.iter().any(|(_, value)| fits(list, row, name, value, Reach::Wide, pairs) == Some(false))
             };
@@ -199,22 +208,22 @@ fn empty_for_unknown(recording: &Recording, list: List, name: &str) -> Result<()
             }
             let expected = format!("no {} for {} that none has", list.as_str(), with_article(name));
             let actual = format!("{rows} of them, and a total of {total}");
-            return Err(CheckError::broken(exchange.number, expected, actual));
+            return Err(CheckError::violation(exchange.number, expected, actual));
         }
     }
     Ok(())
 }
 
 fn events(recording: &Recording, name: &str) -> CheckResult {
-    refused(recording, List::Events, name)?;
-    let pairs = &ChargeInvoices::of(recording);
+    check_not_refused(recording, List::Events, name)?;
+    let pairs = &ChargeInvoices::from_recording(recording);
     let mut judged = false;
     for views in &comparable_groups(recording) {
-        for (value, view) in alone(views, List::Events, name) {
+        for (value, view) in pages_with_only_filter(views, List::Events, name) {
             if let Some((row, _)) = row_outside_filter(view, pairs) {
                 let id = text_at(row, &["id"]).unwrap_or("without an id");
                 let expected = format!("only events of {name} {value}");
-                return Err(CheckError::broken(view.number(), expected, format!("event {id} is not one")));
+                return Err(CheckError::violation(view.number(), expected, format!("event {id} is not one")));
             }
             let known = |other: &PageView<'_>| {
                 let plain = other.mode == view.mode
@@ -228,18 +237,18 @@ fn events(recording: &Recording, name: &str) -> CheckResult {
             let is_first = view.request.page.unwrap_or(1) == 1;
             if is_first && view.page.rows().is_some_and(Vec::is_empty) && views.iter().any(known) {
                 let expected = format!("the events of {name} {value}, which the whole list shows");
-                return Err(CheckError::broken(view.number(), expected, "an empty list"));
+                return Err(CheckError::violation(view.number(), expected, "an empty list"));
             }
             judged = true;
         }
     }
-    empty_for_unknown(recording, List::Events, name)?;
-    if judged { Ok(CheckOutcome::Holds) } else { Err(nothing_to_name(&format!("a value of {name}"))) }
+    check_unused_value(recording, List::Events, name)?;
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_filter_value(&format!("a value of {name}"))) }
 }
 
 /// Judges the total and the rows of a filtered page. The error has the expected and the actual value. `None` if they
 /// cannot be judged.
-fn total_of(
+fn check_page(
     recording: &Recording,
     views: &[PageView<'_>],
     view: &PageView<'_>,
@@ -255,11 +264,11 @@ fn total_of(
     }
     let undecided = all_on_one_page.then_some(Ok(()));
     let Some(source) = source(recording, views, view, pairs) else { return undecided };
-    let moved = moved_meanwhile(recording, views, view);
+    let moved = changed_record_count(recording, views, view);
     let Some(selections) = selections(view.request.list, &source.rows, &view.request.filters, pairs) else {
         return undecided;
     };
-    let may_be = |count: u64| if source.is_all { count == total } else { count <= total };
+    let may_be = |count: u64| if source.is_complete { count == total } else { count <= total };
     let counts: Vec<u64> = selections.iter().map(|rows| rows.len() as u64).collect();
     if !counts.iter().any(|count| may_be(*count)) {
         // Records that changed meanwhile may have matched for some time.
@@ -273,18 +282,19 @@ fn total_of(
     if let Some(size) = size.filter(|_| has_names && moved == 0) {
         let [from, size] =
             [before.saturating_mul(size), size].map(|number| usize::try_from(number).unwrap_or(usize::MAX));
-        let of_page = |rows: &[&Value]| misfit(shown, &rows[from.min(rows.len())..], source.is_all, size);
+        let of_page =
+            |rows: &[&Value]| first_mismatch(shown, &rows[from.min(rows.len())..], source.is_complete, size);
         let misfits: Option<Vec<_>> = selections.iter().map(|rows| of_page(rows)).collect();
         if let Some(misfit) = misfits.and_then(|misfits| misfits.into_iter().next()) {
             return Some(Err(misfit));
         }
     }
-    if source.is_all { Some(Ok(())) } else { undecided }
+    if source.is_complete { Some(Ok(())) } else { undecided }
 }
 
 /// Returns the number of records that were created or changed their status between the reads of the unfiltered list
 /// around a page that is filtered by status. They may be on that page, but match in neither read.
-fn moved_meanwhile(recording: &Recording, views: &[PageView<'_>], view: &PageView<'_>) -> u64 {
+fn changed_record_count(recording: &Recording, views: &[PageView<'_>], view: &PageView<'_>) -> u64 {
     if !view.request.filters.iter().any(|(name, _)| name == "status") {
         return 0;
     }
@@ -295,7 +305,7 @@ fn moved_meanwhile(recording: &Recording, views: &[PageView<'_>], view: &PageVie
 }
 
 /// Checks that the last page and the rows of a linked page are consistent with its total.
-fn counted(view: &PageView<'_>) -> Result<(), CheckError> {
+fn check_counts(view: &PageView<'_>) -> Result<(), CheckError> {
     let Some(numbers) = view.numbers().filter(|numbers| numbers.total > 0) else { return Ok(()) };
     let rows = Some(view.rows().len() as u64);
     for (name, expected, actual) in
@@ -303,31 +313,31 @@ fn counted(view: &PageView<'_>) -> Result<(), CheckError> {
     {
         if let Some(actual) = actual.filter(|actual| *actual != expected) {
             let expected = format!("{name} {expected} by a total of {}", numbers.total);
-            return Err(CheckError::broken(view.number(), expected, format!("{name} {actual}")));
+            return Err(CheckError::violation(view.number(), expected, format!("{name} {actual}")));
         }
     }
     Ok(())
 }
 
 fn total(recording: &Recording) -> CheckResult {
-    let pairs = &ChargeInvoices::of(recording);
+    let pairs = &ChargeInvoices::from_recording(recording);
     let views = pages(recording);
     let mut judged = false;
     for view in views.iter().filter(|view| view.request.filters.len() == 1) {
         if view.request.link.is_some() {
-            counted(view)?;
+            check_counts(view)?;
             continue;
         }
         // The statement of the filter judges rows that do not match.
         if view.request.list != List::Events && row_outside_filter(view, pairs).is_some() {
             continue;
         }
-        match total_of(recording, &views, view, pairs) {
+        match check_page(recording, &views, view, pairs) {
             None => {}
             Some(Ok(())) => judged = true,
             Some(Err((expected, actual))) => {
-                let expected = format!("{expected} for {}", in_words(view));
-                return Err(CheckError::broken(view.number(), expected, actual));
+                let expected = format!("{expected} for {}", filters_text(view));
+                return Err(CheckError::violation(view.number(), expected, actual));
             }
         }
     }
@@ -342,25 +352,26 @@ fn total(recording: &Recording) -> CheckResult {
 
 fn status(recording: &Recording) -> CheckResult {
     const LISTS: [List; 2] = [List::Charges, List::Invoices];
-    LISTS.into_iter().try_for_each(|list| refused(recording, list, "status"))?;
+    LISTS.into_iter().try_for_each(|list| check_not_refused(recording, list, "status"))?;
     let comparable_groups = comparable_groups(recording);
-    let of = |list| comparable_groups.iter().flat_map(move |views| alone(views, list, "status"));
-    let outcome = as_far_as_shown(&LISTS.into_iter().flat_map(of).collect::<Vec<_>>(), "status");
-    LISTS.into_iter().try_for_each(|list| empty_for_unknown(recording, list, "status"))?;
+    let of =
+        |list| comparable_groups.iter().flat_map(move |views| pages_with_only_filter(views, list, "status"));
+    let outcome = judge_shown_fields(&LISTS.into_iter().flat_map(of).collect::<Vec<_>>(), "status");
+    LISTS.into_iter().try_for_each(|list| check_unused_value(recording, list, "status"))?;
     outcome
 }
 
 fn payment_link(recording: &Recording) -> CheckResult {
-    refused(recording, List::Charges, "payment_link")?;
+    check_not_refused(recording, List::Charges, "payment_link")?;
     let comparable_groups = comparable_groups(recording);
     let mut by_events = false;
     for views in &comparable_groups {
-        for (link, view) in alone(views, List::Charges, "payment_link") {
+        for (link, view) in pages_with_only_filter(views, List::Charges, "payment_link") {
             if let Some(code) = charge_of_link(views, view, link) {
                 let expected =
                     format!("charge {code} among those of payment_link {link}, as the events show");
                 let actual = format!("{} others, and not this one", view.rows().len());
-                return Err(CheckError::broken(view.number(), expected, actual));
+                return Err(CheckError::violation(view.number(), expected, actual));
             }
             let links = links_of_charges(views, view);
             let shown = view.rows().iter().filter_map(|row| links.get_key_value(text_at(row, &["code"])?));
@@ -369,19 +380,21 @@ fn payment_link(recording: &Recording) -> CheckResult {
                     let expected = format!("only charges of payment_link {link}");
                     let of = of.as_deref().unwrap_or("none");
                     let actual = format!("charge {code}, whose events show the payment_link {of}");
-                    return Err(CheckError::broken(view.number(), expected, actual));
+                    return Err(CheckError::violation(view.number(), expected, actual));
                 }
                 by_events = true;
             }
         }
     }
-    let found: Vec<_> =
-        comparable_groups.iter().flat_map(|views| alone(views, List::Charges, "payment_link")).collect();
-    let outcome = match as_far_as_shown(&found, "payment_link") {
+    let found: Vec<_> = comparable_groups
+        .iter()
+        .flat_map(|views| pages_with_only_filter(views, List::Charges, "payment_link"))
+        .collect();
+    let outcome = match judge_shown_fields(&found, "payment_link") {
         Err(CheckError::Inapplicable(_)) if by_events => Ok(CheckOutcome::Holds),
         outcome => outcome,
     };
-    empty_for_unknown(recording, List::Charges, "payment_link")?;
+    check_unused_value(recording, List::Charges, "payment_link")?;
     outcome
 }
 
@@ -417,7 +430,7 @@ fn charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &str) -> Op
     let before = of_mode.filter(|other| other.number() < view.number());
     // A new charge may take a minute to be listed.
     let has_arrived =
-        |row: &Value| at(row).zip(clock(view.exchange)).is_none_or(|(at, now)| at + LATENESS <= now);
+        |row: &Value| recorded_at(row).zip(clock(view.exchange)).is_none_or(|(at, now)| at + LATENESS <= now);
     let is_of = |row: &&Value| text_at(row, &["charge", "payment_link"]) == Some(link) && has_arrived(row);
     let mut codes = before
         .flat_map(PageView::rows)
@@ -432,46 +445,46 @@ fn charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &str) -> Op
 
 /// Judges a filter by the rows that have the filtered field. The fields of these items are not specified, so a row
 /// without it proves nothing.
-fn as_far_as_shown(found: &[(&str, &PageView<'_>)], name: &str) -> CheckResult {
+fn judge_shown_fields(found: &[(&str, &PageView<'_>)], name: &str) -> CheckResult {
     let pairs = &ChargeInvoices::default();
     let mut judged = false;
     for (value, view) in found {
         if let Some((row, _)) = row_outside_filter(view, pairs) {
             let shown = text_at(row, &[name]).or_else(|| shown_link(row)).unwrap_or_default();
             let expected = format!("only {name} {value}");
-            return Err(CheckError::broken(view.number(), expected, format!("{name} {shown}")));
+            return Err(CheckError::violation(view.number(), expected, format!("{name} {shown}")));
         }
         judged |= shows_its_filters(view, pairs);
     }
     match (judged, found.is_empty()) {
         (true, _) => Ok(CheckOutcome::Holds),
-        (false, true) => Err(nothing_to_name(&format!("a value of {name}"))),
+        (false, true) => Err(no_filter_value(&format!("a value of {name}"))),
         (false, false) => Err(CheckError::Inapplicable(format!("the items of the list show no {name}"))),
     }
 }
 
-fn in_words(view: &PageView<'_>) -> String {
+fn filters_text(view: &PageView<'_>) -> String {
     let filters = view.request.filters.iter().map(|(name, value)| format!("{name} {value}"));
     filters.collect::<Vec<_>>().join(" and ")
 }
 
 /// Judges combined filters.
-fn combined(recording: &Recording) -> CheckResult {
-    let pairs = &ChargeInvoices::of(recording);
+fn judge_combined(recording: &Recording) -> CheckResult {
+    let pairs = &ChargeInvoices::from_recording(recording);
     let views = pages(recording);
     let mut judged = BTreeSet::new();
     for view in views.iter().filter(|view| view.request.link.is_none() && view.request.filters.len() > 1) {
         let names: Vec<_> = view.request.filters.iter().map(|(name, _)| name.as_str()).collect();
         if let Some((row, (name, value))) = row_outside_filter(view, pairs) {
             let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
-            let expected = format!("only records of {}", in_words(view));
+            let expected = format!("only records of {}", filters_text(view));
             let actual = format!("{id} is not of {name} {value}");
-            return Err(CheckError::broken(view.number(), expected, actual));
+            return Err(CheckError::violation(view.number(), expected, actual));
         }
-        match total_of(recording, &views, view, pairs) {
+        match check_page(recording, &views, view, pairs) {
             Some(Err((expected, actual))) => {
-                let expected = format!("{expected} for {}", in_words(view));
-                return Err(CheckError::broken(view.number(), expected, actual));
+                let expected = format!("{expected} for {}", filters_text(view));
+                return Err(CheckError::violation(view.number(), expected, actual));
             }
             Some(Ok(())) => drop(judged.insert(names.join("+"))),
             None if shows_its_filters(view, pairs) => drop(judged.insert(names.join("+"))),
@@ -479,7 +492,7 @@ fn combined(recording: &Recording) -> CheckResult {
         }
     }
     if judged.is_empty() {
-        return Err(nothing_to_name(
+        return Err(no_filter_value(
             "a charge, an invoice or a payment link together with a type or a status",
         ));
     }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use conformance_model::group::Group;
 use conformance_model::mode::Mode;
-use conformance_model::reading::{Page, cached, named_identity};
+use conformance_model::reading::{Page, cache_evidence, named_identity};
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Step};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
@@ -18,7 +18,7 @@ use crate::check::Check;
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Inserts];
 
 /// The statements that are preconditions for comparing pages.
-const GROUNDS: [&str; 6] = [
+const PRECONDITIONS: [&str; 6] = [
     "paging.per_page",
     "paging.current_page",
     "paging.length",
@@ -28,21 +28,21 @@ const GROUNDS: [&str; 6] = [
 ];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("paging.stable", NEEDS, nothing_lost),
-    Check::of("paging.stable_literal", NEEDS, nothing_shifted),
+    Check::new("paging.stable", NEEDS, nothing_lost),
+    Check::new("paging.stable_literal", NEEDS, nothing_shifted),
 ];
 
 /// A list that was read page by page while records were created.
 struct PageWalk {
     list: List,
     /// "by page number" or "by links".
-    way: &'static str,
+    paging_method: &'static str,
     /// The records before the first creation, newest first.
     before: Vec<String>,
     /// The pages in order, each with the number of its exchange.
     pages: Vec<(u32, Vec<String>)>,
     /// The list after the last creation, if it was read again.
-    fresh: Option<(u32, Vec<String>)>,
+    final_read: Option<(u32, Vec<String>)>,
 }
 
 /// The result of a walk.
@@ -86,8 +86,8 @@ impl PageWalk {
     }
 
     /// Returns a new record below an old one in the final read.
-    fn misplaced(&self) -> Option<(u32, &str)> {
-        let (exchange, rows) = self.fresh.as_ref()?;
+    fn misplaced_record(&self) -> Option<(u32, &str)> {
+        let (exchange, rows) = self.final_read.as_ref()?;
         let old: BTreeSet<_> = self.before.iter().collect();
         let head = rows.iter().take_while(|id| !old.contains(id)).count();
         // At its end, the long page may have older records that were not read before.
@@ -105,21 +105,21 @@ fn ids(page: &Page) -> Option<Vec<String>> {
 }
 
 /// Returns the walks during which the suite created records, in lists that grew.
-fn arranged(recording: &Recording) -> Vec<PageWalk> {
+fn walks_with_own_inserts(recording: &Recording) -> Vec<PageWalk> {
     let mut walks = Vec::new();
     for list in List::ALL {
         let read = |step: Step| -> Option<(u32, Vec<String>)> {
             let wanted = Purpose::DuringInserts { list, step };
-            let exchange =
-                recording.last(|exchange| exchange.purpose == wanted && exchange.status() == Some(200))?;
-            Some((exchange.number, ids(&Page::of(exchange)?)?))
+            let exchange = recording
+                .find_last(|exchange| exchange.purpose == wanted && exchange.status() == Some(200))?;
+            Some((exchange.number, ids(&Page::from_exchange(exchange)?)?))
         };
         let (Some((_, before)), Some(first), Some(fresh)) =
             (read(Step::Whole), read(Step::First), read(Step::Fresh))
         else {
             continue;
         };
-        let Some(before) = before_paging(&before, &first.1) else { continue };
+        let Some(before) = list_before_paging(&before, &first.1) else { continue };
         if fresh.1.iter().all(|id| before.contains(id)) {
             continue;
         }
@@ -131,7 +131,13 @@ fn arranged(recording: &Recording) -> Vec<PageWalk> {
                 continue;
             }
             let pages = [vec![first.clone()], later].concat();
-            walks.push(PageWalk { list, way, before: before.clone(), pages, fresh: Some(fresh.clone()) });
+            walks.push(PageWalk {
+                list,
+                paging_method: way,
+                before: before.clone(),
+                pages,
+                final_read: Some(fresh.clone()),
+            });
         }
     }
     walks
@@ -139,14 +145,14 @@ fn arranged(recording: &Recording) -> Vec<PageWalk> {
 
 /// Returns the list at the time of the first small page, from the long page that was read before it. Another client may
 /// have created records in between. `None` if the first page shows only new ones, because there may be more.
-fn before_paging(known: &[String], first: &[String]) -> Option<Vec<String>> {
+fn list_before_paging(known: &[String], first: &[String]) -> Option<Vec<String>> {
     let created = first.iter().take_while(|id| !known.contains(id)).count();
     let continues = created < first.len() && known.starts_with(&first[created..]);
     continues.then(|| [&first[..created], known].concat())
 }
 
 /// Returns the walks in which another client created records between the first and the second page.
-fn natural(recording: &Recording) -> Vec<PageWalk> {
+fn walks_with_other_inserts(recording: &Recording) -> Vec<PageWalk> {
     let views = compared_pages(recording);
     let mut walks = Vec::new();
     for second in views.iter().filter(|view| view.is_plain() && view.request.page == Some(2)) {
@@ -167,14 +173,14 @@ fn natural(recording: &Recording) -> Vec<PageWalk> {
             continue;
         };
         let grown = second.page.meta("total") > first.page.meta("total");
-        if let Some(known) = before_paging(&known, &on_first).filter(|_| grown) {
+        if let Some(known) = list_before_paging(&known, &on_first).filter(|_| grown) {
             let pages = vec![(first.number(), on_first), (second.number(), on_second)];
             walks.push(PageWalk {
                 list: second.request.list,
-                way: "by page number",
+                paging_method: "by page number",
                 before: known,
                 pages,
-                fresh: None,
+                final_read: None,
             });
         }
     }
@@ -182,10 +188,11 @@ fn natural(recording: &Recording) -> Vec<PageWalk> {
 }
 
 /// Checks the preconditions: pages that are inconsistent without creations cannot be judged with them.
-fn sound(recording: &Recording) -> Result<(), CheckError> {
-    let grounds = paging::CHECKS.iter().chain(links::CHECKS).filter(|check| GROUNDS.contains(&check.id));
+fn check_preconditions(recording: &Recording) -> Result<(), CheckError> {
+    let grounds =
+        paging::CHECKS.iter().chain(links::CHECKS).filter(|check| PRECONDITIONS.contains(&check.id));
     for check in grounds {
-        if let Err(CheckError::Broken(_)) = (check.judge)(recording) {
+        if let Err(CheckError::Violation(_)) = (check.judge)(recording) {
             return Err(CheckError::unjudged(
                 "pages are inconsistent even while nothing is created",
                 format!("see {}", check.id),
@@ -195,10 +202,10 @@ fn sound(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
-    sound(recording)?;
-    let mut found = arranged(recording);
-    found.extend(natural(recording));
+fn page_walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
+    check_preconditions(recording)?;
+    let mut found = walks_with_own_inserts(recording);
+    found.extend(walks_with_other_inserts(recording));
     if !found.is_empty() {
         return Ok(found);
     }
@@ -209,7 +216,7 @@ fn walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
             "set `check.create` in chargeproof.toml to a call that works, or fix the hook",
         ));
     }
-    let latest = recording.last(|exchange| matches!(exchange.purpose, Purpose::DuringInserts { .. }));
+    let latest = recording.find_last(|exchange| matches!(exchange.purpose, Purpose::DuringInserts { .. }));
     match latest {
         None => Err(CheckError::unjudged(
             "nothing was created while the suite paged",
@@ -231,11 +238,11 @@ fn walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
 fn has_enough(recording: &Recording) -> bool {
     let first =
         |exchange: &Exchange| matches!(exchange.purpose, Purpose::DuringInserts { step: Step::First, .. });
-    recording.last(|exchange| first(exchange) && exchange.caller == Caller::Own(Mode::Test)).is_some()
+    recording.find_last(|exchange| first(exchange) && exchange.caller == Caller::Own(Mode::Test)).is_some()
 }
 
 /// Returns a list in which a record was created, but which had no new record in two later reads.
-fn unchanged(recording: &Recording) -> Option<(u32, List)> {
+fn unchanged_list(recording: &Recording) -> Option<(u32, List)> {
     let grown: BTreeSet<_> = recording.exchanges.iter().filter_map(Exchange::created_in).collect();
     grown.into_iter().find_map(|list| {
         let read = |step: Step| {
@@ -243,7 +250,7 @@ fn unchanged(recording: &Recording) -> Option<(u32, List)> {
             let served = recording.exchanges.iter().filter(move |exchange| exchange.purpose == wanted);
             let served = served.filter(|exchange| exchange.status() == Some(200));
             served
-                .filter_map(|exchange| Some((exchange.number, ids(&Page::of(exchange)?)?)))
+                .filter_map(|exchange| Some((exchange.number, ids(&Page::from_exchange(exchange)?)?)))
                 .collect::<Vec<_>>()
         };
         let (before, fresh) = (read(Step::Whole), read(Step::Fresh));
@@ -255,17 +262,17 @@ fn unchanged(recording: &Recording) -> Option<(u32, List)> {
 
 /// Returns a list of which the total grew by two records or more, but whose first page shows none of them, with both
 /// totals. A single one may have been created between the page and its total.
-fn counted_only(recording: &Recording) -> Option<(u32, List, [u64; 2])> {
+fn growth_without_rows(recording: &Recording) -> Option<(u32, List, [u64; 2])> {
     const GROWTH_MIN: u64 = 2;
     List::ALL.into_iter().find_map(|list| {
         let read = |step: Step| {
             let wanted = Purpose::DuringInserts { list, step };
-            let exchange =
-                recording.last(|exchange| exchange.purpose == wanted && exchange.status() == Some(200))?;
-            let page = Page::of(exchange)?;
+            let exchange = recording
+                .find_last(|exchange| exchange.purpose == wanted && exchange.status() == Some(200))?;
+            let page = Page::from_exchange(exchange)?;
             exchange
                 .answer()
-                .and_then(cached)
+                .and_then(cache_evidence)
                 .is_none()
                 .then(|| Some((exchange.number, ids(&page)?, page.meta("total")?)))?
         };
@@ -276,60 +283,63 @@ fn counted_only(recording: &Recording) -> Option<(u32, List, [u64; 2])> {
 }
 
 /// Returns a record of page 1 of a list that is missing when the same page is read again.
-fn vanished(recording: &Recording) -> Option<(u32, List, String)> {
+fn vanished_record(recording: &Recording) -> Option<(u32, List, String)> {
     List::ALL.into_iter().find_map(|list| {
         let wanted = Purpose::DuringInserts { list, step: Step::Fresh };
         let read: Vec<_> = recording
             .exchanges
             .iter()
             .filter(|exchange| exchange.purpose == wanted && exchange.status() == Some(200))
-            .filter_map(|exchange| Some((exchange, ids(&Page::of(exchange)?)?)))
+            .filter_map(|exchange| Some((exchange, ids(&Page::from_exchange(exchange)?)?)))
             .collect();
         read.windows(2).find_map(|pair| {
             let [(_, shown), (again, rows)] = pair else { return None };
             // Newer records push only the last ones off a full page.
             let below = shown.iter().rposition(|id| rows.contains(id))?;
             let gone = shown[..below].iter().find(|id| !rows.contains(id))?;
-            again.answer().and_then(cached).is_none().then(|| (again.number, list, gone.clone()))
+            again.answer().and_then(cache_evidence).is_none().then(|| (again.number, list, gone.clone()))
         })
     })
 }
 
 fn nothing_lost(recording: &Recording) -> CheckResult {
-    sound(recording)?;
-    if let Some((exchange, list, id)) = vanished(recording) {
+    check_preconditions(recording)?;
+    if let Some((exchange, list, id)) = vanished_record(recording) {
         let expected = format!("{id} on page 1 of {}, as a moment before", list.as_str());
-        return Err(CheckError::broken(exchange, expected, "older records, and not this one"));
+        return Err(CheckError::violation(exchange, expected, "older records, and not this one"));
     }
-    if let Some((exchange, list)) = unchanged(recording) {
+    if let Some((exchange, list)) = unchanged_list(recording) {
         let expected = format!("the record that was created, on page 1 of {}", list.as_str());
-        return Err(CheckError::broken(exchange, expected, "the records of before, twice"));
+        return Err(CheckError::violation(exchange, expected, "the records of before, twice"));
     }
-    if let Some((exchange, list, [old, new])) = counted_only(recording) {
+    if let Some((exchange, list, [old, new])) = growth_without_rows(recording) {
         let expected = format!("{} new records on page 1 of {}", new - old, list.as_str());
-        return Err(CheckError::broken(
+        return Err(CheckError::violation(
             exchange,
             expected,
             format!("none, and a total of {new} after {old}"),
         ));
     }
-    let walks = walks(recording)?;
+    let walks = page_walks(recording)?;
     let mut readings = BTreeSet::new();
     for walk in &walks {
         let list = walk.list.as_str();
         match walk.result() {
             WalkResult::Lost { exchange, id } => {
-                let expected = format!("every record that was there before, {} of {list}", walk.way);
-                return Err(CheckError::broken(exchange, expected, format!("{id} is on no page so far")));
+                let expected =
+                    format!("every record that was there before, {} of {list}", walk.paging_method);
+                return Err(CheckError::violation(exchange, expected, format!("{id} is on no page so far")));
             }
             WalkResult::Shifted { .. } => {
-                readings.insert(format!("{list} {}: records repeat", walk.way));
+                readings.insert(format!("{list} {}: records repeat", walk.paging_method));
             }
-            WalkResult::Unshifted => drop(readings.insert(format!("{list} {}: literally", walk.way))),
+            WalkResult::Unshifted => {
+                drop(readings.insert(format!("{list} {}: literally", walk.paging_method)))
+            }
         }
-        if let Some((exchange, id)) = walk.misplaced() {
+        if let Some((exchange, id)) = walk.misplaced_record() {
             let expected = format!("the created record at the head of {list}");
-            return Err(CheckError::broken(exchange, expected, format!("{id} below older records")));
+            return Err(CheckError::violation(exchange, expected, format!("{id} below older records")));
         }
     }
     Ok(CheckOutcome::HoldsWith(readings.into_iter().collect::<Vec<_>>().join(", ")))
@@ -337,7 +347,7 @@ fn nothing_lost(recording: &Recording) -> CheckResult {
 
 /// Judges the literal statement, which holds if pages do not shift in one of the ways of paging.
 fn nothing_shifted(recording: &Recording) -> CheckResult {
-    let walks = walks(recording)?;
+    let walks = page_walks(recording)?;
     let mut ways = BTreeSet::new();
     for list in List::ALL {
         let of_list: Vec<_> = walks.iter().filter(|walk| walk.list == list).collect();
@@ -347,16 +357,16 @@ fn nothing_shifted(recording: &Recording) -> CheckResult {
             match walk.result() {
                 WalkResult::Unshifted => {
                     kept = true;
-                    ways.insert(format!("{} {}", list.as_str(), walk.way));
+                    ways.insert(format!("{} {}", list.as_str(), walk.paging_method));
                 }
-                WalkResult::Shifted { exchange, seen } => broken = Some((exchange, walk.way, seen)),
+                WalkResult::Shifted { exchange, seen } => broken = Some((exchange, walk.paging_method, seen)),
                 // paging.stable judges skipped records.
                 WalkResult::Lost { .. } => {}
             }
         }
         if let (false, Some((exchange, way, seen))) = (kept, broken) {
             let expected = format!("{} {way} as if nothing had been created", list.as_str());
-            return Err(CheckError::broken(exchange, expected, format!("{seen} moved there")));
+            return Err(CheckError::violation(exchange, expected, format!("{seen} moved there")));
         }
     }
     if ways.is_empty() {

@@ -17,9 +17,9 @@ pub(crate) fn cached(recording: &Recording) -> Vec<(&Exchange, String)> {
     let mut found = Vec::new();
     for exchange in &recording.exchanges {
         let Some(answer) = exchange.answer() else { continue };
-        if let Some(reason) = reading::cached(answer) {
+        if let Some(reason) = reading::cache_evidence(answer) {
             found.push((exchange, reason));
-        } else if let Some(date) = stale(recording, exchange, answer) {
+        } else if let Some(date) = stale_date(recording, exchange, answer) {
             found.push((exchange, format!("Date: {date} again, after a later one")));
         }
     }
@@ -28,7 +28,7 @@ pub(crate) fn cached(recording: &Recording) -> Vec<(&Exchange, String)> {
 
 /// Returns the `Date` of a response that repeats an earlier one exactly, although the server has sent a later `Date`
 /// since. Error responses are excluded: another machine may set their `Date`, and caches do not store them.
-fn stale<'a>(recording: &Recording, exchange: &Exchange, answer: &'a Answer) -> Option<&'a str> {
+fn stale_date<'a>(recording: &Recording, exchange: &Exchange, answer: &'a Answer) -> Option<&'a str> {
     const SKEW_SECS: i64 = 2;
     let text = answer.header("date").filter(|_| answer.status == 200)?;
     let date = http_date(text)?;
@@ -89,9 +89,9 @@ pub(crate) fn without_cached_shots(
 }
 
 /// Returns the more favourable of two results. The limiter may or may not count requests with a cached response.
-pub(crate) fn milder(uncounted: CheckResult, counted: impl FnOnce() -> CheckResult) -> CheckResult {
+pub(crate) fn more_favourable(uncounted: CheckResult, counted: impl FnOnce() -> CheckResult) -> CheckResult {
     uncounted.or_else(|uncounted| match counted() {
-        Err(CheckError::Broken(_)) => Err(uncounted),
+        Err(CheckError::Violation(_)) => Err(uncounted),
         other => other,
     })
 }
@@ -124,7 +124,7 @@ const NEVER_SEEN: &[&str] = &[
 ];
 
 /// Returns the recording without cached responses.
-pub(super) fn uncached(recording: &Recording, cached: &[(&Exchange, String)]) -> Recording {
+pub(super) fn without_cached(recording: &Recording, cached: &[(&Exchange, String)]) -> Recording {
     let is_of_service =
         |exchange: &&Exchange| !cached.iter().any(|(cached, _)| cached.number == exchange.number);
     let exchanges = recording.exchanges.iter().filter(is_of_service).cloned().collect();
@@ -132,7 +132,7 @@ pub(super) fn uncached(recording: &Recording, cached: &[(&Exchange, String)]) ->
 }
 
 /// Returns the result with cached responses taken into account: a violation remains one if it also occurs without them.
-pub(super) fn weighed(
+pub(super) fn excuse_cached(
     check: &Check,
     judged: CheckResult,
     cached: &[(&Exchange, String)],
@@ -158,5 +158,5 @@ pub(super) fn weighed(
 }
 
 fn is_broken(error: &CheckError) -> bool {
-    matches!(error, CheckError::Broken(_))
+    matches!(error, CheckError::Violation(_))
 }

@@ -11,22 +11,23 @@ use conformance_model::recording::{Caller, List, PageRequest, Purpose, Recording
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use crate::check::Check;
-use crate::diff::at;
+use crate::diff::recorded_at;
 use crate::evidence::pages;
 use crate::subjects::{Subject, subjects};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("events.both_paid", NEEDS, both_paid),
-    Check::of("types.invoice_paid", NEEDS, invoice_paid).and(&[Group::Isolation, Group::Webhooks]),
-    Check::of("invoices.settled", NEEDS, settled),
+    Check::new("events.both_paid", NEEDS, both_paid),
+    Check::new("types.invoice_paid", NEEDS, invoice_paid)
+        .with_optional_probes(&[Group::Isolation, Group::Webhooks]),
+    Check::new("invoices.settled", NEEDS, judge_settled),
 ];
 
 /// The longest time between two events of one payment.
-const APART: time::Duration = time::Duration::minutes(1);
+const SAME_PAYMENT_MAX: time::Duration = time::Duration::minutes(1);
 /// The age of the oldest listed event relative to an event, by which related events must be listed.
-const BEFORE: time::Duration = time::Duration::days(1);
+const RELATED_EVENTS_MIN_AGE: time::Duration = time::Duration::days(1);
 /// The fewest invoices with a paid charge that show that invoices are never settled.
 const UNSETTLED_MIN: usize = 3;
 
@@ -35,7 +36,7 @@ struct EventHistory {
     number: u32,
     rows: Vec<Value>,
     /// `true` if the page contains all events.
-    is_whole: bool,
+    is_complete: bool,
     /// The events of lists with one filter.
     filtered: Vec<Value>,
     /// The charges whose events were listed completely by a filter, with the number of the last such page.
@@ -51,7 +52,7 @@ fn event_histories(recording: &Recording) -> Vec<EventHistory> {
 }
 
 fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
-    let exchange = recording.last(|exchange| {
+    let exchange = recording.find_last(|exchange| {
         let plain = matches!(
             &exchange.purpose,
             Purpose::Page(PageRequest { list: List::Events, filters, link: None, per_page: Some(100), .. })
@@ -59,13 +60,13 @@ fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
         );
         plain && exchange.caller == Caller::Own(mode) && exchange.status() == Some(200)
     })?;
-    let page = Page::of(exchange)?;
+    let page = Page::from_exchange(exchange)?;
     let rows = page.rows()?.clone();
     let is_whole = page.meta("total").is_some_and(|total| total <= rows.len() as u64);
     let mut history = EventHistory {
         number: exchange.number,
         rows,
-        is_whole,
+        is_complete: is_whole,
         filtered: Vec::new(),
         complete_charges: BTreeMap::new(),
         first_seen: BTreeMap::new(),
@@ -109,31 +110,34 @@ impl EventHistory {
 
     /// Returns `true` if a missing related event is a violation: the events of that time or of all its charges are
     /// listed, and every charge.paid has the code of its charge.
-    fn is_telling(&self, row: &Value) -> bool {
+    fn is_conclusive(&self, row: &Value) -> bool {
         let is_named = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
         // The events of a charge are complete as of their page, which must be later than the event.
         let seen = text_at(row, &["id"]).and_then(|id| self.first_seen.get(id));
         let is_listed = |code: &&str| self.complete_charges.get(*code) > seen;
         let is_complete =
             || seen.is_some() && charges_of(row).is_some_and(|codes| codes.iter().all(is_listed));
-        is_named && self.is_long_ago(row) && (self.goes_back_before(row) || is_complete())
+        is_named && self.is_long_ago(row) && (self.begins_before(row) || is_complete())
     }
 
-    fn goes_back_before(&self, row: &Value) -> bool {
-        let oldest = self.rows.iter().filter_map(at).min();
-        self.is_whole || oldest.zip(at(row)).is_some_and(|(oldest, then)| then - oldest >= BEFORE)
+    fn begins_before(&self, row: &Value) -> bool {
+        let oldest = self.rows.iter().filter_map(recorded_at).min();
+        self.is_complete
+            || oldest
+                .zip(recorded_at(row))
+                .is_some_and(|(oldest, then)| then - oldest >= RELATED_EVENTS_MIN_AGE)
     }
 
     /// Returns `true` if the long page begins before an event, and before related events.
-    fn is_within(&self, row: &Value) -> bool {
-        let oldest = self.rows.iter().filter_map(at).min();
-        oldest.zip(at(row)).is_some_and(|(oldest, then)| then - oldest >= APART)
+    fn covers_event(&self, row: &Value) -> bool {
+        let oldest = self.rows.iter().filter_map(recorded_at).min();
+        oldest.zip(recorded_at(row)).is_some_and(|(oldest, then)| then - oldest >= SAME_PAYMENT_MAX)
     }
 
     /// Returns `true` if an event is old enough that its related events must be listed.
     fn is_long_ago(&self, row: &Value) -> bool {
-        let newest = self.rows.iter().filter_map(at).max();
-        newest.zip(at(row)).is_some_and(|(newest, then)| newest - then >= APART)
+        let newest = self.rows.iter().filter_map(recorded_at).max();
+        newest.zip(recorded_at(row)).is_some_and(|(newest, then)| newest - then >= SAME_PAYMENT_MAX)
     }
 }
 
@@ -155,8 +159,8 @@ fn both_paid(recording: &Recording) -> CheckResult {
             let Some(codes) = charges_of(row).filter(|codes| !codes.is_empty()) else { continue };
             if codes.iter().any(|code| history.paid_charge(code).is_some()) {
                 judged = true;
-            } else if history.is_telling(row) {
-                return Err(CheckError::broken(
+            } else if history.is_conclusive(row) {
+                return Err(CheckError::violation(
                     history.number,
                     format!("a charge.paid beside invoice.paid {}", name(row)),
                     format!("none for any of its charges {}", codes.join(", ")),
@@ -173,7 +177,9 @@ fn settled_twice(history: &EventHistory) -> Option<CheckError> {
     let paid: Vec<_> =
         history.rows.iter().filter(|row| text_at(row, &["type"]) == Some("invoice.paid")).collect();
     let is_at_once = |one: &Value, other: &Value| {
-        at(one).zip(at(other)).is_some_and(|(one, other)| (one - other).abs() < APART)
+        recorded_at(one)
+            .zip(recorded_at(other))
+            .is_some_and(|(one, other)| (one - other).abs() < SAME_PAYMENT_MAX)
     };
     paid.iter().enumerate().find_map(|(index, row)| {
         let code = text_at(row, &["invoice", "code"])?;
@@ -187,7 +193,7 @@ fn settled_twice(history: &EventHistory) -> Option<CheckError> {
         };
         let payments: BTreeSet<_> = history.of_type("charge.paid").filter(is_payment).map(name).collect();
         (payments.len() <= 1).then(|| {
-            CheckError::broken(
+            CheckError::violation(
                 history.number,
                 format!("one invoice.paid of {code} for one charge.paid"),
                 format!("{} and {}", name(again), name(row)),
@@ -204,7 +210,7 @@ fn without_charges(recording: &Recording) -> Option<CheckError> {
         subject.object.get("charges").and_then(Value::as_array).is_some_and(Vec::is_empty)
     };
     let found = seen.iter().filter(|subject| subject.is_settlement()).find(empty)?;
-    Some(found.broken("a paid charge in the invoice of an invoice.paid", "charges []"))
+    Some(found.violation("a paid charge in the invoice of an invoice.paid", "charges []"))
 }
 
 fn invoice_paid(recording: &Recording) -> CheckResult {
@@ -224,10 +230,10 @@ fn invoice_paid(recording: &Recording) -> CheckResult {
             // The format of an invoice's charges is not specified; an unknown format proves nothing.
             if by_event || by_status {
                 judged = true;
-            } else if codes.is_some() && history.is_telling(row) {
+            } else if codes.is_some() && history.is_conclusive(row) {
                 let codes = codes.unwrap_or_default();
                 let listed = if codes.is_empty() { "no charge".to_owned() } else { codes.join(", ") };
-                return Err(CheckError::broken(
+                return Err(CheckError::violation(
                     history.number,
                     format!("a paid charge in the invoice of invoice.paid {}", name(row)),
                     listed,
@@ -238,7 +244,7 @@ fn invoice_paid(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_paid_invoice()) }
 }
 
-fn settled(recording: &Recording) -> CheckResult {
+fn judge_settled(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for history in event_histories(recording) {
         if let Some(broken) = settled_twice(&history) {
@@ -260,11 +266,11 @@ fn settled(recording: &Recording) -> CheckResult {
             }
         }
         // An invoice may have been settled by an earlier charge, but not several, if no event settles any.
-        let recent = unsettled.values().filter(|paid| history.is_within(paid)).count();
+        let recent = unsettled.values().filter(|paid| history.covers_event(paid)).count();
         let is_never = || recent >= UNSETTLED_MIN && history.of_type("invoice.paid").next().is_none();
-        let sure = unsettled.iter().find(|(_, paid)| history.goes_back_before(paid) || is_never());
+        let sure = unsettled.iter().find(|(_, paid)| history.begins_before(paid) || is_never());
         if let Some((code, paid)) = sure {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 history.number,
                 format!("an invoice.paid of {code}, one of whose charges has charge.paid {}", name(paid)),
                 "none",

@@ -10,18 +10,18 @@ use conformance_model::reading::{codes_of, text_at};
 use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::delivered::{ParsedDelivery, member_text, missing, received_deliveries};
+use super::delivered::{ParsedDelivery, member_text, no_delivery_with, received_deliveries};
 use crate::check::{Check, Flaw};
 use crate::evidence::{PageView, pages};
-use crate::subjects::each_subject;
+use crate::subjects::judge_each_subject;
 
 const NEEDS_EVENTS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 const NEEDS: &[Group] = &[Group::Account, Group::Webhooks];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("invoices.fields", NEEDS_EVENTS, fields).and(NEEDS),
-    Check::of("invoices.formats", NEEDS, formats),
-    Check::of("invoices.status_values", NEEDS, status_values),
+    Check::new("invoices.fields", NEEDS_EVENTS, fields).with_optional_probes(NEEDS),
+    Check::new("invoices.formats", NEEDS, formats),
+    Check::new("invoices.status_values", NEEDS, status_values),
 ];
 
 const FIELDS: [&str; 8] =
@@ -34,7 +34,7 @@ fn invoice<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
 
 fn fields(recording: &Recording) -> CheckResult {
     shared_charge(recording)?;
-    each_subject(recording, "invoice", WANTS, |subject| Some(missing_field(&subject.object)))
+    judge_each_subject(recording, "invoice", WANTS, |subject| Some(missing_field(&subject.object)))
 }
 
 /// Checks that no charge belongs to two invoices of one page of the list. Voided invoices may have passed theirs on.
@@ -61,7 +61,7 @@ fn shared_charge(recording: &Recording) -> Result<(), CheckError> {
                 if owner != code {
                     let expected = format!("charge {charge} in one invoice");
                     let actual = format!("invoices {owner} and {code} both have it");
-                    return Err(CheckError::broken(view.number(), expected, actual));
+                    return Err(CheckError::violation(view.number(), expected, actual));
                 }
             }
         }
@@ -88,13 +88,13 @@ fn form(value: &Value) -> &'static str {
 fn formats(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut forms: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
-    for invoice in received.readable().filter_map(invoice) {
+    for invoice in received.readable_deliveries().filter_map(invoice) {
         for (name, value) in FIELDS.iter().filter_map(|name| Some((*name, invoice.get(name)?))) {
             forms.entry(name).or_default().insert(form(value));
         }
     }
     if forms.is_empty() {
-        return Err(missing(WANTS));
+        return Err(no_delivery_with(WANTS));
     }
     let observed = forms
         .into_iter()
@@ -105,9 +105,10 @@ fn formats(recording: &Recording) -> CheckResult {
 fn status_values(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let status = |object: &Value| text_at(object, &["status"]).map(str::to_owned);
-    let seen: BTreeSet<String> = received.readable().filter_map(invoice).filter_map(status).collect();
+    let seen: BTreeSet<String> =
+        received.readable_deliveries().filter_map(invoice).filter_map(status).collect();
     if seen.is_empty() {
-        return Err(missing(WANTS));
+        return Err(no_delivery_with(WANTS));
     }
     Ok(CheckOutcome::Observed(seen.into_iter().collect::<Vec<_>>().join(", ")))
 }

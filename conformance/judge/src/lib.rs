@@ -34,7 +34,7 @@ mod webhooks;
 
 use std::cell::OnceCell;
 
-use conformance_model::catalogue::{extended as extended_catalogue, judged};
+use conformance_model::catalogue::{extended_statements as extended_catalogue, judged_statements};
 use conformance_model::group::Group;
 use conformance_model::recording::Recording;
 use conformance_model::selection::Profile;
@@ -109,7 +109,7 @@ pub fn rows_by(
     selected: impl Fn(&str) -> bool,
     skipped: impl Fn(&str) -> bool,
 ) -> Vec<Row> {
-    let mut catalogue = judged();
+    let mut catalogue = judged_statements();
     catalogue.extend(extended_catalogue());
     let cached = interference::cached(recording);
     let counted = interference::without_cached_shots(recording, &cached);
@@ -123,15 +123,17 @@ pub fn rows_by(
         } else if let Some(part) = recording.without.iter().find(|part| check.is_left_out_with(**part)) {
             Verdict::LeftOut { by: recording.left_out_by(*part) }
         } else {
-            let judge =
-                |recording: &Recording| persistent::weighed(check.id, recording, (check.judge)(recording));
+            let judge = |recording: &Recording| {
+                persistent::with_persistent_failures(check.id, recording, (check.judge)(recording))
+            };
             let of_limit = counted.as_ref().filter(|_| check.needs.contains(&Group::Burst));
             let judged = match of_limit {
                 None => judge(recording),
-                Some(counted) => interference::milder(judge(counted), || judge(recording)),
+                Some(counted) => interference::more_favourable(judge(counted), || judge(recording)),
             };
-            let uncached = || judge(uncached.get_or_init(|| interference::uncached(recording, &cached)));
-            let judged = interference::weighed(&check, judged, &cached, uncached);
+            let uncached =
+                || judge(uncached.get_or_init(|| interference::without_cached(recording, &cached)));
+            let judged = interference::excuse_cached(&check, judged, &cached, uncached);
             verdict(requirement.level, judged)
         };
         rows.push(Row { id: check.id.to_owned(), requirement, verdict });
@@ -158,10 +160,10 @@ mod tests {
         let named: Vec<_> = checks(Profile::Extended).map(|check| check.id.to_owned()).collect();
         let distinct: BTreeSet<_> = named.iter().cloned().collect();
         assert_eq!(named.len(), distinct.len(), "a statement is judged twice");
-        let all = judged().into_keys().chain(extended_catalogue().into_keys());
+        let all = judged_statements().into_keys().chain(extended_catalogue().into_keys());
         check_same(&distinct, &all.collect());
         let demanded: BTreeSet<_> = checks(Profile::Spec).map(|check| check.id.to_owned()).collect();
-        check_same(&demanded, &judged().into_keys().collect());
+        check_same(&demanded, &judged_statements().into_keys().collect());
     }
 
     #[test]

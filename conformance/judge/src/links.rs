@@ -7,7 +7,7 @@ use conformance_model::reading::{ChargeInvoices, identity, link_query, named_ide
 use conformance_model::recording::{List, PageRequest, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::evidence::{PageView, compared_pages, no_readable_list, origin, pages, too_few_records};
+use super::evidence::{PageView, compared_pages, no_readable_list, page_with_link, pages, too_few_records};
 use super::filters::{row_outside_filter, shows_its_filters};
 use crate::check::Check;
 
@@ -16,12 +16,12 @@ const NEEDS_FILTERS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 const RELS: [&str; 4] = ["first", "last", "prev", "next"];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("paging.links", NEEDS, links),
-    Check::of("paging.ends", NEEDS, ends),
-    Check::of("paging.links_lead", NEEDS, lead),
-    Check::of("paging.links_keep_size", NEEDS_FILTERS, keep_size),
-    Check::of("paging.links_keep_filters", NEEDS_FILTERS, keep_filters),
-    Check::of("paging.links_origin", NEEDS, same_origin),
+    Check::new("paging.links", NEEDS, links),
+    Check::new("paging.ends", NEEDS, ends),
+    Check::new("paging.links_lead", NEEDS, lead),
+    Check::new("paging.links_keep_size", NEEDS_FILTERS, keep_size),
+    Check::new("paging.links_keep_filters", NEEDS_FILTERS, keep_filters),
+    Check::new("paging.links_origin", NEEDS, same_origin),
 ];
 
 fn links(recording: &Recording) -> CheckResult {
@@ -37,7 +37,7 @@ fn links(recording: &Recording) -> CheckResult {
                     let actual_link = other.map_or("missing".to_owned(), ToString::to_string);
                     let expected = if may_be_null { "an address or null" } else { "an address" };
                     let actual = format!("links.{rel} {actual_link}");
-                    return Err(CheckError::broken(
+                    return Err(CheckError::violation(
                         view.number(),
                         format!("links.{rel}: {expected}"),
                         actual,
@@ -67,7 +67,7 @@ fn ends(recording: &Recording) -> CheckResult {
                 let page = format!("on page {} of {last}", numbers.current);
                 let expected = if at_end { "null" } else { "an address" };
                 let actual = format!("links.{rel} {actual_link}");
-                return Err(CheckError::broken(
+                return Err(CheckError::violation(
                     view.number(),
                     format!("links.{rel} {expected} {page}"),
                     actual,
@@ -119,7 +119,7 @@ fn link_targets<'s>(view: &'s PageView<'_>) -> impl Iterator<Item = LinkTarget<'
 }
 
 /// Returns the page to which a link must lead.
-fn wanted(rel: &str, view: &PageView<'_>) -> Option<u64> {
+fn expected_page(rel: &str, view: &PageView<'_>) -> Option<u64> {
     let here = view.request.page.unwrap_or(1);
     match (rel, view.numbers()) {
         ("first", _) => Some(1),
@@ -133,9 +133,10 @@ fn wanted(rel: &str, view: &PageView<'_>) -> Option<u64> {
 }
 
 /// Returns each followed link with its target page and its source page.
-fn followed<'s, 'a>(views: &'s [PageView<'a>]) -> Vec<(&'s str, &'s PageView<'a>, &'s PageView<'a>)> {
-    let pair =
-        |view: &'s PageView<'a>| Some((view.request.link.as_ref()?.rel.as_str(), view, origin(views, view)?));
+fn followed_links<'s, 'a>(views: &'s [PageView<'a>]) -> Vec<(&'s str, &'s PageView<'a>, &'s PageView<'a>)> {
+    let pair = |view: &'s PageView<'a>| {
+        Some((view.request.link.as_ref()?.rel.as_str(), view, page_with_link(views, view)?))
+    };
     views.iter().filter_map(pair).collect()
 }
 
@@ -150,14 +151,14 @@ fn lead(recording: &Recording) -> CheckResult {
                 |url: &Url| is_path_of(url, view.request.list, home.as_ref()) || answers(&views, view, url);
             if !address.as_ref().is_some_and(is_list) {
                 let expected = format!("links.{rel} to {}", view.request.list.path());
-                return Err(CheckError::broken(view.number(), expected, link));
+                return Err(CheckError::violation(view.number(), expected, link));
             }
         }
     }
     for exchange in &recording.exchanges {
         let Purpose::Page(PageRequest { link: Some(link), .. }) = &exchange.purpose else { continue };
         if exchange.status().is_some_and(|status| !matches!(status, 200 | 429 | 502..=504)) {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 exchange.number,
                 format!("200 behind links.{}", link.rel),
                 exchange.summary(),
@@ -166,11 +167,11 @@ fn lead(recording: &Recording) -> CheckResult {
     }
     for view in &pages(recording) {
         for target in link_targets(view) {
-            let (here, wanted) = (view.request.page.unwrap_or(1), wanted(target.rel, view));
+            let (here, wanted) = (view.request.page.unwrap_or(1), expected_page(target.rel, view));
             let page: Option<u64> = target.value("page", "1").and_then(|page| page.parse().ok());
             if let Some((page, wanted)) = page.zip(wanted).filter(|(page, wanted)| page != wanted) {
                 let expected = format!("links.{} of page {here} to page {wanted}", target.rel);
-                return Err(CheckError::broken(
+                return Err(CheckError::violation(
                     view.number(),
                     expected,
                     format!("page {page}: {}", target.link),
@@ -179,25 +180,27 @@ fn lead(recording: &Recording) -> CheckResult {
         }
     }
     let mut judged = false;
-    for (rel, view, from) in followed(&views) {
+    for (rel, view, from) in followed_links(&views) {
         let Some(there) = view.page.meta("current_page") else { continue };
         // Only links of pages that were requested by number, or of the first page, are followed.
-        let (here, Some(wanted)) = (from.request.page.unwrap_or(1), wanted(rel, from)) else { continue };
+        let (here, Some(wanted)) = (from.request.page.unwrap_or(1), expected_page(rel, from)) else {
+            continue;
+        };
         if there != wanted {
             let expected = format!("links.{rel} of page {here} to page {wanted}");
-            return Err(CheckError::broken(view.number(), expected, format!("page {there}")));
+            return Err(CheckError::violation(view.number(), expected, format!("page {there}")));
         }
-        if let Some(twice) = repeated(rel, from, view) {
+        if let Some(twice) = repeated_record(rel, from, view) {
             let expected = format!("the records after those of page {here} at links.next");
-            return Err(CheckError::broken(view.number(), expected, format!("{twice} again")));
+            return Err(CheckError::violation(view.number(), expected, format!("{twice} again")));
         }
-        if let Some(named) = named(&views, view, wanted)
+        if let Some(named) = page_by_number(&views, view, wanted)
             && let (Some(a), Some(b)) = (view.numbers(), named.numbers())
             && (a.size, a.total) == (b.size, b.total)
             && !view.rows().iter().map(identity).eq(named.rows().iter().map(identity))
         {
             let expected = format!("the records of page {wanted}, as {} shows them", named.exchange.target);
-            return Err(CheckError::broken(view.number(), expected, "other records"));
+            return Err(CheckError::violation(view.number(), expected, "other records"));
         }
         judged = true;
     }
@@ -206,7 +209,7 @@ fn lead(recording: &Recording) -> CheckResult {
 
 /// Returns a record that the page behind `next` repeats, although both pages have the same total, so none was created
 /// in between. Not judged with a filter by status, because records may change theirs.
-fn repeated(rel: &str, from: &PageView<'_>, view: &PageView<'_>) -> Option<String> {
+fn repeated_record(rel: &str, from: &PageView<'_>, view: &PageView<'_>) -> Option<String> {
     let total = |view: &PageView<'_>| view.page.meta("total");
     let may_move = from.request.filters.iter().any(|(name, _)| name == "status");
     if rel != "next" || may_move || total(from).is_none() || total(from) != total(view) {
@@ -234,7 +237,11 @@ fn answers(views: &[PageView<'_>], of: &PageView<'_>, address: &Url) -> bool {
 }
 
 /// Returns the same page of the same list, requested by number.
-fn named<'s, 'a>(views: &'s [PageView<'a>], like: &PageView<'_>, page: u64) -> Option<&'s PageView<'a>> {
+fn page_by_number<'s, 'a>(
+    views: &'s [PageView<'a>],
+    like: &PageView<'_>,
+    page: u64,
+) -> Option<&'s PageView<'a>> {
     views.iter().find(|view| {
         view.is_plain()
             && like.request.filters.is_empty()
@@ -250,19 +257,19 @@ fn keep_size(recording: &Recording) -> CheckResult {
             let size: Option<u64> = target.value("per_page", "25").and_then(|size| size.parse().ok());
             if size.is_some_and(|size| size != here) {
                 let expected = format!("pages of {here} behind links.{}", target.rel);
-                return Err(CheckError::broken(view.number(), expected, target.link));
+                return Err(CheckError::violation(view.number(), expected, target.link));
             }
         }
     }
     let views = compared_pages(recording);
     let mut judged = false;
-    for (rel, view, from) in followed(&views) {
+    for (rel, view, from) in followed_links(&views) {
         let (Some(there), Some(here)) = (view.page.meta("per_page"), from.page.meta("per_page")) else {
             continue;
         };
         if there != here {
             let expected = format!("pages of {here} behind links.{rel}");
-            return Err(CheckError::broken(view.number(), expected, format!("pages of {there}")));
+            return Err(CheckError::violation(view.number(), expected, format!("pages of {there}")));
         }
         judged = true;
     }
@@ -270,7 +277,7 @@ fn keep_size(recording: &Recording) -> CheckResult {
 }
 
 fn keep_filters(recording: &Recording) -> CheckResult {
-    let pairs = &ChargeInvoices::of(recording);
+    let pairs = &ChargeInvoices::from_recording(recording);
     // A filter that the server ignores cannot be preserved.
     let all = pages(recording);
     let ignored: Vec<_> = all
@@ -285,14 +292,14 @@ fn keep_filters(recording: &Recording) -> CheckResult {
             };
             if let Some((name, value)) = view.request.filters.iter().find(lost) {
                 let expected = format!("only {name}={value} behind links.{}", target.rel);
-                return Err(CheckError::broken(view.number(), expected, target.link));
+                return Err(CheckError::violation(view.number(), expected, target.link));
             }
         }
     }
     let views = compared_pages(recording);
     let mut judged = false;
     for (rel, view, from) in
-        followed(&views).into_iter().filter(|followed| !followed.1.request.filters.is_empty())
+        followed_links(&views).into_iter().filter(|followed| !followed.1.request.filters.is_empty())
     {
         // A filter that the server ignores cannot be preserved.
         if row_outside_filter(from, pairs).is_some() {
@@ -301,7 +308,7 @@ fn keep_filters(recording: &Recording) -> CheckResult {
         if let Some((row, (name, value))) = row_outside_filter(view, pairs) {
             let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
             let expected = format!("only {name}={value} behind links.{rel}");
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 view.number(),
                 expected,
                 format!("{id} is not of {name} {value}"),
@@ -328,7 +335,7 @@ fn same_origin(recording: &Recording) -> CheckResult {
             let Ok(address) = home.join(link) else { continue };
             if address.origin() != home.origin() {
                 let expected = home.origin().ascii_serialization();
-                return Err(CheckError::broken(
+                return Err(CheckError::violation(
                     view.number(),
                     expected,
                     address.origin().ascii_serialization(),

@@ -22,10 +22,12 @@ use crate::object_history;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
-pub(super) const CHECKS: &[Check] =
-    &[Check::of("lists.complete", NEEDS, complete), Check::of("events.recorded", NEEDS, recorded)];
+pub(super) const CHECKS: &[Check] = &[
+    Check::new("lists.complete", NEEDS, judge_complete),
+    Check::new("events.recorded", NEEDS, judge_recorded),
+];
 
-fn at(row: &Value, name: &str) -> Option<OffsetDateTime> {
+fn time_at(row: &Value, name: &str) -> Option<OffsetDateTime> {
     utc(text_at(row, &[name])?)
 }
 
@@ -40,7 +42,7 @@ fn is_of(event: &Value, kind: &str) -> bool {
 /// Returns the time before which all records are visible, by the `Date` of the response or the newest event.
 fn settled_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDateTime> {
     let date = clock(later.exchange);
-    let newest = || events.rows().iter().filter_map(|row| at(row, "created_at")).max();
+    let newest = || events.rows().iter().filter_map(|row| time_at(row, "created_at")).max();
     // The `Date` may be wrong or from a cache; then the newest event counts.
     let latest = date.filter(|date| newest().is_none_or(|newest| *date >= newest)).or_else(newest);
     latest.map(|latest| latest - LATENESS)
@@ -52,7 +54,8 @@ pub(super) fn is_quiet(views: &[PageView<'_>], since: Option<&Exchange>, mode: M
     let date = since.and_then(clock);
     let events = first_long_pages(views, List::Events, mode).next_back();
     let newest = events.filter(|view| since.is_some_and(|since| view.number() > since.number));
-    let newest = newest.and_then(|view| view.rows().iter().filter_map(|row| at(row, "created_at")).max());
+    let newest =
+        newest.and_then(|view| view.rows().iter().filter_map(|row| time_at(row, "created_at")).max());
     date.zip(newest).is_some_and(|(date, newest)| newest + CONSISTENCY_TIME < date)
 }
 
@@ -66,7 +69,7 @@ fn nothing_created(recording: &Recording, lists: &[List], needed: &[&str]) -> Ch
     let comparable_groups = comparable_groups(recording);
     let is_new = |view: &PageView<'_>, row: &Value| {
         text_at(row, &["type"]).is_some_and(|kind| kind.ends_with(".created"))
-            && clock(view.exchange).is_some_and(|now| at(row, "created_at") > Some(now - LATENESS))
+            && clock(view.exchange).is_some_and(|now| time_at(row, "created_at") > Some(now - LATENESS))
     };
     let others = || comparable_groups.iter().flatten().filter(|view| lists.contains(&view.request.list));
     let is_telling = |row: &Value| needed.iter().all(|name| text_at(row, &[name]).is_some());
@@ -90,7 +93,7 @@ fn nothing_created(recording: &Recording, lists: &[List], needed: &[&str]) -> Ch
 }
 
 /// Judges that created objects are listed. The newest events concern no more objects than fit on a long page.
-fn complete(recording: &Recording) -> CheckResult {
+fn judge_complete(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for views in &comparable_groups(recording) {
         for mode in Mode::BOTH {
@@ -112,12 +115,13 @@ fn complete(recording: &Recording) -> CheckResult {
                     if is_full { created.iter().rposition(is_on_page) } else { created.len().checked_sub(1) };
                 let Some(reach) = reach else { continue };
                 let created = created[..=reach].iter();
-                let arrived = created.filter(|row| at(row, "created_at").is_some_and(|at| Some(at) <= until));
+                let arrived =
+                    created.filter(|row| time_at(row, "created_at").is_some_and(|at| Some(at) <= until));
                 for event in arrived {
                     let Some(code) = code(event, member) else { continue };
                     if !codes.contains(code) {
                         let id = text_at(event, &["id"]).unwrap_or("without an id");
-                        return Err(CheckError::broken(
+                        return Err(CheckError::violation(
                             listed.number(),
                             format!("{member} {code} in the list of {}, as event {id} shows", list.as_str()),
                             format!("{} others, and not this one", codes.len()),
@@ -128,7 +132,7 @@ fn complete(recording: &Recording) -> CheckResult {
             }
         }
     }
-    object_history::listed_as_in_newest_event(recording)?;
+    object_history::check_listed_values(recording)?;
     if judged {
         Ok(CheckOutcome::Holds)
     } else {
@@ -137,11 +141,11 @@ fn complete(recording: &Recording) -> CheckResult {
 }
 
 /// Judges that listed charges have their events. Invoices may be listed before they are issued, so they do not count.
-fn recorded(recording: &Recording) -> CheckResult {
+fn judge_recorded(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for views in &comparable_groups(recording) {
         for mode in Mode::BOTH {
-            unchanged(views, mode)?;
+            check_status_changes(views, mode)?;
             let Some(listed) = first_long_pages(views, List::Charges, mode).next() else { continue };
             let events = first_long_pages(views, List::Events, mode)
                 .last()
@@ -149,12 +153,12 @@ fn recorded(recording: &Recording) -> CheckResult {
             let Some(events) = events else { continue };
             let until = settled_until(events, events);
             for (index, row) in listed.rows().iter().enumerate() {
-                let opened =
-                    at(row, "created_at").or_else(|| opened_between(listed.rows(), index, events, until));
-                let Some(missing) = without_event(row, opened, events, until) else { continue };
+                let opened = time_at(row, "created_at")
+                    .or_else(|| opening_time_between(listed.rows(), index, events, until));
+                let Some(missing) = missing_event(row, opened, events, until) else { continue };
                 if let Err(kind) = missing {
                     let code = text_at(row, &["code"]).unwrap_or_default();
-                    return Err(CheckError::broken(
+                    return Err(CheckError::violation(
                         events.number(),
                         format!("a {kind} of charge {code}, which is listed at {})", listed.exchange.target),
                         format!("{} other events, and not this one", events.rows().len()),
@@ -164,7 +168,7 @@ fn recorded(recording: &Recording) -> CheckResult {
             }
         }
     }
-    object_history::created_once_and_first(recording)?;
+    object_history::check_created_first(recording)?;
     if judged {
         Ok(CheckOutcome::Holds)
     } else {
@@ -174,7 +178,7 @@ fn recorded(recording: &Recording) -> CheckResult {
 
 /// Returns a time before a listed charge was opened, if its neighbours in the list, newest first, have creation events before
 /// and after: charges may have no time of their own.
-fn opened_between(
+fn opening_time_between(
     rows: &[Value],
     index: usize,
     events: &PageView<'_>,
@@ -183,7 +187,7 @@ fn opened_between(
     let created = |row: &Value| {
         let own = text_at(row, &["code"])?;
         let mut created = events.rows().iter().filter(|event| is_of(event, "charge.created"));
-        at(created.find(|event| code(event, "charge") == Some(own))?, "created_at")
+        time_at(created.find(|event| code(event, "charge") == Some(own))?, "created_at")
     };
     rows[..=index].iter().rev().find_map(created).filter(|newer| Some(*newer) <= until)?;
     rows[index..].iter().find_map(created)
@@ -191,7 +195,7 @@ fn opened_between(
 
 /// Returns the type of a missing event of a listed charge as an error. `None` if it cannot be judged: events older than
 /// the oldest listed one may have expired.
-fn without_event(
+fn missing_event(
     row: &Value,
     opened: Option<OffsetDateTime>,
     events: &PageView<'_>,
@@ -201,7 +205,7 @@ fn without_event(
     if !names_objects(events, "charge") {
         return None;
     }
-    let oldest = events.rows().iter().filter_map(|event| at(event, "created_at")).min()?;
+    let oldest = events.rows().iter().filter_map(|event| time_at(event, "created_at")).min()?;
     let opened = opened.filter(|at| *at > oldest + LATENESS && Some(*at) <= until)?;
     let has = |kind: &str| {
         events.rows().iter().any(|event| is_of(event, kind) && code(event, "charge") == Some(own))
@@ -209,7 +213,7 @@ fn without_event(
     if !has("charge.created") {
         return Some(Err("charge.created"));
     }
-    let paid = at(row, "paid_at").filter(|at| *at >= opened && Some(*at) <= until);
+    let paid = time_at(row, "paid_at").filter(|at| *at >= opened && Some(*at) <= until);
     let is_paid = text_at(row, &["status"]) == Some("paid") && paid.is_some();
     if is_paid && !has("charge.paid") {
         return Some(Err("charge.paid"));
@@ -227,12 +231,12 @@ fn names_objects(events: &PageView<'_>, member: &str) -> bool {
 
 /// Checks that no charge or invoice changed its status and back without a recent event. A single change may have none,
 /// such as an invoice that became overdue.
-fn unchanged(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
+fn check_status_changes(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
     let Some(events) = first_long_pages(views, List::Events, mode).last() else { return Ok(()) };
     let Some(until) = settled_until(events, events).map(|latest| latest - CONSISTENCY_TIME) else {
         return Ok(());
     };
-    let recent = |event: &&Value| at(event, "created_at").is_none_or(|at| at > until);
+    let recent = |event: &&Value| time_at(event, "created_at").is_none_or(|at| at > until);
     let is_full = events.rows().len() as u64 == PER_PAGE_MAX;
     for (list, member) in KINDS {
         if !names_objects(events, member) || (is_full && events.rows().iter().all(|row| recent(&row))) {
@@ -258,7 +262,7 @@ fn unchanged(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
                     };
                     let expected = format!("{member} {code} with {}, as shown before", state_text(between));
                     let actual = format!("{} again, and no event of it", state_text(&state));
-                    return Err(CheckError::broken(view.number(), expected, actual));
+                    return Err(CheckError::violation(view.number(), expected, actual));
                 }
                 seen.push(state);
             }
@@ -269,14 +273,14 @@ fn unchanged(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
 
 /// Checks that charges and invoices are in the order of their creation events, with a tolerance of one minute. Returns
 /// `true` if some could be compared.
-pub(super) fn disorder(views: &[PageView<'_>]) -> Result<bool, CheckError> {
+pub(super) fn check_creation_order(views: &[PageView<'_>]) -> Result<bool, CheckError> {
     let mut judged = false;
     for mode in Mode::BOTH {
         let Some(events) = first_long_pages(views, List::Events, mode).last() else { continue };
         for (list, member) in KINDS {
             let created = |wanted: &str| {
                 let mut rows = events.rows().iter().filter(|row| is_of(row, &format!("{member}.created")));
-                at(rows.find(|row| code(row, member) == Some(wanted))?, "created_at")
+                time_at(rows.find(|row| code(row, member) == Some(wanted))?, "created_at")
             };
             for view in first_long_pages(views, list, mode) {
                 let codes: Vec<_> = view.rows().iter().filter_map(|row| text_at(row, &["code"])).collect();
@@ -285,7 +289,7 @@ pub(super) fn disorder(views: &[PageView<'_>]) -> Result<bool, CheckError> {
                 for pair in times.windows(2) {
                     let [(above, earlier), (below, later)] = pair else { continue };
                     if *later > *earlier + LATENESS {
-                        return Err(CheckError::broken(
+                        return Err(CheckError::violation(
                             view.number(),
                             "the newest record first",
                             format!("{above} of {earlier} above {below} of {later}"),

@@ -11,7 +11,8 @@ use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::CheckError;
 
 use crate::diff::{
-    CONSISTENCY_TIME, KINDS, LATENESS, SETTLED, STATE, at, clock, contradict, contradiction, differ,
+    CONSISTENCY_TIME, KINDS, LATENESS, SETTLED, STATE, clock, contradict, differ, first_contradiction,
+    recorded_at,
 };
 use crate::evidence::{FullList, PageView, comparable_groups, first_long_pages, pages};
 
@@ -53,13 +54,13 @@ impl ListedEvent<'_> {
         text_at(self.row, &["id"]).unwrap_or("without an id")
     }
 
-    pub(super) fn at(&self) -> Option<OffsetDateTime> {
-        at(self.row)
+    pub(super) fn recorded_at(&self) -> Option<OffsetDateTime> {
+        recorded_at(self.row)
     }
 
     /// Returns `true` if the other event was recorded more than a minute before.
     fn is_later_than(&self, other: &ListedEvent<'_>) -> bool {
-        other.at().zip(self.at()).is_some_and(|(earlier, at)| at > earlier + LATENESS)
+        other.recorded_at().zip(self.recorded_at()).is_some_and(|(earlier, at)| at > earlier + LATENESS)
     }
 }
 
@@ -69,16 +70,16 @@ pub(super) fn recent_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHisto
     let mut found = Vec::new();
     for mode in Mode::BOTH {
         let beginnings = first_long_pages(views, List::Events, mode)
-            .map(|first| (first, FullList::beginning(views, first)));
+            .map(|first| (first, FullList::starting_with(views, first)));
         let Some((first, list)) = beginnings.max_by_key(|(first, list)| (list.rows.len(), first.number()))
         else {
             continue;
         };
-        let newest = list.rows.iter().filter_map(|row| at(row)).max();
+        let newest = list.rows.iter().filter_map(|row| recorded_at(row)).max();
         // The `Date` may be wrong or from a cache; then the newest event counts.
         let read_at = clock(first.exchange).filter(|date| Some(*date) >= newest).or(newest);
         let events = list.rows.into_iter().map(|row| ListedEvent { number: first.number(), row, read_at });
-        found.extend(grouped(views, mode, events));
+        found.extend(group_by_object(views, mode, events));
     }
     found
 }
@@ -89,7 +90,7 @@ fn all_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
     for mode in Mode::BOTH {
         let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
         let rows = of_mode.flat_map(|view| view.rows().iter().map(|row| (view.number(), row)));
-        found.extend(grouped(
+        found.extend(group_by_object(
             views,
             mode,
             rows.map(|(number, row)| ListedEvent { number, row, read_at: None }),
@@ -99,7 +100,7 @@ fn all_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
 }
 
 /// Groups events by their objects. The same event may be on several pages; the last one counts.
-fn grouped<'a>(
+fn group_by_object<'a>(
     views: &[PageView<'_>],
     mode: Mode,
     events: impl Iterator<Item = ListedEvent<'a>>,
@@ -117,7 +118,7 @@ fn grouped<'a>(
         }
     }
     let history = |((member, code), mut events): (_, Vec<ListedEvent<'a>>)| {
-        events.sort_by_key(|event| (event.at(), !event.kind().ends_with(".created")));
+        events.sort_by_key(|event| (event.recorded_at(), !event.kind().ends_with(".created")));
         let is_snapshot = kept.contains(&(member, code));
         ObjectHistory { name: format!("{member} {code}"), mode, member, events, is_snapshot }
     };
@@ -132,7 +133,7 @@ fn kept_objects(rows: &[Value]) -> Vec<(&'static str, &str)> {
     });
     let kept = objects.filter(|(object, row)| {
         let first = states.entry(*object).or_insert(row);
-        contradiction(first, row, &STATE, differ).is_some()
+        first_contradiction(first, row, &STATE, differ).is_some()
     });
     kept.map(|(object, _)| object).collect()
 }
@@ -154,7 +155,7 @@ impl<'a> ObjectHistory<'a> {
     /// Returns `true` if no event of the object is missing: the oldest one is its creation, and all have a time.
     pub(super) fn is_complete(&self) -> bool {
         self.events.first().is_some_and(|event| event.kind().ends_with(".created"))
-            && self.events.iter().all(|event| event.at().is_some())
+            && self.events.iter().all(|event| event.recorded_at().is_some())
     }
 
     /// Returns `true` if all events have one of these types, or were recorded after the given one.
@@ -170,28 +171,29 @@ impl<'a> ObjectHistory<'a> {
     /// Returns `true` if an event shows its object as of its own time, whether events contain past or current states.
     /// There must be no later event, or the events must be snapshots and the next one be a minute later.
     pub(super) fn shows_own_state(&self, event: &ListedEvent<'_>) -> bool {
-        let is_settled = event.at().zip(event.read_at).is_some_and(|(at, now)| at + LATENESS < now);
+        let is_settled = event.recorded_at().zip(event.read_at).is_some_and(|(at, now)| at + LATENESS < now);
         let mut others = self.events.iter().filter(|other| other.id() != event.id());
-        others.all(|other| other.at() < event.at() || (self.is_snapshot && other.is_later_than(event)))
-            && is_settled
+        others.all(|other| {
+            other.recorded_at() < event.recorded_at() || (self.is_snapshot && other.is_later_than(event))
+        }) && is_settled
     }
 }
 
 /// Checks that an object is created once and first, that a voided invoice is not paid, and that a paid charge is paid once
 /// and does not expire.
-pub(super) fn created_once_and_first(recording: &Recording) -> Result<(), CheckError> {
+pub(super) fn check_created_first(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
-    all_histories(&views).iter().try_for_each(in_order)?;
-    recent_histories(&views).iter().try_for_each(paid_once_and_last)
+    all_histories(&views).iter().try_for_each(check_order)?;
+    recent_histories(&views).iter().try_for_each(check_paid_once)
 }
 
-fn in_order(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
+fn check_order(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     let (name, events) = (history.name(), &history.events);
     for once in ONCE {
         let mut same = history.of_type(once);
         if let (Some(first), Some(second)) = (same.next(), same.next()) {
             let actual = format!("{} and {}", first.id(), second.id());
-            return Err(CheckError::broken(second.number, format!("one {once} of {name}"), actual));
+            return Err(CheckError::violation(second.number, format!("one {once} of {name}"), actual));
         }
     }
     for event in events {
@@ -201,28 +203,32 @@ fn in_order(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
         };
         let earlier = events.iter().find(|other| event.is_later_than(other) && is_excluded_by(other));
         if let Some(earlier) = earlier {
-            return Err(disorder(history, earlier, event));
+            return Err(order_violation(history, earlier, event));
         }
     }
     Ok(())
 }
 
-fn disorder(history: &ObjectHistory<'_>, earlier: &ListedEvent<'_>, event: &ListedEvent<'_>) -> CheckError {
+fn order_violation(
+    history: &ObjectHistory<'_>,
+    earlier: &ListedEvent<'_>,
+    event: &ListedEvent<'_>,
+) -> CheckError {
     let event_text = |listed: &ListedEvent<'_>| format!("{} at {}", listed.kind(), listed.row["created_at"]);
     let expected = format!("no {} of {} after its {}", event.kind(), history.name(), earlier.kind());
-    CheckError::broken(event.number, expected, format!("{}, {}", event_text(earlier), event_text(event)))
+    CheckError::violation(event.number, expected, format!("{}, {}", event_text(earlier), event_text(event)))
 }
 
 /// Checks that a paid charge does not expire, and that one payment is not recorded twice: two events with the same details
 /// or time, or snapshots of an unchanged charge. A second transfer, a late payment or a refund may cause another event.
-fn paid_once_and_last(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
+fn check_paid_once(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     let paid: Vec<_> = history.of_type("charge.paid").collect();
     let Some(first) = paid.first().filter(|_| history.is_complete()) else { return Ok(()) };
     // A late payment may be accepted before a job records the expiry.
     let is_late = history.of_type("charge.late_payment").next().is_some();
     let expired = history.of_type("charge.expired").find(|expired| expired.is_later_than(first) && !is_late);
     if let Some(expired) = expired {
-        return Err(disorder(history, first, expired));
+        return Err(order_violation(history, first, expired));
     }
     let [first, second] = paid[..] else { return Ok(()) };
     if !history.has_one_transfer() || !history.has_only(&OF_ONE_PAYMENT, second) {
@@ -231,10 +237,10 @@ fn paid_once_and_last(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     let [one, other] = [first.row, second.row];
     let has_same_details = one["details"] == other["details"]
         && one["details"].as_object().is_some_and(|details| !details.is_empty());
-    let has_same_charge = history.is_snapshot && contradiction(one, other, &STATE, differ).is_none();
-    if has_same_details || has_same_charge || first.at() == second.at() {
+    let has_same_charge = history.is_snapshot && first_contradiction(one, other, &STATE, differ).is_none();
+    if has_same_details || has_same_charge || first.recorded_at() == second.recorded_at() {
         let actual = format!("{} and {}", first.id(), second.id());
-        return Err(CheckError::broken(
+        return Err(CheckError::violation(
             second.number,
             format!("one charge.paid of {}", history.name()),
             actual,
@@ -248,7 +254,7 @@ const PAID_AT_CREATION_MIN: usize = 2;
 
 /// Returns the violation if a charge has a time of payment although no payment was confirmed, by its events, or if charges
 /// have the time of their creation although their only transfer was detected later.
-pub(super) fn paid_too_early(recording: &Recording) -> Result<(), CheckError> {
+pub(super) fn check_paid_at(recording: &Recording) -> Result<(), CheckError> {
     const WITHOUT_PAYMENT: [&str; 4] =
         ["charge.created", "charge.payment_detected", "charge.expired", "charge.canceled"];
     let views = pages(recording);
@@ -261,7 +267,7 @@ pub(super) fn paid_too_early(recording: &Recording) -> Result<(), CheckError> {
                 && history.shows_own_state(event)
         };
         if let Some(event) = history.events.iter().find(unpaid) {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 event.number,
                 format!("no paid_at in the {} of {}, which was not paid", event.kind(), history.name()),
                 format!("paid_at {} (event {})", event.row["charge"]["paid_at"], event.id()),
@@ -279,14 +285,14 @@ fn paid_at_creation(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
             let (created, paid) = (history.events.first()?, history.of_type("charge.paid").next()?);
             let detected = history.of_type("charge.payment_detected").next()?;
             let paid_at = utc(text_at(paid.row, &["charge", "paid_at"])?)?;
-            let is_creation = (paid_at - created.at()?).abs() < Duration::seconds(1);
+            let is_creation = (paid_at - created.recorded_at()?).abs() < Duration::seconds(1);
             (is_creation && detected.is_later_than(created)).then_some((history, paid, detected))
         })
         .collect();
     let Some((history, paid, detected)) = found.last().filter(|_| found.len() >= PAID_AT_CREATION_MIN) else {
         return Ok(());
     };
-    Err(CheckError::broken(
+    Err(CheckError::violation(
         paid.number,
         format!(
             "a paid_at of {} after its transfer was detected, at {}",
@@ -299,7 +305,7 @@ fn paid_at_creation(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
 
 /// Compares a listed charge or invoice with the same object in its newest event. The immutable fields must be equal,
 /// and so must the status, because every change is recorded as an event.
-pub(super) fn listed_as_in_newest_event(recording: &Recording) -> Result<(), CheckError> {
+pub(super) fn check_listed_values(recording: &Recording) -> Result<(), CheckError> {
     for views in &comparable_groups(recording) {
         for mode in Mode::BOTH {
             let Some(events) = first_long_pages(views, List::Events, mode).next_back() else { continue };
@@ -308,7 +314,7 @@ pub(super) fn listed_as_in_newest_event(recording: &Recording) -> Result<(), Che
                 for row in events.rows() {
                     let Some(code) = text_at(row, &[member, "code"]) else { continue };
                     let known = newest.entry(code).or_insert(row);
-                    if at(row) > at(known) {
+                    if recorded_at(row) > recorded_at(known) {
                         *known = row;
                     }
                 }
@@ -321,10 +327,10 @@ pub(super) fn listed_as_in_newest_event(recording: &Recording) -> Result<(), Che
                     .filter_map(|(view, row)| Some((view, row, *newest.get(text_at(row, &["code"])?)?)))
                     .collect();
                 for name in settled.iter().copied() {
-                    same(&listed, member, name, |_, _, _| true)?;
+                    judge_field(&listed, member, name, |_, _, _| true)?;
                 }
-                same(&listed, member, "status", |view, _, event| is_final(member, view, event))?;
-                same(&listed, member, "paid_at", |view, row, event| {
+                judge_field(&listed, member, "status", |view, _, event| is_final(member, view, event))?;
+                judge_field(&listed, member, "paid_at", |view, row, event| {
                     is_final(member, view, event) || is_unchanged(member, view, row, event)
                 })?;
             }
@@ -335,20 +341,22 @@ pub(super) fn listed_as_in_newest_event(recording: &Recording) -> Result<(), Che
 
 /// Returns `true` if the status of an object in its newest event is final. An unpaid invoice may become overdue.
 fn is_final(member: &str, view: &PageView<'_>, event: &Value) -> bool {
-    let is_old = at(event).zip(clock(view.exchange)).is_some_and(|(at, now)| at + EVENT_DELAY_MAX < now);
+    let is_old =
+        recorded_at(event).zip(clock(view.exchange)).is_some_and(|(at, now)| at + EVENT_DELAY_MAX < now);
     is_old && (member == "charge" || text_at(event, &["type"]) == Some("invoice.paid"))
 }
 
 /// Returns `true` if a listed object has the status of its newest event, which all copies of the object must show by now.
 fn is_unchanged(member: &str, view: &PageView<'_>, row: &Value, event: &Value) -> bool {
     let status = text_at(row, &["status"]);
-    let is_still = at(event).zip(clock(view.exchange)).is_some_and(|(at, now)| at + CONSISTENCY_TIME < now);
+    let is_still =
+        recorded_at(event).zip(clock(view.exchange)).is_some_and(|(at, now)| at + CONSISTENCY_TIME < now);
     is_still && status.is_some() && status == text_at(event, &[member, "status"])
 }
 
 /// Judges one field of listed items. Their fields and formats are not specified, so a different value counts only if
 /// some item has the value of its event, if both values are times, or if the listed time is null.
-fn same(
+fn judge_field(
     listed: &[(&PageView<'_>, &Value, &Value)],
     member: &str,
     name: &str,
@@ -369,5 +377,5 @@ fn same(
     let Some((view, row, listed, shown, event)) = odd else { return Ok(()) };
     let expected =
         format!("{name} {shown} of {member} {}, as its newest event {} shows", row["code"], event["id"]);
-    Err(CheckError::broken(view.number(), expected, format!("{name} {listed}")))
+    Err(CheckError::violation(view.number(), expected, format!("{name} {listed}")))
 }

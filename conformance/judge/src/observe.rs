@@ -46,7 +46,7 @@ const OBSERVERS: &[(&str, Observer)] = &[
     ("A cache in front", cache),
     ("Server", server),
     ("Ids of deliveries", delivery_ids),
-    ("Repeated deliveries", repeated),
+    ("Repeated deliveries", repeated_deliveries),
     ("Order of deliveries", order),
     ("Parts of the signature header", signature_parts),
     ("More members of a delivery", more_members),
@@ -85,7 +85,7 @@ fn pages(recording: &Recording) -> impl Iterator<Item = Page> {
         .exchanges
         .iter()
         .filter(|exchange| matches!(exchange.purpose, Purpose::Page(_)))
-        .filter_map(Page::of)
+        .filter_map(Page::from_exchange)
 }
 
 fn rows(recording: &Recording) -> Vec<Value> {
@@ -215,7 +215,7 @@ fn server(recording: &Recording) -> BTreeSet<String> {
 }
 
 /// Returns the deliveries whose body is JSON.
-fn delivered(recording: &Recording) -> impl Iterator<Item = (&Delivery, Value)> {
+fn json_deliveries(recording: &Recording) -> impl Iterator<Item = (&Delivery, Value)> {
     let received = recording
         .deliveries
         .iter()
@@ -225,14 +225,14 @@ fn delivered(recording: &Recording) -> impl Iterator<Item = (&Delivery, Value)> 
 }
 
 fn delivery_ids(recording: &Recording) -> BTreeSet<String> {
-    delivered(recording).filter_map(|(_, body)| uuid_version(text_at(&body, &["id"])?)).collect()
+    json_deliveries(recording).filter_map(|(_, body)| uuid_version(text_at(&body, &["id"])?)).collect()
 }
 
 /// Returns the deliveries that were repeated although they were accepted.
-fn repeated(recording: &Recording) -> BTreeSet<String> {
+fn repeated_deliveries(recording: &Recording) -> BTreeSet<String> {
     let mut accepted = BTreeSet::new();
     let mut count = 0;
-    for (delivery, body) in delivered(recording) {
+    for (delivery, body) in json_deliveries(recording) {
         let event = text_at(&body, &["event_id"]).unwrap_or_default().to_owned();
         if !event.is_empty() && delivery.was_accepted() && !accepted.insert((delivery.endpoint, event)) {
             count += 1;
@@ -248,7 +248,7 @@ fn repeated(recording: &Recording) -> BTreeSet<String> {
 fn order(recording: &Recording) -> BTreeSet<String> {
     let mut last: BTreeMap<Option<usize>, String> = BTreeMap::new();
     let mut found = BTreeSet::new();
-    for (delivery, body) in delivered(recording) {
+    for (delivery, body) in json_deliveries(recording) {
         let Some(at) = text_at(&body, &["created_at"]) else { continue };
         if let Some(before) = last.insert(delivery.endpoint, at.to_owned()) {
             found.insert(
@@ -280,7 +280,7 @@ fn more_members(recording: &Recording) -> BTreeSet<String> {
     const ENVELOPE: &[&str] = &["id", "event_id", "event", "mode", "created_at", "data", "test"];
     const DATA: &[&str] = &["charge", "invoice"];
     let mut found = BTreeSet::new();
-    for (_, body) in delivered(recording) {
+    for (_, body) in json_deliveries(recording) {
         let names = |value: &Value| -> Vec<String> {
             value.as_object().map(|members| members.keys().cloned().collect()).unwrap_or_default()
         };
@@ -293,6 +293,7 @@ fn more_members(recording: &Recording) -> BTreeSet<String> {
 }
 
 fn test_deliveries(recording: &Recording) -> BTreeSet<String> {
-    let tests = delivered(recording).filter(|(_, body)| body.get("test") == Some(&Value::Bool(true))).count();
+    let tests =
+        json_deliveries(recording).filter(|(_, body)| body.get("test") == Some(&Value::Bool(true))).count();
     (tests > 0).then(|| format!("{tests} marked `\"test\": true`")).into_iter().collect()
 }

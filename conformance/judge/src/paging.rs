@@ -11,8 +11,8 @@ use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose,
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{
-    FullList, PER_PAGE_DEFAULT, PageView, comparable_groups, list_moved, may_be_limited, no_readable_list,
-    page_must_exist, pages, too_few_records, total_changed, unanswered,
+    FullList, PER_PAGE_DEFAULT, PageView, comparable_groups, list_changed, may_be_limited, missing_response,
+    no_readable_list, page_must_exist, pages, too_few_records, total_changed,
 };
 use crate::check::Check;
 use crate::lists_vs_events;
@@ -20,22 +20,22 @@ use crate::lists_vs_events;
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("lists.served", NEEDS, served),
-    Check::of("paging.envelope", NEEDS, envelope),
-    Check::of("paging.meta", NEEDS, meta),
-    Check::of("paging.default_size", NEEDS, default_size),
-    Check::of("paging.per_page", NEEDS, per_page),
-    Check::of("paging.current_page", NEEDS, current_page),
-    Check::of("paging.length", NEEDS, length),
-    Check::of("paging.last_page", NEEDS, last_page),
-    Check::of("paging.joined", NEEDS, joined),
-    Check::of("paging.newest_first", NEEDS, newest_first),
-    Check::of("paging.newest_first_others", NEEDS, newest_first_others),
-    Check::of("paging.out_of_range", NEEDS, out_of_range).and(&[Group::Leaks]),
+    Check::new("lists.served", NEEDS, judge_served),
+    Check::new("paging.envelope", NEEDS, envelope),
+    Check::new("paging.meta", NEEDS, meta),
+    Check::new("paging.default_size", NEEDS, default_size),
+    Check::new("paging.per_page", NEEDS, per_page),
+    Check::new("paging.current_page", NEEDS, current_page),
+    Check::new("paging.length", NEEDS, length),
+    Check::new("paging.last_page", NEEDS, last_page),
+    Check::new("paging.joined", NEEDS, judge_joined),
+    Check::new("paging.newest_first", NEEDS, newest_first),
+    Check::new("paging.newest_first_others", NEEDS, newest_first_others),
+    Check::new("paging.out_of_range", NEEDS, out_of_range).with_optional_probes(&[Group::Leaks]),
 ];
 
 /// Judges that allowed pages get 200. Excluded are outages, refusals by the limit and pages that may not exist.
-fn served(recording: &Recording) -> CheckResult {
+fn judge_served(recording: &Recording) -> CheckResult {
     let unclear =
         |exchange: &Exchange| exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504));
     let pages = pages(recording);
@@ -50,21 +50,21 @@ fn served(recording: &Recording) -> CheckResult {
         if request.link.is_some() || !is_meant || !page_must_exist(&pages, exchange, &request) {
             continue;
         }
-        return Err(CheckError::broken(exchange.number, "200", exchange.summary()));
+        return Err(CheckError::violation(exchange.number, "200", exchange.summary()));
     }
     for list in List::ALL {
         let plain = PageRequest { list, filters: vec![], page: None, per_page: None, link: None };
         let default = |exchange: &&Exchange| page_request(exchange).is_some_and(|request| request == plain);
         let exchanges: Vec<_> = recording.exchanges.iter().filter(default).collect();
         if !exchanges.iter().any(|exchange| exchange.status() == Some(200)) {
-            return Err(unanswered(exchanges.last().copied(), list.path()));
+            return Err(missing_response(exchanges.last().copied(), list.path()));
         }
     }
     Ok(CheckOutcome::Holds)
 }
 
 /// Judges all pages for which `wrong` returns a result.
-fn each<'a>(
+fn judge_each_page<'a>(
     views: &'a [PageView<'a>],
     mut wrong: impl FnMut(&PageView<'a>) -> Option<Result<(), (String, String)>>,
 ) -> CheckResult {
@@ -74,19 +74,19 @@ fn each<'a>(
             None => {}
             Some(Ok(())) => judged = true,
             Some(Err((expected, actual))) => {
-                return Err(CheckError::broken(view.number(), expected, actual));
+                return Err(CheckError::violation(view.number(), expected, actual));
             }
         }
     }
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_readable_list()) }
 }
 
-fn equal(name: &str, expected: u64, actual: u64) -> Result<(), (String, String)> {
+fn check_equal(name: &str, expected: u64, actual: u64) -> Result<(), (String, String)> {
     if expected == actual { Ok(()) } else { Err((format!("{name} {expected}"), format!("{name} {actual}"))) }
 }
 
 fn envelope(recording: &Recording) -> CheckResult {
-    let outcome = each(&pages(recording), |view| {
+    let outcome = judge_each_page(&pages(recording), |view| {
         let wrong = not_in_envelope(&view.page);
         Some(wrong.map_or(Ok(()), |what| Err((what.to_owned(), view.exchange.summary()))))
     })?;
@@ -94,8 +94,8 @@ fn envelope(recording: &Recording) -> CheckResult {
     for exchange in
         recording.exchanges.iter().filter(|exchange| matches!(exchange.purpose, Purpose::Filter { .. }))
     {
-        if let Some(what) = Page::of(exchange).and_then(|page| not_in_envelope(&page)) {
-            return Err(CheckError::broken(exchange.number, what, exchange.summary()));
+        if let Some(what) = Page::from_exchange(exchange).and_then(|page| not_in_envelope(&page)) {
+            return Err(CheckError::violation(exchange.number, what, exchange.summary()));
         }
     }
     Ok(outcome)
@@ -116,7 +116,7 @@ fn not_in_envelope(page: &Page) -> Option<&'static str> {
 }
 
 fn meta(recording: &Recording) -> CheckResult {
-    each(&pages(recording), |view| {
+    judge_each_page(&pages(recording), |view| {
         let meta = view.page.object()?.get("meta")?.as_object()?;
         let names = ["current_page", "last_page", "per_page", "total"];
         let wrong = names.into_iter().find(|name| view.page.meta(name).is_none());
@@ -128,23 +128,23 @@ fn meta(recording: &Recording) -> CheckResult {
 }
 
 fn default_size(recording: &Recording) -> CheckResult {
-    each(&pages(recording), |view| {
+    judge_each_page(&pages(recording), |view| {
         let by_default = view.request.link.is_none() && view.request.per_page.is_none();
         by_default.then_some(())?;
-        Some(equal("meta.per_page", PER_PAGE_DEFAULT, view.page.meta("per_page")?))
+        Some(check_equal("meta.per_page", PER_PAGE_DEFAULT, view.page.meta("per_page")?))
     })
 }
 
 fn per_page(recording: &Recording) -> CheckResult {
-    each(&pages(recording), |view| {
-        Some(equal("meta.per_page", view.request.per_page?, view.page.meta("per_page")?))
+    judge_each_page(&pages(recording), |view| {
+        Some(check_equal("meta.per_page", view.request.per_page?, view.page.meta("per_page")?))
     })
 }
 
 fn current_page(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     let second = views.iter().any(|view| view.request.page.is_some_and(|page| page > 1));
-    let judged = each(&views, |view| {
+    let judged = judge_each_page(&views, |view| {
         let expected = match &view.request.link {
             None => view.request.page.unwrap_or(1),
             // A link may identify its page by another parameter.
@@ -153,7 +153,7 @@ fn current_page(recording: &Recording) -> CheckResult {
                 query.iter().find(|(name, _)| name == "page")?.1.parse().ok()?
             }
         };
-        Some(equal("meta.current_page", expected, view.page.meta("current_page")?))
+        Some(check_equal("meta.current_page", expected, view.page.meta("current_page")?))
     })?;
     if second { Ok(judged) } else { Err(too_few_records()) }
 }
@@ -161,14 +161,14 @@ fn current_page(recording: &Recording) -> CheckResult {
 /// Judges the number of rows by the numbers of the same page, so that creations do not matter.
 fn length(recording: &Recording) -> CheckResult {
     let mut full = false;
-    let judged = each(&pages(recording), |view| {
+    let judged = judge_each_page(&pages(recording), |view| {
         view.request.filters.is_empty().then_some(())?;
         let numbers = view.numbers()?;
         full |= numbers.len() > 0;
-        Some(equal("rows:", numbers.len(), view.page.rows()?.len() as u64))
+        Some(check_equal("rows:", numbers.len(), view.page.rows()?.len() as u64))
     })?;
     for views in &comparable_groups(recording) {
-        steady(recording, views)?;
+        check_total_is_stable(recording, views)?;
     }
     if full { Ok(judged) } else { Err(too_few_records()) }
 }
@@ -176,7 +176,7 @@ fn length(recording: &Recording) -> CheckResult {
 /// Checks that a total equals that of the reads before and after, if these have the same total and first record and no
 /// event was recorded recently: no record was created, and none is ever deleted. A later page may continue an older read
 /// of the first page.
-fn steady(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckError> {
+fn check_total_is_stable(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckError> {
     let all = pages(recording);
     for view in views.iter().filter(|view| view.is_plain()) {
         let head = |other: &&PageView<'_>| {
@@ -199,7 +199,7 @@ fn steady(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckErro
         if let Some((total, _)) = first.filter(|newest| last.as_ref() == Some(newest) && newest.0 != reported)
             && lists_vs_events::is_quiet(views, recording.exchange(before.number()), view.mode)
         {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 view.number(),
                 format!("meta.total {total}, as before and after"),
                 format!("meta.total {reported}"),
@@ -211,23 +211,23 @@ fn steady(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckErro
 
 fn last_page(recording: &Recording) -> CheckResult {
     let (mut even, mut uneven) = (false, false);
-    let judged = each(&pages(recording), |view| {
+    let judged = judge_each_page(&pages(recording), |view| {
         view.request.filters.is_empty().then_some(())?;
         let numbers = view.numbers()?;
         let reported = view.page.meta("last_page")?;
         if numbers.total == 0 {
             // An empty list has no page or one empty page; both are valid.
-            return Some(if reported <= 1 { Ok(()) } else { equal("meta.last_page", 1, reported) });
+            return Some(if reported <= 1 { Ok(()) } else { check_equal("meta.last_page", 1, reported) });
         }
         even |= numbers.total % numbers.size == 0;
         uneven |= numbers.total % numbers.size != 0;
-        Some(equal("meta.last_page", numbers.pages(), reported))
+        Some(check_equal("meta.last_page", numbers.pages(), reported))
     })?;
     if even && uneven { Ok(judged) } else { Err(too_few_records()) }
 }
 
 /// Judges that the records of a page equal those of the long pages at the same position.
-fn joined(recording: &Recording) -> CheckResult {
+fn judge_joined(recording: &Recording) -> CheckResult {
     let (mut lists, mut disturbed) = (BTreeSet::new(), false);
     let all = pages(recording);
     for views in &comparable_groups(recording) {
@@ -235,7 +235,7 @@ fn joined(recording: &Recording) -> CheckResult {
             let (list, mode) = (view.request.list, view.mode);
             if let Some(twice) = twice(view) {
                 let actual = format!("{twice} occurs twice");
-                return Err(CheckError::broken(view.number(), "every record once", actual));
+                return Err(CheckError::violation(view.number(), "every record once", actual));
             }
             // links_lead judges linked pages, and per_page those of another size than requested.
             let reported = view
@@ -243,7 +243,7 @@ fn joined(recording: &Recording) -> CheckResult {
                 .meta("per_page")
                 .filter(|reported| view.request.per_page.is_none_or(|requested| requested == *reported));
             let (Some(size), None) = (reported, &view.request.link) else { continue };
-            let Some(whole) = FullList::around(recording, &all, view) else {
+            let Some(whole) = FullList::at_time_of(recording, &all, view) else {
                 disturbed |= total_changed(views, list, mode);
                 continue;
             };
@@ -251,12 +251,12 @@ fn joined(recording: &Recording) -> CheckResult {
             // A later page may continue an older read of the first page.
             let fits_earlier = || {
                 view.request.page.is_some_and(|page| page > 1)
-                    && FullList::earlier(&all, view)
+                    && FullList::earlier_reads(&all, view)
                         .any(|earlier| out_of_place(view.rows(), &earlier, from, size).is_none())
             };
             let misfit = out_of_place(view.rows(), &whole, from, size).filter(|_| !fits_earlier());
             if let Some((expected, actual)) = misfit {
-                return Err(CheckError::broken(view.number(), expected, actual));
+                return Err(CheckError::violation(view.number(), expected, actual));
             }
             if view.request.page.is_some_and(|page| page > 1) {
                 lists.insert(list.as_str());
@@ -265,7 +265,7 @@ fn joined(recording: &Recording) -> CheckResult {
     }
     match (lists.is_empty(), disturbed) {
         (false, _) => Ok(CheckOutcome::HoldsWith(format!("judged on {}", Vec::from_iter(lists).join(", ")))),
-        (true, true) => Err(list_moved()),
+        (true, true) => Err(list_changed()),
         (true, false) => Err(too_few_records()),
     }
 }
@@ -276,7 +276,7 @@ fn out_of_place(rows: &[Value], whole: &FullList<'_>, from: u64, size: u64) -> O
     let clamp = |index: u64| usize::try_from(index).unwrap_or(usize::MAX).min(all.len());
     let expected_rows = &all[clamp(from)..clamp(from.saturating_add(size))];
     // If the long pages end before the list, the following records cannot be compared.
-    let is_end = whole.is_all || expected_rows.len() as u64 == size;
+    let is_end = whole.is_complete || expected_rows.len() as u64 == size;
     let compared =
         if is_end { expected_rows.len().max(rows.len()) } else { expected_rows.len().min(rows.len()) };
     // A record without id and code can be compared only by its presence.
@@ -324,13 +324,13 @@ fn oldest_first<'a>(view: &'a PageView<'_>) -> Option<(&'a str, &'a str)> {
         .then_some((last_of_first.1, first_of_last.1))
 }
 
-fn ordered(recording: &Recording, wanted: impl Fn(List) -> bool, none: CheckError) -> CheckResult {
+fn judge_order(recording: &Recording, wanted: impl Fn(List) -> bool, none: CheckError) -> CheckResult {
     // paging.stable judges records that are created while the suite reads.
     let comparable_groups = comparable_groups(recording);
     let mut judged = false;
     for view in comparable_groups.iter().flatten().filter(|view| wanted(view.request.list)) {
         if let Some((above, below)) = disorder(view) {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 view.number(),
                 "the newest record first",
                 format!("{above} above {below}"),
@@ -343,7 +343,7 @@ fn ordered(recording: &Recording, wanted: impl Fn(List) -> bool, none: CheckErro
 }
 
 fn newest_first(recording: &Recording) -> CheckResult {
-    ordered(recording, |list| list == List::Events, too_few_records())
+    judge_order(recording, |list| list == List::Events, too_few_records())
 }
 
 fn newest_first_others(recording: &Recording) -> CheckResult {
@@ -355,10 +355,10 @@ fn newest_first_others(recording: &Recording) -> CheckResult {
     };
     let mut judged = false;
     for views in &comparable_groups(recording) {
-        judged |= lists_vs_events::disorder(views)?;
+        judged |= lists_vs_events::check_creation_order(views)?;
         for view in views.iter().filter(|view| view.request.list == List::Charges && view.is_plain()) {
             if let Some((first, last)) = oldest_first(view) {
-                return Err(CheckError::broken(
+                return Err(CheckError::violation(
                     view.number(),
                     "the newest charge first",
                     format!("the first quarter was paid until {first}, the last since {last}"),
@@ -366,9 +366,9 @@ fn newest_first_others(recording: &Recording) -> CheckResult {
             }
         }
     }
-    match ordered(recording, |list| list != List::Events, none) {
+    match judge_order(recording, |list| list != List::Events, none) {
         // The creation events replace times that the items do not have.
-        Err(error) if judged && !matches!(error, CheckError::Broken(_)) => {
+        Err(error) if judged && !matches!(error, CheckError::Violation(_)) => {
             Ok(CheckOutcome::HoldsWith("by the events".into()))
         }
         other => other,
@@ -376,8 +376,9 @@ fn newest_first_others(recording: &Recording) -> CheckResult {
 }
 
 fn out_of_range(recording: &Recording) -> CheckResult {
-    let latest = recording
-        .last(|exchange| matches!(&exchange.purpose, Purpose::Page(PageRequest { per_page: Some(101), .. })));
+    let latest = recording.find_last(|exchange| {
+        matches!(&exchange.purpose, Purpose::Page(PageRequest { per_page: Some(101), .. }))
+    });
     if latest.is_none() && recording.no_burst.is_some() {
         return Err(CheckError::unjudged(
             "the statements that can fail have used up the requests of a quick run",
@@ -385,9 +386,9 @@ fn out_of_range(recording: &Recording) -> CheckResult {
         ));
     }
     let Some(exchange) = latest.filter(|exchange| exchange.answer().is_some()) else {
-        return Err(unanswered(latest, "per_page=101"));
+        return Err(missing_response(latest, "per_page=101"));
     };
-    Ok(CheckOutcome::Observed(match Page::of(exchange).and_then(|page| page.meta("per_page")) {
+    Ok(CheckOutcome::Observed(match Page::from_exchange(exchange).and_then(|page| page.meta("per_page")) {
         Some(size) => format!("200 with pages of {size}"),
         None => exchange.summary(),
     }))

@@ -133,10 +133,10 @@ fn is_unclear(exchange: &Exchange) -> bool {
 }
 
 /// Replaces an unjudged result by a violation if no request of the kind got a usable response.
-pub(super) fn weighed(id: &str, recording: &Recording, judged: CheckResult) -> CheckResult {
+pub(super) fn with_persistent_failures(id: &str, recording: &Recording, judged: CheckResult) -> CheckResult {
     let kinds = KINDS.iter().filter(|kind| kind.statements.contains(&id));
     let broken = match (&judged, id) {
-        (Err(CheckError::Broken(_) | CheckError::Inapplicable(_)), _) => None,
+        (Err(CheckError::Violation(_) | CheckError::Inapplicable(_)), _) => None,
         // These may be violated even if some requests were served.
         (_, "lists.served") => often_unanswered(recording)
             .or_else(|| List::ALL.into_iter().find_map(|list| never_listed(recording, list))),
@@ -161,16 +161,16 @@ fn never_listed(recording: &Recording, list: List) -> Option<CheckError> {
 /// Returns the violation if an address has only malformed responses. A lost connection may cut off a single one.
 fn never_complete(recording: &Recording) -> Option<CheckError> {
     let mut malformed: BTreeMap<&str, Vec<&Exchange>> = BTreeMap::new();
-    for exchange in sent(recording).filter(|exchange| is_own(exchange) && exchange.is_malformed()) {
+    for exchange in sent_exchanges(recording).filter(|exchange| is_own(exchange) && exchange.is_malformed()) {
         malformed.entry(&exchange.target).or_default().push(exchange);
     }
     let is_answered = |target: &str| {
-        sent(recording).any(|exchange| exchange.target == target && exchange.status() == Some(200))
+        sent_exchanges(recording).any(|exchange| exchange.target == target && exchange.status() == Some(200))
     };
     let (_, always) =
         malformed.into_iter().find(|(target, all)| all.len() >= REQUESTS_MIN && !is_answered(target))?;
     let actual = format!("{} for each of {} such requests", always[0].summary(), always.len());
-    Some(CheckError::broken(always[0].number, "a complete HTTP response with a body of JSON", actual))
+    Some(CheckError::violation(always[0].number, "a complete HTTP response with a body of JSON", actual))
 }
 
 fn never_answered(
@@ -178,12 +178,12 @@ fn never_answered(
     fits: impl Fn(&Exchange) -> bool,
     expected: &str,
 ) -> Option<CheckError> {
-    let trials: Vec<_> = sent(recording).filter(|exchange| fits(exchange)).collect();
+    let trials: Vec<_> = sent_exchanges(recording).filter(|exchange| fits(exchange)).collect();
     let (first, last) = (trials.first()?, trials.last()?);
     if trials.len() < REQUESTS_MIN || !trials.iter().all(|exchange| is_unclear(exchange)) {
         return None;
     }
-    let others = || sent(recording).filter(|exchange| !fits(exchange));
+    let others = || sent_exchanges(recording).filter(|exchange| !fits(exchange));
     // A lockout after failed attempts starts after some refusals and returns 429.
     let is_refused = |exchange: &Exchange| exchange.status() == Some(401) && exchange.number < first.number;
     let is_lock = || trials.iter().any(|exchange| exchange.status() == Some(429)) && others().any(is_refused);
@@ -192,20 +192,20 @@ fn never_answered(
         && served().any(|exchange| exchange.number > first.number);
     (is_served_around && !is_lock()).then(|| {
         let actual = format!("{} for each of {} such requests", last.summary(), trials.len());
-        CheckError::broken(last.number, expected, actual)
+        CheckError::violation(last.number, expected, actual)
     })
 }
 
 /// Returns the violation if a third of the list requests failed.
 fn often_unanswered(recording: &Recording) -> Option<CheckError> {
-    let lists: Vec<_> = sent(recording).filter(|exchange| page(exchange).is_some()).collect();
+    let lists: Vec<_> = sent_exchanges(recording).filter(|exchange| page(exchange).is_some()).collect();
     let failed: Vec<_> =
         lists.iter().filter(|exchange| is_unclear(exchange) && exchange.status() != Some(429)).collect();
     let last = failed.last()?;
     (lists.len() >= LISTS_MIN && failed.len() * 3 >= lists.len()).then(|| {
         let actual =
             format!("{} of {} requests failed, such as: {}", failed.len(), lists.len(), last.summary());
-        CheckError::broken(last.number, "200 for the lists", actual)
+        CheckError::violation(last.number, "200 for the lists", actual)
     })
 }
 
@@ -213,21 +213,21 @@ fn often_unanswered(recording: &Recording) -> Option<CheckError> {
 /// limit and then refused. An outage would also affect the live key, or end sooner.
 fn other_refusals(recording: &Recording) -> Option<CheckError> {
     let of_key = |exchange: &Exchange| exchange.caller == Caller::Own(Mode::Test);
-    let burst: Vec<_> = sent(recording)
+    let burst: Vec<_> = sent_exchanges(recording)
         .filter(|exchange| matches!(exchange.purpose, Purpose::Burst(_)) && of_key(exchange))
         .collect();
     let is_refused = |exchange: &Exchange| !is_served(exchange) && exchange.status() != Some(429);
     let refused: Vec<_> = burst.iter().filter(|exchange| is_refused(exchange)).collect();
     let (first, last) = (refused.first()?, refused.last()?);
     // In the minute before the first refusal: requests without a response may last longer than a minute.
-    let served = sent(recording)
+    let served = sent_exchanges(recording)
         .filter(|exchange| of_key(exchange) && exchange.number < first.number && is_served(exchange))
         .filter(|exchange| exchange.sent.saturating_add(WINDOW) > first.sent)
         .count() as u32;
     let is_limited = burst.iter().any(|exchange| exchange.status() == Some(429));
     let is_served_to = |caller: Caller, numbers: Range<u32>| {
         let served = |exchange: &Exchange| exchange.caller == caller && exchange.status() == Some(200);
-        sent(recording).any(|exchange| served(exchange) && numbers.contains(&exchange.number))
+        sent_exchanges(recording).any(|exchange| served(exchange) && numbers.contains(&exchange.number))
     };
     let live_until = |until: u32| is_served_to(Caller::Own(Mode::Live), first.number..until);
     // The burst ends early after lost connections.
@@ -242,15 +242,15 @@ fn other_refusals(recording: &Recording) -> Option<CheckError> {
     let served_later = |exchange: &Exchange| {
         exchange.caller == last.caller && exchange.status() == Some(200) && exchange.sent > last.ended
     };
-    let is_served_again = || sent(recording).any(served_later);
+    let is_served_again = || sent_exchanges(recording).any(served_later);
     let is_steady = is_full && is_silent && live_until(u32::MAX) || is_many && is_served_again();
     (is_steady && !is_limited && served >= LIMIT / 2).then(|| {
         let actual = format!("{} to {} requests, and {served} were served", last.summary(), refused.len());
-        CheckError::broken(first.number, format!("429 from request {} on", LIMIT + 1), actual)
+        CheckError::violation(first.number, format!("429 from request {} on", LIMIT + 1), actual)
     })
 }
 
 /// Returns the requests that were sent.
-fn sent(recording: &Recording) -> impl Iterator<Item = &Exchange> {
+fn sent_exchanges(recording: &Recording) -> impl Iterator<Item = &Exchange> {
     recording.exchanges.iter().filter(|exchange| exchange.is_sent())
 }

@@ -6,19 +6,21 @@ use conformance_model::reading::{LONG, Page, identity, named_identity};
 use conformance_model::recording::{Burst, Caller, Exchange, List, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::evidence::{compared_pages, first_long_pages, last_long_page, list_moved, pages, unanswered};
-use super::limits::{burst_step, is_busy, no_burst, not_asked_while_refused};
+use super::evidence::{
+    compared_pages, first_long_pages, last_long_page, list_changed, missing_response, pages,
+};
+use super::limits::{burst_step, check_has_burst, is_busy, not_asked_while_refused};
 use crate::check::Check;
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("limits.second_key", &[Group::Account, Group::Burst, Group::Second], limited_alone),
-    Check::of("auth.same_lists", &[Group::Account, Group::Lists, Group::Second], same_lists),
+    Check::new("limits.second_key", &[Group::Account, Group::Burst, Group::Second], judge_separate_limit),
+    Check::new("auth.same_lists", &[Group::Account, Group::Lists, Group::Second], same_lists),
 ];
 
 /// Returns the account request of the second key, or the reason why there is none.
 fn account(recording: &Recording) -> Result<&Exchange, CheckError> {
-    let found =
-        recording.last(|exchange| exchange.caller == Caller::Second && exchange.purpose == Purpose::Account);
+    let found = recording
+        .find_last(|exchange| exchange.caller == Caller::Second && exchange.purpose == Purpose::Account);
     let Some(exchange) = found else {
         return Err(CheckError::unjudged(
             "there was no second key of the test key's account and mode",
@@ -31,7 +33,7 @@ fn account(recording: &Recording) -> Result<&Exchange, CheckError> {
             "the second key is refused",
             "set CHARGEPROOF_SECOND_KEY to a test key that works",
         )),
-        _ => Err(unanswered(found, "the account of the second key")),
+        _ => Err(missing_response(found, "the account of the second key")),
     }
 }
 
@@ -41,13 +43,13 @@ fn is_same_account(recording: &Recording) -> bool {
         let body = exchange.answer().and_then(|answer| answer.body.json())?;
         Some(body.get("data").filter(|data| data.is_object()).unwrap_or(&body).clone())
     };
-    let account =
-        recording.last(|exchange| exchange.caller == Caller::Second && exchange.purpose == Purpose::Account);
+    let account = recording
+        .find_last(|exchange| exchange.caller == Caller::Second && exchange.purpose == Purpose::Account);
     let account = account.and_then(account_data);
     if account.is_some() && account == recording.account(Mode::Test).and_then(account_data) {
         return true;
     }
-    let theirs = page_of_second(recording, List::Events);
+    let theirs = second_key_page(recording, List::Events);
     let theirs = theirs.as_ref().and_then(|(_, page)| page.rows()).map(|rows| ids(rows));
     let views = compared_pages(recording);
     let ours = last_long_page(&views, List::Events, Mode::Test).map(|view| ids(view.rows()));
@@ -66,14 +68,14 @@ fn another_account() -> CheckError {
     )
 }
 
-fn limited_alone(recording: &Recording) -> CheckResult {
-    no_burst(recording)?;
+fn judge_separate_limit(recording: &Recording) -> CheckResult {
+    check_has_burst(recording)?;
     account(recording)?;
     let latest = burst_step(recording, &Burst::SecondKey);
     let Some(exchange) = latest.filter(|exchange| exchange.answer().is_some()) else {
         return Err(match latest {
             None => not_asked_while_refused(recording, "the second key"),
-            Some(_) => unanswered(latest, "the second key"),
+            Some(_) => missing_response(latest, "the second key"),
         });
     };
     match exchange.status() {
@@ -93,9 +95,9 @@ fn limited_alone(recording: &Recording) -> CheckResult {
                 ));
             }
             let expected = "200 to the second key while the test key of the same account is refused";
-            Err(CheckError::broken(exchange.number, expected, "429"))
+            Err(CheckError::violation(exchange.number, expected, "429"))
         }
-        _ => Err(unanswered(latest, "the second key")),
+        _ => Err(missing_response(latest, "the second key")),
     }
 }
 
@@ -111,19 +113,19 @@ fn same_lists(recording: &Recording) -> CheckResult {
 /// Checks that the second key gets an event that the test key got.
 fn same_event(recording: &Recording) -> Result<(), CheckError> {
     let latest = recording
-        .last(|exchange| {
+        .find_last(|exchange| {
             exchange.caller == Caller::Second && matches!(exchange.purpose, Purpose::Event { .. })
         })
         .filter(|exchange| exchange.status() == Some(404) && is_same_account(recording));
     latest.map_or(Ok(()), |exchange| {
-        Err(CheckError::broken(exchange.number, "200, as to the test key", exchange.summary()))
+        Err(CheckError::violation(exchange.number, "200, as to the test key", exchange.summary()))
     })
 }
 
 /// Checks that the second key lists the oldest record that the test key was shown before. Newer ones may still be on their
 /// way into the list, and records are never deleted.
 fn same_records(recording: &Recording, list: List) -> Result<(), CheckError> {
-    let Some((exchange, page)) = page_of_second(recording, list) else { return Ok(()) };
+    let Some((exchange, page)) = second_key_page(recording, list) else { return Ok(()) };
     let Some(theirs) = page.rows().filter(|rows| (rows.len() as u64) < LONG) else { return Ok(()) };
     let views = pages(recording);
     let before = first_long_pages(&views, list, Mode::Test).rfind(|view| view.number() < exchange.number);
@@ -131,26 +133,26 @@ fn same_records(recording: &Recording, list: List) -> Result<(), CheckError> {
     match oldest.filter(|oldest| !ids(theirs).contains(oldest)) {
         Some(oldest) if is_same_account(recording) => {
             let expected = format!("the {} that the test key sees, such as {oldest}", list.as_str());
-            Err(CheckError::broken(exchange.number, expected, format!("{} others", theirs.len())))
+            Err(CheckError::violation(exchange.number, expected, format!("{} others", theirs.len())))
         }
         _ => Ok(()),
     }
 }
 
 /// Returns the page of a list that the second key got.
-fn page_of_second(recording: &Recording, list: List) -> Option<(&Exchange, Page)> {
+fn second_key_page(recording: &Recording, list: List) -> Option<(&Exchange, Page)> {
     let is_asked = |purpose: &Purpose| matches!(purpose, Purpose::Page(request) if request.list == list);
     let latest =
-        recording.last(|exchange| exchange.caller == Caller::Second && is_asked(&exchange.purpose))?;
-    Some((latest, Page::of(latest)?))
+        recording.find_last(|exchange| exchange.caller == Caller::Second && is_asked(&exchange.purpose))?;
+    Some((latest, Page::from_exchange(latest)?))
 }
 
 fn same_events(recording: &Recording) -> CheckResult {
-    let latest = page_of_second(recording, List::Events);
+    let latest = second_key_page(recording, List::Events);
     let Some((exchange, theirs)) =
         latest.as_ref().and_then(|(exchange, page)| Some((exchange, page.rows()?)))
     else {
-        return Err(unanswered(latest.map(|(exchange, _)| exchange), "the events of the second key"));
+        return Err(missing_response(latest.map(|(exchange, _)| exchange), "the events of the second key"));
     };
     let views = pages(recording);
     let ours: Vec<_> = first_long_pages(&views, List::Events, Mode::Test).collect();
@@ -174,23 +176,27 @@ fn same_events(recording: &Recording) -> CheckResult {
         return Err(another_account());
     }
     let is_later = |new: &Option<Vec<String>>, old: &Option<Vec<String>>| {
-        new.as_ref().zip(old.as_ref()).is_none_or(|(new, old)| grown(new, old))
+        new.as_ref().zip(old.as_ref()).is_none_or(|(new, old)| has_grown_from(new, old))
     };
     let theirs = Some(theirs);
     match (is_later(&theirs, &before) && is_later(&after, &theirs), &after) {
         // The reads of the test key before and after show which events are new.
         (true, Some(_)) if before.is_some() => return Ok(CheckOutcome::Holds),
-        (true, _) => return Err(list_moved()),
-        _ if before != after && before.is_some() && after.is_some() => return Err(list_moved()),
+        (true, _) => return Err(list_changed()),
+        _ if before != after && before.is_some() && after.is_some() => return Err(list_changed()),
         _ => {}
     }
     let expected = format!("the {} events that the test key sees", newest.len());
     let count = theirs.map_or(0, |rows| rows.len());
-    Err(CheckError::broken(exchange.number, expected, format!("{count} events, others or in another order")))
+    Err(CheckError::violation(
+        exchange.number,
+        expected,
+        format!("{count} events, others or in another order"),
+    ))
 }
 
 /// Returns `true` if a list equals an older one with new records at its head.
-fn grown(new: &[String], old: &[String]) -> bool {
+fn has_grown_from(new: &[String], old: &[String]) -> bool {
     old.first().is_none_or(|head| {
         new.iter().position(|id| id == head).is_some_and(|at| {
             let shared = (new.len() - at).min(old.len());

@@ -10,7 +10,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use serde_json::Value;
 
 use crate::check::Flaw;
-use crate::delivered::{missing, received_deliveries};
+use crate::delivered::{no_delivery_with, received_deliveries};
 use crate::evidence::pages;
 
 /// A charge or an invoice, and its source.
@@ -40,8 +40,8 @@ impl Subject {
         self.kind == "invoice.paid"
     }
 
-    pub(super) fn broken(&self, expected: impl Into<String>, actual: impl Into<String>) -> CheckError {
-        CheckError::broken(self.exchange, expected, format!("{} ({})", actual.into(), self.source))
+    pub(super) fn violation(&self, expected: impl Into<String>, actual: impl Into<String>) -> CheckError {
+        CheckError::violation(self.exchange, expected, format!("{} ({})", actual.into(), self.source))
     }
 }
 
@@ -49,7 +49,7 @@ impl Subject {
 pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subject>, CheckError> {
     let mut found = Vec::new();
     if let Ok(received) = received_deliveries(recording) {
-        for seen in received.readable() {
+        for seen in received.readable_deliveries() {
             let object = seen.body.as_ref().and_then(|body| body.get("data")?.get(member)).cloned();
             let Some(object) = object.filter(Value::is_object) else { continue };
             let kind = seen.kind().unwrap_or_default().to_owned();
@@ -81,19 +81,19 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
         }
         found.push(Subject { object, kind, is_delivered: false, exchange: Some(number), source });
     }
-    if found.is_empty() { Err(none_of(recording, &format!("a {member}"))) } else { Ok(found) }
+    if found.is_empty() { Err(no_subject(recording, &format!("a {member}"))) } else { Ok(found) }
 }
 
 /// Returns the error if no object of a kind was found. A run without a receiver cannot cause one.
-pub(super) fn none_of(recording: &Recording, needed: &str) -> CheckError {
+pub(super) fn no_subject(recording: &Recording, needed: &str) -> CheckError {
     if recording.without.contains(&Part::Webhooks) {
         return CheckError::Inapplicable(format!("no event shows {needed}, and deliveries are left out"));
     }
-    received_deliveries(recording).err().unwrap_or_else(|| missing(needed))
+    received_deliveries(recording).err().unwrap_or_else(|| no_delivery_with(needed))
 }
 
 /// Judges the objects for which `flaw` returns a result. `Some(None)` means no violation.
-pub(super) fn each_subject(
+pub(super) fn judge_each_subject(
     recording: &Recording,
     member: &str,
     needed: &str,
@@ -104,8 +104,8 @@ pub(super) fn each_subject(
         match flaw(&subject) {
             None => {}
             Some(None) => judged = true,
-            Some(Some((expected, actual))) => return Err(subject.broken(expected, actual)),
+            Some(Some((expected, actual))) => return Err(subject.violation(expected, actual)),
         }
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(none_of(recording, needed)) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_subject(recording, needed)) }
 }

@@ -22,7 +22,7 @@ use crate::object_history::{ListedEvent, OF_ONE_PAYMENT, ObjectHistory, recent_h
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
-pub(super) const CHECKS: &[Check] = &[Check::of("types.charge_underpaid", NEEDS, underpaid)];
+pub(super) const CHECKS: &[Check] = &[Check::new("types.charge_underpaid", NEEDS, judge_underpaid)];
 
 /// The unit of shortfalls: thousandths of the amount due.
 const PARTS: u128 = 1_000;
@@ -48,7 +48,7 @@ struct Shortfall<'a> {
     value: u128,
 }
 
-fn underpaid(recording: &Recording) -> CheckResult {
+fn judge_underpaid(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     let histories = recent_histories(&views);
     let charges = || {
@@ -65,7 +65,7 @@ fn underpaid(recording: &Recording) -> CheckResult {
             let is_larger =
                 || scaled(received).zip(scaled(due)).is_some_and(|(received, due)| received > due);
             if is_equal(charge) || (recording.exact_amounts && is_larger()) {
-                return Err(CheckError::broken(
+                return Err(CheckError::violation(
                     event.number,
                     format!("less than {due} received of {}, which is underpaid", history.name()),
                     format!("received_amount {received} (event {})", event.id()),
@@ -110,7 +110,7 @@ fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
     let shortfalls = |kind: &'static str| {
         let events = charges.iter().flat_map(move |history| {
             let shown = history.of_type(kind).filter(|event| history.shows_own_state(event));
-            shown.filter_map(|event| Shortfall::of(history, event))
+            shown.filter_map(|event| Shortfall::from_event(history, event))
         });
         events.collect::<Vec<_>>()
     };
@@ -129,7 +129,7 @@ fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
         .filter(|paid| paid.parts == PARTS && is_of_transfer(paid) && is_one_payment(paid))
         .collect();
     if let Some(last) = nothing.last().filter(|_| nothing.len() >= PAID_NOTHING_MIN) {
-        return Err(CheckError::broken(
+        return Err(CheckError::violation(
             last.event.number,
             format!("an amount received for {}, whose transfer was detected and which is paid", last.name),
             format!("received_amount 0, in {} charges (event {})", nothing.len(), last.event.id()),
@@ -155,7 +155,7 @@ fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
     let Some(last) = found.last().filter(|_| found.len() >= PAID_SHORT_MIN && is_mixed) else {
         return Ok(());
     };
-    Err(CheckError::broken(
+    Err(CheckError::violation(
         last.event.number,
         format!("charge.underpaid for {}, as for others that lack less", last.name),
         format!(
@@ -167,7 +167,7 @@ fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
 }
 
 impl<'a> Shortfall<'a> {
-    fn of(history: &'a ObjectHistory<'_>, event: &'a ListedEvent<'a>) -> Option<Shortfall<'a>> {
+    fn from_event(history: &'a ObjectHistory<'_>, event: &'a ListedEvent<'a>) -> Option<Shortfall<'a>> {
         let charge = &event.row["charge"];
         let number = |name: &str| scaled(text_at(charge, &[name])?);
         let (received, due) = (number("received_amount")?, number("asset_amount")?);
@@ -175,7 +175,7 @@ impl<'a> Shortfall<'a> {
         let parts = missing.checked_mul(PARTS)?.checked_div(due)?;
         Some(Shortfall {
             mode: history.mode,
-            at: event.at(),
+            at: event.recorded_at(),
             event,
             name: history.name(),
             currency: text_at(charge, &["fiat_currency"])?,

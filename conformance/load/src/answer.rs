@@ -13,7 +13,7 @@ pub(crate) struct Head {
     pub(crate) status: u16,
     pub(crate) length: Length,
     /// `true` if the connection stays open.
-    pub(crate) keeps: bool,
+    pub(crate) keep_alive: bool,
     /// `Retry-After`, in seconds.
     pub(crate) retry_after: Option<u64>,
 }
@@ -27,13 +27,13 @@ pub(crate) enum Length {
 }
 
 /// Parses the head at the start of `bytes`. Returns it with its length; `None` while it is incomplete.
-pub(crate) fn head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> {
+pub(crate) fn parse_head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> {
     let Some(end) = find_end(bytes) else {
         return if bytes.len() >= HEAD_MAX { Err("response head exceeds 64 KiB") } else { Ok(None) };
     };
     let text = &bytes[..end];
     let mut lines = text.split(|b| *b == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
-    let (status, mut keeps) = status(lines.next().unwrap_or_default())?;
+    let (status, mut keeps) = parse_status_line(lines.next().unwrap_or_default())?;
     let (mut length, mut chunked, mut retry_after) = (None, false, None);
     for line in lines {
         let Some(colon) = line.iter().position(|b| *b == b':') else {
@@ -43,7 +43,7 @@ pub(crate) fn head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> 
         // The length distinguishes most names without a comparison.
         match name.len() {
             14 if name.eq_ignore_ascii_case(b"content-length") => {
-                let n = number(value).ok_or("invalid Content-Length")?;
+                let n = parse_number(value).ok_or("invalid Content-Length")?;
                 if length.is_some_and(|known| known != n) {
                     return Err("two different Content-Length headers");
                 }
@@ -62,7 +62,7 @@ pub(crate) fn head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> 
                     keeps = true;
                 }
             }
-            11 if name.eq_ignore_ascii_case(b"retry-after") => retry_after = number(value),
+            11 if name.eq_ignore_ascii_case(b"retry-after") => retry_after = parse_number(value),
             _ => {}
         }
     }
@@ -74,7 +74,7 @@ pub(crate) fn head(bytes: &[u8]) -> Result<Option<(Head, usize)>, &'static str> 
         (_, false, None) => Length::UntilClose,
     };
     let keeps = keeps && length != Length::UntilClose;
-    Ok(Some((Head { status, length, keeps, retry_after }, end + END.len())))
+    Ok(Some((Head { status, length, keep_alive: keeps, retry_after }, end + END.len())))
 }
 
 const END: &[u8] = b"\r\n\r\n";
@@ -91,7 +91,7 @@ fn find_end(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-fn status(line: &[u8]) -> Result<(u16, bool), &'static str> {
+fn parse_status_line(line: &[u8]) -> Result<(u16, bool), &'static str> {
     let rest = line.strip_prefix(b"HTTP/1.").ok_or("response is not HTTP/1.x")?;
     let (&version, rest) = rest.split_first().ok_or("response is not HTTP/1.x")?;
     let digits = match rest {
@@ -103,7 +103,7 @@ fn status(line: &[u8]) -> Result<(u16, bool), &'static str> {
     Ok((status, version == b'1'))
 }
 
-fn number(digits: &[u8]) -> Option<u64> {
+fn parse_number(digits: &[u8]) -> Option<u64> {
     let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(digits).ok().filter(|_| plain)?.parse().ok()
 }
@@ -111,7 +111,7 @@ fn number(digits: &[u8]) -> Option<u64> {
 /// A parser that finds the end of a chunked body.
 #[derive(Debug, Default)]
 pub(crate) struct Chunks {
-    place: ChunkState,
+    state: ChunkState,
     /// The bytes of chunks so far.
     pub(crate) bytes: u64,
 }
@@ -147,27 +147,27 @@ impl Chunks {
         mut sink: impl FnMut(&[u8]),
     ) -> Result<(usize, bool), &'static str> {
         let mut at = 0;
-        while at < bytes.len() && self.place != ChunkState::End {
-            if let ChunkState::Data(left) = self.place {
+        while at < bytes.len() && self.state != ChunkState::End {
+            if let ChunkState::Data(left) = self.state {
                 let part = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len() - at);
                 sink(&bytes[at..at + part]);
                 at += part;
                 self.bytes += part as u64;
-                self.place = if part as u64 == left {
+                self.state = if part as u64 == left {
                     ChunkState::DataEnd(2)
                 } else {
                     ChunkState::Data(left - part as u64)
                 };
                 continue;
             }
-            self.place = step(self.place, bytes[at])?;
+            self.state = next_state(self.state, bytes[at])?;
             at += 1;
         }
-        Ok((at, self.place == ChunkState::End))
+        Ok((at, self.state == ChunkState::End))
     }
 }
 
-fn step(state: ChunkState, byte: u8) -> Result<ChunkState, &'static str> {
+fn next_state(state: ChunkState, byte: u8) -> Result<ChunkState, &'static str> {
     Ok(match (state, byte) {
         (ChunkState::Size { digits: 0, .. }, b'\r' | b'\n' | b';') => return Err("chunk without a size"),
         (ChunkState::Size { n: 0, .. }, b'\n') => ChunkState::Trailer(0),
@@ -201,12 +201,12 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: (u16, Length, bool, Option<u64>)) {
-        let (read, len) = head(text.as_bytes()).expect("a good head").expect("a complete head");
-        assert_eq!((read.status, read.length, read.keeps, read.retry_after), expected, "{text}");
+        let (read, len) = parse_head(text.as_bytes()).expect("a good head").expect("a complete head");
+        assert_eq!((read.status, read.length, read.keep_alive, read.retry_after), expected, "{text}");
         assert!(text[..len].ends_with("\r\n\r\n"), "{text}");
         // Each prefix is incomplete.
         for cut in 0..len {
-            assert_eq!(head(&text.as_bytes()[..cut]), Ok(None), "{text} up to {cut}");
+            assert_eq!(parse_head(&text.as_bytes()[..cut]), Ok(None), "{text} up to {cut}");
         }
     }
 
@@ -225,31 +225,31 @@ mod tests {
     }
 
     #[track_caller]
-    fn refused(text: &str, expected: &str) {
-        let found = head(text.as_bytes()).expect_err("the input is rejected");
+    fn check_rejected(text: &str, expected: &str) {
+        let found = parse_head(text.as_bytes()).expect_err("the input is rejected");
         assert!(found.contains(expected), "{text}: {found}");
     }
 
     #[test]
     fn an_invalid_head_is_rejected() {
-        refused("HTTP/2 200\r\n\r\n", "not HTTP/1.x");
-        refused("\r\n\r\n", "not HTTP/1.x");
-        refused("HTTP/1.1 20 OK\r\n\r\n", "without a status");
-        refused("HTTP/1.1 2000 OK\r\n\r\n", "without a status");
-        refused("HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n", "invalid Content-Length");
-        refused("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", "two different");
-        refused(
+        check_rejected("HTTP/2 200\r\n\r\n", "not HTTP/1.x");
+        check_rejected("\r\n\r\n", "not HTTP/1.x");
+        check_rejected("HTTP/1.1 20 OK\r\n\r\n", "without a status");
+        check_rejected("HTTP/1.1 2000 OK\r\n\r\n", "without a status");
+        check_rejected("HTTP/1.1 200 OK\r\ncontent-length: -1\r\n\r\n", "invalid Content-Length");
+        check_rejected("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n", "two different");
+        check_rejected(
             "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n",
             "both Content-Length",
         );
-        refused("HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\n", "other than chunked");
-        refused("HTTP/1.1 200 OK\r\nnothing\r\n\r\n", "without a colon");
-        assert!(head(&vec![b'x'; HEAD_MAX]).is_err());
+        check_rejected("HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\n", "other than chunked");
+        check_rejected("HTTP/1.1 200 OK\r\nnothing\r\n\r\n", "without a colon");
+        assert!(parse_head(&vec![b'x'; HEAD_MAX]).is_err());
     }
 
     /// Parses a body and the following bytes in pieces of each size.
     #[track_caller]
-    fn chunked(text: &str, body: &str, rest: &str) {
+    fn check_chunked(text: &str, body: &str, rest: &str) {
         for size in 1..=text.len() {
             let (mut chunks, mut found, mut taken, mut over) = (Chunks::default(), Vec::new(), 0, false);
             for piece in text.as_bytes().chunks(size) {
@@ -269,23 +269,23 @@ mod tests {
 
     #[test]
     fn the_end_of_a_chunked_body_is_found() {
-        chunked("0\r\n\r\n", "", "");
-        chunked("3\r\nabc\r\n0\r\n\r\n", "abc", "");
-        chunked("00A;x=y\r\n0123456789\r\n1 \r\n!\r\n0\r\nsum: 1\r\n\r\n", "0123456789!", "");
-        chunked("1\r\na\r\n0\r\n\r\nHTTP", "a", "HTTP");
+        check_chunked("0\r\n\r\n", "", "");
+        check_chunked("3\r\nabc\r\n0\r\n\r\n", "abc", "");
+        check_chunked("00A;x=y\r\n0123456789\r\n1 \r\n!\r\n0\r\nsum: 1\r\n\r\n", "0123456789!", "");
+        check_chunked("1\r\na\r\n0\r\n\r\nHTTP", "a", "HTTP");
     }
 
     #[track_caller]
-    fn broken(text: &str, expected: &str) {
+    fn check_chunks_rejected(text: &str, expected: &str) {
         let found = Chunks::default().take(text.as_bytes(), |_| {}).expect_err("the input is rejected");
         assert!(found.contains(expected), "{text}: {found}");
     }
 
     #[test]
     fn invalid_chunks_are_rejected() {
-        broken("\r\n", "without a size");
-        broken("x\r\n", "invalid chunk size");
-        broken("123456789\r\n", "exceeds 4 GiB");
-        broken("1\r\nab\r\n", "longer than its size");
+        check_chunks_rejected("\r\n", "without a size");
+        check_chunks_rejected("x\r\n", "invalid chunk size");
+        check_chunks_rejected("123456789\r\n", "exceeds 4 GiB");
+        check_chunks_rejected("1\r\nab\r\n", "longer than its size");
     }
 }

@@ -27,13 +27,13 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     /// The size of head and body.
     pub(crate) bytes: u64,
-    pub(crate) keeps: bool,
+    pub(crate) keep_alive: bool,
     pub(crate) retry_after: Option<u64>,
 }
 
 /// The reason for a missing response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Fault {
+pub(crate) enum RequestError {
     Refused,
     Closed,
     TimedOut,
@@ -41,27 +41,27 @@ pub(crate) enum Fault {
     NotHttp(&'static str),
 }
 
-impl Fault {
-    pub(crate) fn of(error: &io::Error) -> Fault {
+impl RequestError {
+    pub(crate) fn from_io_error(error: &io::Error) -> RequestError {
         match error.kind() {
-            io::ErrorKind::ConnectionRefused => Fault::Refused,
-            io::ErrorKind::TimedOut => Fault::TimedOut,
+            io::ErrorKind::ConnectionRefused => RequestError::Refused,
+            io::ErrorKind::TimedOut => RequestError::TimedOut,
             io::ErrorKind::UnexpectedEof
             | io::ErrorKind::ConnectionReset
             | io::ErrorKind::ConnectionAborted
-            | io::ErrorKind::BrokenPipe => Fault::Closed,
-            _ => Fault::Broken,
+            | io::ErrorKind::BrokenPipe => RequestError::Closed,
+            _ => RequestError::Broken,
         }
     }
 
     /// Returns the text in reports.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
-            Fault::Refused => "connection refused",
-            Fault::Closed => "connection closed",
-            Fault::TimedOut => "no response within 10 seconds",
-            Fault::Broken => "connection failed",
-            Fault::NotHttp(what) => what,
+            RequestError::Refused => "connection refused",
+            RequestError::Closed => "connection closed",
+            RequestError::TimedOut => "no response within 10 seconds",
+            RequestError::Broken => "connection failed",
+            RequestError::NotHttp(what) => what,
         }
     }
 }
@@ -81,7 +81,7 @@ impl Connection {
     }
 
     /// Sends a request and reads the response. `now`: the current time.
-    pub(crate) async fn send(&mut self, now: Instant, request: &[u8]) -> Result<Answer, Fault> {
+    pub(crate) async fn send(&mut self, now: Instant, request: &[u8]) -> Result<Answer, RequestError> {
         self.receive(now, request, |_| {}).await
     }
 
@@ -91,7 +91,7 @@ impl Connection {
         now: Instant,
         request: &[u8],
         mut sink: impl FnMut(&[u8]),
-    ) -> Result<Answer, Fault> {
+    ) -> Result<Answer, RequestError> {
         self.timeout.until = now + REQUEST_TIMEOUT;
         self.has_read = false;
         self.write_all(request).await?;
@@ -99,18 +99,18 @@ impl Connection {
         let (mut start, mut filled) = (0, 0);
         let (head, head_len) = loop {
             if filled == self.buffer.len() {
-                return Err(Fault::NotHttp("response head and interim responses exceed 64 KiB"));
+                return Err(RequestError::NotHttp("response head and interim responses exceed 64 KiB"));
             }
             let n = self.read(filled).await?;
             if n == 0 {
-                return Err(Fault::Closed);
+                return Err(RequestError::Closed);
             }
             filled += n;
-            let mut found = answer::head(&self.buffer[start..filled]).map_err(Fault::NotHttp)?;
+            let mut found = answer::parse_head(&self.buffer[start..filled]).map_err(RequestError::NotHttp)?;
             // Skips interim responses.
             while let Some((_, len)) = found.filter(|(head, _)| head.status < 200) {
                 start += len;
-                found = answer::head(&self.buffer[start..filled]).map_err(Fault::NotHttp)?;
+                found = answer::parse_head(&self.buffer[start..filled]).map_err(RequestError::NotHttp)?;
             }
             if let Some(found) = found {
                 break found;
@@ -118,27 +118,27 @@ impl Connection {
         };
         let buffered = start + head_len..filled;
         let body = match head.length {
-            Length::Known(n) => self.known(buffered, n, &mut sink).await?,
-            Length::Chunked => self.chunked(buffered, &mut sink).await?,
-            Length::UntilClose => self.until_close(buffered, &mut sink).await?,
+            Length::Known(n) => self.read_known_length(buffered, n, &mut sink).await?,
+            Length::Chunked => self.read_chunked(buffered, &mut sink).await?,
+            Length::UntilClose => self.read_until_close(buffered, &mut sink).await?,
         };
         let bytes = head_len as u64 + body;
-        Ok(Answer { status: head.status, bytes, keeps: head.keeps, retry_after: head.retry_after })
+        Ok(Answer { status: head.status, bytes, keep_alive: head.keep_alive, retry_after: head.retry_after })
     }
 
-    async fn known(
+    async fn read_known_length(
         &mut self,
         buffered: std::ops::Range<usize>,
         length: u64,
         sink: &mut impl FnMut(&[u8]),
-    ) -> Result<u64, Fault> {
-        const MORE: Fault = Fault::NotHttp("more bytes than Content-Length says");
+    ) -> Result<u64, RequestError> {
+        const MORE: RequestError = RequestError::NotHttp("more bytes than Content-Length says");
         let mut left = length.checked_sub(buffered.len() as u64).ok_or(MORE)?;
         sink(&self.buffer[buffered]);
         while left > 0 {
             let n = self.read(0).await?;
             if n == 0 {
-                return Err(Fault::Closed);
+                return Err(RequestError::Closed);
             }
             left = left.checked_sub(n as u64).ok_or(MORE)?;
             sink(&self.buffer[..n]);
@@ -146,33 +146,35 @@ impl Connection {
         Ok(length)
     }
 
-    async fn chunked(
+    async fn read_chunked(
         &mut self,
         buffered: std::ops::Range<usize>,
         sink: &mut impl FnMut(&[u8]),
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, RequestError> {
         let mut chunks = Chunks::default();
         let mut part = buffered;
         loop {
             let len = part.len();
-            match chunks.take(&self.buffer[part], &mut *sink).map_err(Fault::NotHttp)? {
-                (taken, true) if taken < len => return Err(Fault::NotHttp("bytes after the last chunk")),
+            match chunks.take(&self.buffer[part], &mut *sink).map_err(RequestError::NotHttp)? {
+                (taken, true) if taken < len => {
+                    return Err(RequestError::NotHttp("bytes after the last chunk"));
+                }
                 (_, true) => return Ok(chunks.bytes),
                 (_, false) => {}
             }
             let n = self.read(0).await?;
             if n == 0 {
-                return Err(Fault::Closed);
+                return Err(RequestError::Closed);
             }
             part = 0..n;
         }
     }
 
-    async fn until_close(
+    async fn read_until_close(
         &mut self,
         buffered: std::ops::Range<usize>,
         sink: &mut impl FnMut(&[u8]),
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, RequestError> {
         let mut bytes = buffered.len() as u64;
         sink(&self.buffer[buffered]);
         loop {
@@ -185,7 +187,7 @@ impl Connection {
         }
     }
 
-    async fn write_all(&mut self, request: &[u8]) -> Result<(), Fault> {
+    async fn write_all(&mut self, request: &[u8]) -> Result<(), RequestError> {
         let Connection { stream, timeout, .. } = self;
         let mut sent = 0;
         while sent < request.len() {
@@ -194,22 +196,24 @@ impl Connection {
                 if done.is_pending() { timeout.poll(cx).map(Err) } else { done }
             });
             match wrote.await {
-                Ok(0) => return Err(Fault::Closed),
+                Ok(0) => return Err(RequestError::Closed),
                 Ok(n) => sent += n,
-                Err(error) => return Err(Fault::of(&error)),
+                Err(error) => return Err(RequestError::from_io_error(&error)),
             }
         }
         if matches!(stream, Stream::Tls(_)) {
-            poll_fn(|cx| Pin::new(&mut *stream).poll_flush(cx)).await.map_err(|error| Fault::of(&error))?;
+            poll_fn(|cx| Pin::new(&mut *stream).poll_flush(cx))
+                .await
+                .map_err(|error| RequestError::from_io_error(&error))?;
         }
         Ok(())
     }
 
     /// Reads into the buffer from an index. Returns 0 at the end.
-    async fn read(&mut self, from: usize) -> Result<usize, Fault> {
+    async fn read(&mut self, from: usize) -> Result<usize, RequestError> {
         // The timer is not polled while a server sends continuously.
         if self.has_read && Instant::now() >= self.timeout.until {
-            return Err(Fault::TimedOut);
+            return Err(RequestError::TimedOut);
         }
         self.has_read = true;
         let Connection { stream, buffer, timeout, .. } = self;
@@ -218,7 +222,7 @@ impl Connection {
             let done = Pin::new(&mut *stream).poll_read(cx, &mut buffer);
             if done.is_pending() { timeout.poll(cx).map(Err) } else { done }
         });
-        done.await.map_err(|error| Fault::of(&error))?;
+        done.await.map_err(|error| RequestError::from_io_error(&error))?;
         Ok(buffer.filled().len())
     }
 }

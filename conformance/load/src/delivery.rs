@@ -22,7 +22,7 @@ const DATA: &str = r#"{"charge":{"code":"load00000000","object":"charge","status
 
 impl Deliveries {
     pub(crate) fn new(target: &Target, secret: &str, header_prefix: &str, user_agent: &str) -> Deliveries {
-        let (secs, micros) = now();
+        let (secs, micros) = unix_time();
         Deliveries {
             head: target.post_head(user_agent),
             header_prefix: header_prefix.to_owned(),
@@ -33,9 +33,9 @@ impl Deliveries {
 
     /// Writes the `nth` delivery, signed now.
     pub(crate) fn write(&self, nth: u64, buffer: &mut Vec<u8>) {
-        let (secs, micros) = now();
+        let (secs, micros) = unix_time();
         let (delivery, event) = (self.id(nth.wrapping_mul(2)), self.id(nth.wrapping_mul(2).wrapping_add(1)));
-        let created_at = moment(secs, micros);
+        let created_at = format_time(secs, micros);
         let body = format!(
             r#"{{"id":"{delivery}","event_id":"{event}","event":"charge.paid","mode":"test","created_at":"{created_at}","data":{DATA}}}"#
         );
@@ -71,12 +71,12 @@ impl Deliveries {
 }
 
 #[allow(clippy::disallowed_methods, reason = "a receiver compares a signature's time with its own clock")]
-fn now() -> (u64, u32) {
+fn unix_time() -> (u64, u32) {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (since.as_secs(), since.subsec_micros())
 }
 
-fn moment(secs: u64, micros: u32) -> String {
+fn format_time(secs: u64, micros: u32) -> String {
     let form = format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]");
     let at = i64::try_from(secs).ok().and_then(|secs| OffsetDateTime::from_unix_timestamp(secs).ok());
     let text = at.unwrap_or(OffsetDateTime::UNIX_EPOCH).format(form).expect("every date has this form");

@@ -45,7 +45,7 @@ impl Mix {
                 }
                 Mix::Rotation(requests)
             }
-            Work::Read { key } => Mix::Rotation(reads(target, key, &mut notes).await?),
+            Work::Read { key } => Mix::Rotation(read_mix(target, key, &mut notes).await?),
             Work::Write { key, asset } => {
                 let account = get_json(target, "/v1/account", key).await?;
                 let mode = account["meta"]["mode"].as_str().unwrap_or("unknown");
@@ -107,7 +107,7 @@ fn is_plain(path: &str) -> bool {
 
 /// Returns the requests of the mix `read`: of 20 requests, 8 are pages of events, 5 events, 3 charges, 2 pages of
 /// charges, and 2 the account.
-async fn reads(target: &Target, key: &str, notes: &mut Vec<String>) -> Result<Vec<Vec<u8>>, Stop> {
+async fn read_mix(target: &Target, key: &str, notes: &mut Vec<String>) -> Result<Vec<Vec<u8>>, Stop> {
     let ids = |page: &Value| -> Vec<String> {
         let all = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();
         all.iter().filter_map(|row| row["id"].as_str()).map(str::to_owned).collect()

@@ -43,13 +43,13 @@ impl RequestSchedule {
     }
 
     /// Returns the due time of a ticket, counted from the start.
-    pub(crate) fn at(&self, nth: u64) -> Duration {
+    pub(crate) fn due_time(&self, nth: u64) -> Duration {
         let nanos = u128::from(nth) * 1_000_000_000 / u128::from(self.rate);
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
     /// Returns the number of tickets that are due by this time after the start.
-    fn due_by(&self, since: Duration) -> u64 {
+    fn tickets_due_by(&self, since: Duration) -> u64 {
         let due = since.as_nanos() * u128::from(self.rate) / 1_000_000_000 + 1;
         u64::try_from(due).unwrap_or(u64::MAX).min(self.total)
     }
@@ -72,7 +72,7 @@ impl RequestSchedule {
         let mut released = 0;
         loop {
             let now = Instant::now();
-            let due = self.due_by(now.saturating_duration_since(start));
+            let due = self.tickets_due_by(now.saturating_duration_since(start));
             if due > released && now < end {
                 self.due.add_permits(usize::try_from(due - released).unwrap_or(Semaphore::MAX_PERMITS));
                 released = due;
@@ -84,7 +84,7 @@ impl RequestSchedule {
             if now >= end {
                 break;
             }
-            let next = if released < self.total { start + self.at(released) } else { end };
+            let next = if released < self.total { start + self.due_time(released) } else { end };
             thread::park_timeout(next.min(end).saturating_duration_since(now).clamp(STEP_MIN, STEP_MAX));
         }
         // Free connections take the remaining tickets; the rest count as never taken.
@@ -108,27 +108,27 @@ impl RequestSchedule {
 pub(crate) struct RetryAfterGate {
     start: Instant,
     /// The end of the pause, in microseconds after the start.
-    opens: AtomicU64,
+    paused_until: AtomicU64,
 }
 
 impl RetryAfterGate {
     pub(crate) fn new(start: Instant) -> RetryAfterGate {
-        RetryAfterGate { start, opens: AtomicU64::new(0) }
+        RetryAfterGate { start, paused_until: AtomicU64::new(0) }
     }
 
     /// Records a pause of `Retry-After`. Returns the time by which it extends the current pause.
-    pub(crate) fn close(&self, now: Instant, span: Duration) -> Duration {
+    pub(crate) fn pause(&self, now: Instant, span: Duration) -> Duration {
         let micros = |moment: Instant| {
             u64::try_from(moment.saturating_duration_since(self.start).as_micros()).unwrap_or(u64::MAX)
         };
         let (now_us, until) = (micros(now), micros(now + span));
-        let before = self.opens.fetch_max(until, Relaxed).max(now_us);
+        let before = self.paused_until.fetch_max(until, Relaxed).max(now_us);
         Duration::from_micros(until.saturating_sub(before))
     }
 
     /// Returns the end of the pause; `None` without a pause.
-    pub(crate) fn opens(&self, now: Instant) -> Option<Instant> {
-        let opens = self.start + Duration::from_micros(self.opens.load(Relaxed));
+    pub(crate) fn paused_until(&self, now: Instant) -> Option<Instant> {
+        let opens = self.start + Duration::from_micros(self.paused_until.load(Relaxed));
         (opens > now).then_some(opens)
     }
 }
@@ -140,10 +140,11 @@ mod tests {
     #[test]
     fn tickets_are_due_evenly() {
         let tickets = RequestSchedule::new(NonZeroU32::new(3).unwrap(), Duration::from_secs(2));
-        let at: Vec<_> = (0..4).map(|n| tickets.at(n).as_millis()).collect();
+        let at: Vec<_> = (0..4).map(|n| tickets.due_time(n).as_millis()).collect();
         assert_eq!((at, tickets.total), (vec![0, 333, 666, 1_000], 6));
-        let due: Vec<_> =
-            [0, 333, 334, 999, 1_000, 9_999].map(|ms| tickets.due_by(Duration::from_millis(ms))).into();
+        let due: Vec<_> = [0, 333, 334, 999, 1_000, 9_999]
+            .map(|ms| tickets.tickets_due_by(Duration::from_millis(ms)))
+            .into();
         assert_eq!(due, [1, 1, 2, 3, 4, 6]);
     }
 
@@ -152,12 +153,12 @@ mod tests {
         let start = Instant::now();
         let gate = RetryAfterGate::new(start);
         let at = |secs| start + Duration::from_secs(secs);
-        assert_eq!(gate.opens(start), None);
-        assert_eq!(gate.close(at(1), Duration::from_secs(10)).as_secs(), 10);
-        assert_eq!(gate.close(at(2), Duration::from_secs(10)).as_secs(), 1);
-        assert_eq!(gate.close(at(3), Duration::from_secs(5)).as_secs(), 0);
-        assert_eq!(gate.opens(at(4)), Some(at(12)));
-        assert_eq!(gate.opens(at(12)), None);
-        assert_eq!(gate.close(at(20), Duration::from_secs(5)).as_secs(), 5);
+        assert_eq!(gate.paused_until(start), None);
+        assert_eq!(gate.pause(at(1), Duration::from_secs(10)).as_secs(), 10);
+        assert_eq!(gate.pause(at(2), Duration::from_secs(10)).as_secs(), 1);
+        assert_eq!(gate.pause(at(3), Duration::from_secs(5)).as_secs(), 0);
+        assert_eq!(gate.paused_until(at(4)), Some(at(12)));
+        assert_eq!(gate.paused_until(at(12)), None);
+        assert_eq!(gate.pause(at(20), Duration::from_secs(5)).as_secs(), 5);
     }
 }

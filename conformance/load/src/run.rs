@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use crate::{
-    connection::{Answer, Connection, Fault},
+    connection::{Answer, Connection, RequestError},
     mix::Mix,
     pace::{RequestSchedule, RetryAfterGate},
     plan::{Pace, Plan, Stop},
@@ -107,9 +107,9 @@ pub fn run(plan: &Plan, mut on_progress: impl FnMut(RunProgress) -> ControlFlow<
     let took = tally.last.unwrap_or_else(|| Instant::now().min(shared.end)).saturating_duration_since(start);
     let mut never_sent = 0;
     for nth in shared.schedule.iter().flat_map(RequestSchedule::never_taken) {
-        let due = shared.schedule.as_ref().map_or(Duration::ZERO, |schedule| schedule.at(nth));
+        let due = shared.schedule.as_ref().map_or(Duration::ZERO, |schedule| schedule.due_time(nth));
         never_sent += 1;
-        tally.latency(took.saturating_sub(due));
+        tally.add_latency(took.saturating_sub(due));
     }
     let interrupted = *shared.stopped.borrow();
     Ok(Report { interrupted, ..Report::new(plan, threads, took, &tally, never_sent, notes) })
@@ -133,7 +133,7 @@ fn run_threads(
                 let count = (index..connections).step_by(runtimes.len()).count();
                 let caller = thread::current();
                 scope.spawn(move || {
-                    let tally = runtime.block_on(work(shared, index, count));
+                    let tally = runtime.block_on(run_connections(shared, index, count));
                     caller.unpark();
                     tally
                 })
@@ -146,7 +146,7 @@ fn run_threads(
                 elapsed: now.saturating_duration_since(shared.start),
                 answers: shared.answers.load(Relaxed),
                 errors: shared.errors.load(Relaxed),
-                paused: shared.gate.opens(now).map(|opens| opens.saturating_duration_since(now)),
+                paused: shared.gate.paused_until(now).map(|opens| opens.saturating_duration_since(now)),
             });
             if verdict.is_break() {
                 shared.stopped.send_replace(true);
@@ -155,14 +155,14 @@ fn run_threads(
         }
         let mut sum = Tally::new();
         for worker in workers {
-            sum.add(&worker.join().expect("a load thread does not panic"));
+            sum.merge(&worker.join().expect("a load thread does not panic"));
         }
         sum
     })
 }
 
 /// Runs the connections of one thread.
-async fn work(shared: &Arc<Shared>, thread_index: usize, connections: usize) -> Tally {
+async fn run_connections(shared: &Arc<Shared>, thread_index: usize, connections: usize) -> Tally {
     let tally = Arc::new(Mutex::new(Tally::new()));
     let mut tasks = JoinSet::new();
     for nth in 0..connections {
@@ -218,7 +218,7 @@ impl ConnectionLoop {
         let Shared { schedule, gate, start, end, .. } = &*self.shared;
         loop {
             let Some(schedule) = schedule else {
-                match gate.opens(now) {
+                match gate.paused_until(now) {
                     // No further request is due.
                     Some(opens) if opens >= *end => return None,
                     Some(opens) => tokio::time::sleep_until(opens).await,
@@ -232,8 +232,8 @@ impl ConnectionLoop {
                 continue;
             };
             let nth = schedule.take().await?;
-            let due = *start + schedule.at(nth);
-            if gate.opens(due).is_none() {
+            let due = *start + schedule.due_time(nth);
+            if gate.paused_until(due).is_none() {
                 return Some((nth, due));
             }
             self.tally.lock().expect("counting does not panic").held_back += 1;
@@ -248,14 +248,14 @@ impl ConnectionLoop {
         {
             let mut tally = self.tally.lock().expect("counting does not panic");
             match &result {
-                Ok(answer) => tally.answer(now, answer, latency),
-                Err(fault) => tally.fault(now, *fault, latency),
+                Ok(answer) => tally.add_response(now, answer, latency),
+                Err(fault) => tally.add_error(now, *fault, latency),
             }
             if let Ok(answer) = &result
                 && answer.status == 429
             {
                 let span = answer.retry_after.map_or(PAUSE, Duration::from_secs).min(PAUSE_MAX);
-                tally.paused += self.shared.gate.close(now, span);
+                tally.paused += self.shared.gate.pause(now, span);
             }
         }
         match result {
@@ -274,7 +274,7 @@ impl ConnectionLoop {
         }
     }
 
-    async fn send(&mut self, nth: u64, due: Instant) -> Result<Answer, Fault> {
+    async fn send(&mut self, nth: u64, due: Instant) -> Result<Answer, RequestError> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.shared.target.connect().await?,
@@ -282,7 +282,7 @@ impl ConnectionLoop {
         // With a fixed rate, a request may be sent long after its due time; its timeout starts when it is sent.
         let now = if self.shared.schedule.is_some() { Instant::now() } else { due };
         let answer = connection.send(now, self.shared.mix.request(nth, &mut self.buffer)).await?;
-        if answer.keeps {
+        if answer.keep_alive {
             self.connection = Some(connection);
         }
         Ok(answer)

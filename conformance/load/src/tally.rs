@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use hdrhistogram::Histogram;
 use tokio::time::Instant;
 
-use crate::connection::{Answer, Fault};
+use crate::connection::{Answer, RequestError};
 
 /// The longest recorded latency, in nanoseconds. Longer ones are clamped.
 const LONGEST: u64 = 3_600_000_000_000;
@@ -42,29 +42,29 @@ impl Tally {
     }
 
     /// Counts a response and its latency.
-    pub(crate) fn answer(&mut self, now: Instant, answer: &Answer, latency: Duration) {
+    pub(crate) fn add_response(&mut self, now: Instant, answer: &Answer, latency: Duration) {
         self.last = Some(now);
         *self.statuses.entry(answer.status).or_default() += 1;
         self.bytes += answer.bytes;
         // The latency of a 429 does not measure the work of the server.
         if answer.status != 429 {
-            self.latency(latency);
+            self.add_latency(latency);
         }
     }
 
     /// Counts a latency, which may be a lower bound.
-    pub(crate) fn latency(&mut self, latency: Duration) {
+    pub(crate) fn add_latency(&mut self, latency: Duration) {
         self.latencies.saturating_record(u64::try_from(latency.as_nanos()).unwrap_or(LONGEST).max(1));
     }
 
     /// Counts a request that failed after this time without a response.
-    pub(crate) fn fault(&mut self, now: Instant, fault: Fault, waited: Duration) {
+    pub(crate) fn add_error(&mut self, now: Instant, fault: RequestError, waited: Duration) {
         self.last = Some(now);
         *self.faults.entry(fault.as_str()).or_default() += 1;
-        self.latency(waited);
+        self.add_latency(waited);
     }
 
-    pub(crate) fn add(&mut self, other: &Tally) {
+    pub(crate) fn merge(&mut self, other: &Tally) {
         self.latencies.add(&other.latencies).expect("all histograms have the same bounds");
         for (status, n) in &other.statuses {
             *self.statuses.entry(*status).or_default() += n;

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use url::Url;
 
 use crate::{
-    connection::{Answer, Connection, Fault},
+    connection::{Answer, Connection, RequestError},
     plan::{Plan, Stop},
     stream::{Stream, Tls},
 };
@@ -93,21 +93,22 @@ impl Target {
     }
 
     /// Opens a connection.
-    pub(crate) async fn connect(&self) -> Result<Connection, Fault> {
+    pub(crate) async fn connect(&self) -> Result<Connection, RequestError> {
         let stream = tokio::time::timeout(
             crate::connection::REQUEST_TIMEOUT,
             Stream::connect(&self.addresses, self.tls.as_ref()),
         );
         match stream.await {
             Ok(Ok(stream)) => Ok(Connection::new(stream)),
-            Ok(Err(error)) => Err(Fault::of(&error)),
-            Err(_) => Err(Fault::TimedOut),
+            Ok(Err(error)) => Err(RequestError::from_io_error(&error)),
+            Err(_) => Err(RequestError::TimedOut),
         }
     }
 
     /// Sends one request, before the run.
     pub(crate) async fn send(&self, request: &[u8]) -> Result<(Answer, Vec<u8>), Stop> {
-        let unreachable = |fault: Fault| Stop::Unreachable(format!("`{}`: {}", self.url, fault.as_str()));
+        let unreachable =
+            |fault: RequestError| Stop::Unreachable(format!("`{}`: {}", self.url, fault.as_str()));
         let mut body = Vec::new();
         let mut connection = self.connect().await.map_err(unreachable)?;
         let answer = connection.receive(Instant::now(), request, |part| {

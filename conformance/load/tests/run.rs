@@ -63,7 +63,7 @@ fn a_rate_is_kept_and_every_request_is_counted() {
 }
 
 #[test]
-fn as_fast_as_possible_is_not_corrected() {
+fn max_pace_has_no_latency_correction() {
     let url = server(|_| (ok("{}"), false));
     let report = report(&url, Pace::Max, paths());
     assert!(report.answers > 0 && report.is_clean() && !report.corrected, "{report:?}");
@@ -161,7 +161,7 @@ fn an_invalid_response_counts_as_an_error() {
 }
 
 #[track_caller]
-fn refused(url: &str, work: Work, expected: &str) {
+fn check_rejected(url: &str, work: Work, expected: &str) {
     match run(&plan(url, Pace::Max, work), |_| ControlFlow::Continue(())) {
         Err(Stop::Usage(why) | Stop::Unreachable(why)) => assert!(why.contains(expected), "{why}"),
         Ok(report) => panic!("it ran: {report:?}"),
@@ -181,7 +181,7 @@ fn charges_are_only_opened_in_test_mode() {
         );
         (ok(&live), false)
     });
-    refused(&url, write(), "is a live key");
+    check_rejected(&url, write(), "is a live key");
     let url = server(move |request| match request.start.starts_with("POST /v1/charges ") {
         true => {
             assert_eq!(request.body, r#"{"amount":"49.90","asset":"LTC","description":"load"}"#);
@@ -195,11 +195,11 @@ fn charges_are_only_opened_in_test_mode() {
 
 #[test]
 fn an_impossible_plan_is_an_error_with_its_reason() {
-    refused("ftp://127.0.0.1/", paths(), "its scheme is neither http nor https");
-    refused("http://u:p@127.0.0.1/", paths(), "it contains a user name or password");
+    check_rejected("ftp://127.0.0.1/", paths(), "its scheme is neither http nor https");
+    check_rejected("http://u:p@127.0.0.1/", paths(), "it contains a user name or password");
     let url = server(|_| (ok("{}"), false));
-    refused(&url, Work::Paths { key: None, paths: vec!["/a b".into()] }, "`/a b` is not a path");
-    refused(&url, Work::Read { key: "k\r\nx: y".into() }, "the key");
+    check_rejected(&url, Work::Paths { key: None, paths: vec!["/a b".into()] }, "`/a b` is not a path");
+    check_rejected(&url, Work::Read { key: "k\r\nx: y".into() }, "the key");
     let free = testkit::free_address().unwrap();
-    refused(&format!("http://{free}"), paths(), "connection refused");
+    check_rejected(&format!("http://{free}"), paths(), "connection refused");
 }

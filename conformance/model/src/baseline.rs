@@ -54,13 +54,13 @@ impl Baseline {
 /// Returns the fingerprint by which a failure is recognised in the next run.
 pub fn fingerprint(id: &str, finding: &Finding) -> String {
     const BYTES: usize = 8;
-    let text = [id, &lasting(&finding.expected), &lasting(&finding.actual)].join("\n");
+    let text = [id, &mask_varying_words(&finding.expected), &mask_varying_words(&finding.actual)].join("\n");
     Sha256::digest(text.as_bytes()).iter().take(BYTES).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Returns the text with each word that contains a digit replaced by `#`: ids, times and counts change between runs. The
 /// first word, which may be a status, is unchanged.
-fn lasting(text: &str) -> String {
+fn mask_varying_words(text: &str) -> String {
     let (first, rest) = text.split_at(text.find(' ').unwrap_or(0));
     let words = rest.split_inclusive(|character: char| !character.is_alphanumeric());
     let mark = |word: &str| {
@@ -102,15 +102,15 @@ mod tests {
     }
 
     #[track_caller]
-    fn alike(one: &str, other: &str, expected: bool) {
+    fn check_fingerprints(one: &str, other: &str, expected: bool) {
         assert_eq!(fingerprint(ID, &finding(one)) == fingerprint(ID, &finding(other)), expected);
     }
 
     #[test]
     fn evidence_is_recognised_in_the_next_run() {
-        alike("403 {\"id\":\"0190a5c4-7f3e\"}", "403 {\"id\":\"0191bbbb-7000\"}", true);
-        alike("403 {\"message\":\"no\"}", "500 {\"message\":\"no\"}", false);
-        alike("403 {\"message\":\"no\"}", "403 {\"message\":\"never\"}", false);
+        check_fingerprints("403 {\"id\":\"0190a5c4-7f3e\"}", "403 {\"id\":\"0191bbbb-7000\"}", true);
+        check_fingerprints("403 {\"message\":\"no\"}", "500 {\"message\":\"no\"}", false);
+        check_fingerprints("403 {\"message\":\"no\"}", "403 {\"message\":\"never\"}", false);
     }
 
     /// Applies a baseline of one entry. `word`: the verdict on `id`; `fault`: the expected message, empty for none.

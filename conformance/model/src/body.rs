@@ -33,15 +33,15 @@ enum StoredBody {
 impl Body {
     /// Creates a body from bytes, with a replacement character for each sequence that is not UTF-8.
     pub fn from_bytes(bytes: &[u8]) -> Body {
-        Body::of(String::from_utf8_lossy(bytes).into_owned(), std::str::from_utf8(bytes).is_ok())
+        Body::from_text(String::from_utf8_lossy(bytes).into_owned(), std::str::from_utf8(bytes).is_ok())
     }
 
     /// Creates a body from text in which each replacement character stands for bytes that were not UTF-8.
     pub fn not_utf8(text: String) -> Body {
-        Body::of(text, false)
+        Body::from_text(text, false)
     }
 
-    fn of(text: String, is_utf8: bool) -> Body {
+    fn from_text(text: String, is_utf8: bool) -> Body {
         Body(Arc::new(BodyText { text, is_utf8, json: OnceLock::new() }))
     }
 
@@ -53,7 +53,7 @@ impl Body {
     /// Returns the body with another text.
     #[must_use]
     pub fn with_text(&self, text: String) -> Body {
-        Body::of(text, self.0.is_utf8)
+        Body::from_text(text, self.0.is_utf8)
     }
 
     /// Returns the body as JSON, or `None` if it is not JSON.
@@ -72,7 +72,7 @@ impl Deref for Body {
 
 impl From<String> for Body {
     fn from(text: String) -> Body {
-        Body::of(text, true)
+        Body::from_text(text, true)
     }
 }
 

@@ -53,7 +53,7 @@ pub struct Budget {
 
 impl Budget {
     /// Returns an empty budget.
-    pub fn none() -> Budget {
+    pub fn empty() -> Budget {
         Budget {
             functional: Cost::default(),
             burst: 0,

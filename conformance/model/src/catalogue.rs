@@ -104,7 +104,7 @@ pub fn catalogue() -> BTreeMap<String, Requirement> {
 }
 
 /// Returns the statements about the reference server's own choices, by name. They are judged on demand.
-pub fn extended() -> BTreeMap<String, Requirement> {
+pub fn extended_statements() -> BTreeMap<String, Requirement> {
     static READ: LazyLock<BTreeMap<String, Requirement>> = LazyLock::new(|| {
         let text = include_str!("../requirements/extended/choices.toml");
         let named = |(name, requirement)| (format!("extended.{name}"), requirement);
@@ -114,7 +114,7 @@ pub fn extended() -> BTreeMap<String, Requirement> {
 }
 
 /// Returns the statements that have a check, by name. A full run reports on these.
-pub fn judged() -> BTreeMap<String, Requirement> {
+pub fn judged_statements() -> BTreeMap<String, Requirement> {
     catalogue().into_iter().filter(|(_, requirement)| requirement.unjudged.is_none()).collect()
 }
 
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn our_own_choices_cite_nothing_and_never_mix_with_the_specification() {
         let all = catalogue();
-        for (id, requirement) in extended() {
+        for (id, requirement) in extended_statements() {
             assert!(
                 requirement.spec.starts_with("reference: ") && requirement.source.is_empty(),
                 "{id}: {}",

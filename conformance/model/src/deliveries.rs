@@ -132,7 +132,7 @@ impl Delivery {
     /// Returns all values of a header field as text, in order.
     pub fn values(&self, name: &str) -> Vec<String> {
         let fits = |header: &&(String, RawBytes)| header.0.eq_ignore_ascii_case(name);
-        self.headers.iter().filter(fits).map(|(_, value)| value.lossy().into_owned()).collect()
+        self.headers.iter().filter(fits).map(|(_, value)| value.to_string_lossy().into_owned()).collect()
     }
 
     /// Returns `true` if the response was a redirect.

@@ -60,7 +60,7 @@ impl Part {
     }
 
     /// Returns the part of a `--without` value.
-    pub fn named(word: &str) -> Option<Part> {
+    pub fn from_name(word: &str) -> Option<Part> {
         Part::ALL.into_iter().find(|part| part.as_str() == word)
     }
 }

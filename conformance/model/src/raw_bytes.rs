@@ -12,7 +12,7 @@ pub struct RawBytes(pub Vec<u8>);
 
 impl RawBytes {
     /// Returns the bytes as text; invalid UTF-8 becomes U+FFFD.
-    pub fn lossy(&self) -> Cow<'_, str> {
+    pub fn to_string_lossy(&self) -> Cow<'_, str> {
         String::from_utf8_lossy(&self.0)
     }
 }

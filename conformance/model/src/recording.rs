@@ -504,7 +504,7 @@ impl Recording {
     }
 
     /// Returns the last exchange that matches: a refused request may have been retried.
-    pub fn last(&self, fits: impl Fn(&Exchange) -> bool) -> Option<&Exchange> {
+    pub fn find_last(&self, fits: impl Fn(&Exchange) -> bool) -> Option<&Exchange> {
         self.exchanges.iter().rev().find(|exchange| fits(exchange))
     }
 
@@ -515,7 +515,9 @@ impl Recording {
 
     /// Returns the last account request of a mode's key.
     pub fn account(&self, mode: Mode) -> Option<&Exchange> {
-        self.last(|exchange| exchange.purpose == Purpose::Account && exchange.caller == Caller::Own(mode))
+        self.find_last(|exchange| {
+            exchange.purpose == Purpose::Account && exchange.caller == Caller::Own(mode)
+        })
     }
 }
 

@@ -81,12 +81,12 @@ pub struct Redactor {
 /// Text with layers of escapes decoded: the bytes, and their ranges in the original text. `None`: nothing was escaped.
 struct View {
     bytes: Vec<u8>,
-    places: Option<Vec<(usize, usize)>>,
+    source_ranges: Option<Vec<(usize, usize)>>,
 }
 
 impl View {
-    fn place(&self, at: usize) -> (usize, usize) {
-        self.places.as_ref().map_or((at, at + 1), |ranges| ranges[at])
+    fn source_range(&self, at: usize) -> (usize, usize) {
+        self.source_ranges.as_ref().map_or((at, at + 1), |ranges| ranges[at])
     }
 }
 
@@ -99,20 +99,23 @@ impl Redactor {
     /// Creates a redactor of all parts with 8 or more characters. `tails`: the secrets without their public prefix;
     /// `blank`: the replacement.
     pub fn new<'a>(tails: impl IntoIterator<Item = &'a str>, blank: &'static str) -> Redactor {
-        Redactor::of(tails.into_iter().map(|tail| (tail, SECRET_RUN_MIN)), blank)
+        Redactor::with_run_lengths(tails.into_iter().map(|tail| (tail, SECRET_RUN_MIN)), blank)
     }
 
     /// Creates a redactor of whole secrets only.
-    pub fn whole<'a>(tails: impl IntoIterator<Item = &'a str>, blank: &'static str) -> Redactor {
-        Redactor::of(tails.into_iter().map(|tail| (tail, tail.len().max(SECRET_RUN_MIN))), blank)
+    pub fn for_whole_secrets<'a>(tails: impl IntoIterator<Item = &'a str>, blank: &'static str) -> Redactor {
+        Redactor::with_run_lengths(
+            tails.into_iter().map(|tail| (tail, tail.len().max(SECRET_RUN_MIN))),
+            blank,
+        )
     }
 
     /// Creates a redactor. Each secret comes with the length of the parts to redact.
-    fn of<'a>(tails: impl Iterator<Item = (&'a str, usize)>, blank: &'static str) -> Redactor {
+    fn with_run_lengths<'a>(tails: impl Iterator<Item = (&'a str, usize)>, blank: &'static str) -> Redactor {
         const SLOTS: usize = 1 << 21;
         let mut runs = BTreeSet::new();
         let mut take = |text: &[u8], length: usize| {
-            runs.extend(folded(text).windows(length).map(<[u8]>::to_vec));
+            runs.extend(canonical_bytes(text).windows(length).map(<[u8]>::to_vec));
         };
         // A key that consists of its prefix has no secret part.
         for (tail, run_length) in tails.filter(|(tail, _)| !tail.is_empty()) {
@@ -134,7 +137,7 @@ impl Redactor {
 
     /// Returns the text with all parts of secrets redacted.
     pub fn redact(&self, text: &str) -> String {
-        let hidden = self.hidden(text.as_bytes());
+        let hidden = self.redaction_mask(text.as_bytes());
         let mut clean = String::with_capacity(text.len());
         let mut blanked = false;
         for (at, letter) in text.char_indices() {
@@ -150,7 +153,7 @@ impl Redactor {
 
     /// Returns the bytes with all parts of secrets redacted.
     pub fn redact_bytes(&self, bytes: &[u8]) -> Vec<u8> {
-        let hidden = self.hidden(bytes);
+        let hidden = self.redaction_mask(bytes);
         let mut clean = Vec::with_capacity(bytes.len());
         let mut blanked = false;
         for (at, byte) in bytes.iter().enumerate() {
@@ -166,22 +169,22 @@ impl Redactor {
     }
 
     /// Returns a mask that is `true` for each byte to redact; empty if there is none.
-    fn hidden(&self, bytes: &[u8]) -> Vec<bool> {
+    fn redaction_mask(&self, bytes: &[u8]) -> Vec<bool> {
         let mut hidden = Vec::new();
         if self.runs.is_empty() {
             return hidden;
         }
-        let mut view = View { bytes: bytes.to_vec(), places: None };
+        let mut view = View { bytes: bytes.to_vec(), source_ranges: None };
         for _ in 0..LAYERS_MAX {
             self.mark(&view, &mut hidden, bytes.len());
-            let Some(inner) = unescaped(&view) else { break };
+            let Some(inner) = unescape(&view) else { break };
             view = inner;
         }
         hidden
     }
 
     fn mark(&self, view: &View, hidden: &mut Vec<bool>, length: usize) {
-        let plain = folded(&view.bytes);
+        let plain = canonical_bytes(&view.bytes);
         for (at, beginning) in plain.windows(3).enumerate() {
             let slot = slot(beginning);
             if self.beginnings[slot / 64] >> (slot % 64) & 1 == 0 {
@@ -191,7 +194,7 @@ impl Redactor {
                 let Some(run) = plain.get(at..at + size) else { break };
                 if self.runs.contains(run) {
                     hidden.resize(length, false);
-                    hidden[view.place(at).0..view.place(at + size - 1).1].fill(true);
+                    hidden[view.source_range(at).0..view.source_range(at + size - 1).1].fill(true);
                 }
             }
         }
@@ -199,7 +202,7 @@ impl Redactor {
 }
 
 /// Returns the bytes in lower case, with base64 in one alphabet.
-fn folded(bytes: &[u8]) -> Vec<u8> {
+fn canonical_bytes(bytes: &[u8]) -> Vec<u8> {
     let fold = |byte: &u8| match byte {
         b'-' => b'+',
         b'_' => b'/',
@@ -219,7 +222,7 @@ fn base64(bytes: &[u8], shift: usize) -> Vec<u8> {
 }
 
 /// Decodes one layer of escapes: `%5A`, `\u005a`, `\x5a`, `&#90;`, `&#x5a;`. `None` if there is none.
-fn unescaped(view: &View) -> Option<View> {
+fn unescape(view: &View) -> Option<View> {
     let outer = &view.bytes;
     outer.iter().position(|byte| matches!(byte, b'%' | b'\\' | b'&'))?;
     let mut bytes = Vec::with_capacity(outer.len());
@@ -228,10 +231,10 @@ fn unescaped(view: &View) -> Option<View> {
     while at < outer.len() {
         let (byte, length) = escape(&outer[at..]).unwrap_or((outer[at], 1));
         bytes.push(byte);
-        ranges.push((view.place(at).0, view.place(at + length - 1).1));
+        ranges.push((view.source_range(at).0, view.source_range(at + length - 1).1));
         at += length;
     }
-    (bytes.len() < outer.len()).then_some(View { bytes, places: Some(ranges) })
+    (bytes.len() < outer.len()).then_some(View { bytes, source_ranges: Some(ranges) })
 }
 
 /// Decodes the escape at the start of the text. Returns its byte and its length.
@@ -300,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_whole_secret_is_blanked_and_a_part_of_it_is_not() {
-        let redactor = Redactor::whole([TAIL, "short"], "<secret>");
+        let redactor = Redactor::for_whole_secrets([TAIL, "short"], "<secret>");
         for text in [TAIL.to_owned(), hex(TAIL.as_bytes())] {
             assert_eq!(redactor.redact(&format!("a {text}")), "a <secret>");
         }
@@ -311,7 +314,7 @@ mod tests {
     #[test]
     fn an_empty_or_very_short_secret_redacts_nothing() {
         for tail in ["", "k", "ab"] {
-            for redactor in [Redactor::new([tail], "<key>"), Redactor::whole([tail], "<key>")] {
+            for redactor in [Redactor::new([tail], "<key>"), Redactor::for_whole_secrets([tail], "<key>")] {
                 assert_eq!(redactor.redact("a kab aw== Zx81kQm2Pf7T"), "a kab aw== Zx81kQm2Pf7T", "{tail:?}");
             }
         }

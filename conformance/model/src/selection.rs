@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalogue::{extended, fits, judged};
+use crate::catalogue::{extended_statements, fits, judged_statements};
 
 /// The profile of a run: the specification alone, or the extended checks too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,14 +67,14 @@ impl Selection {
     ///
     /// The first pattern that matches no statement of the profile.
     pub fn validate(&self) -> Result<(), SelectionError> {
-        let mut ids: Vec<String> = judged().into_keys().collect();
+        let mut ids: Vec<String> = judged_statements().into_keys().collect();
         if self.profile == Profile::Extended {
-            ids.extend(extended().into_keys());
+            ids.extend(extended_statements().into_keys());
         }
         let known = |pattern: &&String| ids.iter().any(|id| fits(pattern, id));
         match self.only.iter().chain(&self.skip).find(|pattern| !known(pattern)) {
             None => Ok(()),
-            Some(pattern) if extended().keys().any(|id| fits(pattern, id)) => {
+            Some(pattern) if extended_statements().keys().any(|id| fits(pattern, id)) => {
                 Err(SelectionError::Extended(pattern.clone()))
             }
             Some(pattern) => Err(SelectionError::Unknown(pattern.clone())),

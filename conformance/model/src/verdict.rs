@@ -135,7 +135,7 @@ pub enum CheckOutcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CheckError {
     /// The target violates the statement.
-    Broken(Finding),
+    Violation(Finding),
     /// The statement could not be judged.
     Unjudged {
         /// The reason.
@@ -149,13 +149,13 @@ pub enum CheckError {
 
 impl CheckError {
     /// Returns a violation: the number of the exchange, the expectation and the observation.
-    pub fn broken(
+    pub fn violation(
         exchange: impl Into<Option<u32>>,
         expected: impl Into<String>,
         actual: impl Into<String>,
     ) -> CheckError {
         let exchange = exchange.into();
-        CheckError::Broken(Finding { expected: expected.into(), actual: actual.into(), exchange })
+        CheckError::Violation(Finding { expected: expected.into(), actual: actual.into(), exchange })
     }
 
     /// Returns an unjudged statement: the reason and the remedy.
@@ -174,7 +174,7 @@ pub fn verdict(level: Level, judged: CheckResult) -> Verdict {
         Ok(CheckOutcome::Holds) => Verdict::Pass { note: None },
         Ok(CheckOutcome::HoldsWith(note)) => Verdict::Pass { note: Some(note) },
         Ok(CheckOutcome::Observed(seen)) => Verdict::Observed { seen },
-        Err(CheckError::Broken(finding)) => match level {
+        Err(CheckError::Violation(finding)) => match level {
             Level::Must => Verdict::Fail(finding),
             Level::Should => Verdict::Warn(finding),
             Level::Open => Verdict::Observed { seen: finding.actual },
@@ -190,7 +190,7 @@ mod tests {
 
     #[track_caller]
     fn check(level: Level, expected: &str) {
-        assert_eq!(verdict(level, Err(CheckError::broken(None, "a", "b"))).as_str(), expected);
+        assert_eq!(verdict(level, Err(CheckError::violation(None, "a", "b"))).as_str(), expected);
     }
 
     #[test]

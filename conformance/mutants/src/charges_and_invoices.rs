@@ -31,7 +31,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         }
     })
-    .may(&["invoices.settled"]),
+    .may_fail(&["invoices.settled"]),
     charge("coins have 8 decimals", &["charges.asset_amount"], "charge.paid", |charge| {
         charge["asset_amount"] = json!("0.00076192")
     }),
@@ -80,13 +80,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     rule("an invoice is paid, and its charge is not", &["events.both_paid"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            retype(&mut book.events, "charge.paid", "charge.underpaid");
+            change_oldest_type(&mut book.events, "charge.paid", "charge.underpaid");
         }
     })
-    .may(&["types.charge_underpaid"]),
+    .may_fail(&["types.charge_underpaid"]),
     rule("the charge of an invoice is paid, and the invoice is not", &["invoices.settled"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            retype(&mut book.events, "invoice.paid", "invoice.viewed");
+            change_oldest_type(&mut book.events, "invoice.paid", "invoice.viewed");
         }
     }),
     rule("an invoice is paid without a charge", &["types.invoice_paid"], |server| {
@@ -99,7 +99,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ];
 
 /// Changes the type of the oldest event of a type.
-fn retype(events: &mut [Value], from: &str, to: &str) {
+fn change_oldest_type(events: &mut [Value], from: &str, to: &str) {
     let oldest = events.iter_mut().rev().find(|event| event["type"] == from);
     oldest.expect("there is an event of this type")["type"] = json!(to);
 }

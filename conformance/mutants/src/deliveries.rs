@@ -3,30 +3,30 @@
 use conformance::Mode;
 use serde_json::{Value, json};
 
-use crate::fake::sender::{Delivery, Sender, mac, secret_of, timed};
-use crate::mutant::{Mutant, body, delivery, remove, rule, sends};
+use crate::fake::sender::{Delivery, Sender, mac, secret_of, signed_text};
+use crate::mutant::{Mutant, add_sender, body, delivery, remove, rule};
 
 /// Returns `true` for a delivery of a type to an endpoint.
-fn is(leaving: &Delivery, path: &str, kind: &str) -> bool {
+fn is_delivery_of(leaving: &Delivery, path: &str, kind: &str) -> bool {
     leaving.path == path && leaving.kind == kind
 }
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     // The request.
     rule("the clock of the sender is far off", &["webhooks.clock"], |server| {
-        sends(server, |sender| sender.settles = false);
+        add_sender(server, |sender| sender.settles = false);
     }),
     delivery("deliveries are GET requests", &["webhooks.post"], |_, sent| sent.method = "GET".into()),
     delivery("one delivery is a PUT", &["webhooks.post"], |delivery, sent| {
-        if is(delivery, "/test", "invoice.viewed") {
+        if is_delivery_of(delivery, "/test", "invoice.viewed") {
             sent.method = "PUT".into();
         }
     }),
     rule("a body is not JSON", &["webhooks.post"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.sign = |secret, t, body| {
                 let body = body.strip_prefix(b"{").unwrap_or(body);
-                format!("t={t},v1={}", hex::encode(mac(secret, &timed(t, body))))
+                format!("t={t},v1={}", hex::encode(mac(secret, &signed_text(t, body))))
             };
             sender.change_request = |_, sent| sent.body = sent.body.split_off(1);
         });
@@ -50,7 +50,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     ),
     delivery("there is no event header", &["webhooks.event_header"], |_, sent| sent.drop("X-Service-Event")),
     delivery("header and body name different deliveries", &["webhooks.delivery_id"], |delivery, sent| {
-        if is(delivery, "/live", "invoice.sent") {
+        if is_delivery_of(delivery, "/live", "invoice.sent") {
             sent.set("X-Service-Delivery", "0190a5c7-7f3e-7ddd-8def-aaaaaaaaaaaa");
         }
     }),
@@ -58,18 +58,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         sent.set("X-Service-Delivery", delivery.event["id"].as_str().expect("the id is a string"))
     }),
     rule("delivery ids are reused", &["webhooks.delivery_id"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.change_body = Box::new(|delivery, body| body["id"] = json!(repeated_id(delivery)));
             sender.change_request = |delivery, sent| sent.set("X-Service-Delivery", &repeated_id(delivery));
         });
     }),
     body("a delivery has a different invoice than its event", &["webhooks.event_id"], |delivery, body| {
-        if is(delivery, "/live", "invoice.viewed") {
+        if is_delivery_of(delivery, "/live", "invoice.viewed") {
             body["data"]["invoice"]["code"] = json!("another0000001");
         }
     }),
     rule("delivery ids are numbers in a row", &["webhooks.delivery_id"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.change_body = Box::new(|_, body| body["id"] = json!("4711"));
             sender.change_request = |_, sent| sent.set("X-Service-Delivery", "4711");
         });
@@ -81,28 +81,29 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     body("the body has no event_id", &["webhooks.body"], |delivery, body| {
-        if is(delivery, "/test-some", "charge.paid") {
+        if is_delivery_of(delivery, "/test-some", "charge.paid") {
             body["event_id"] = Value::Null;
         }
     }),
     rule("a body has a duplicate member", &["webhooks.duplicate_keys"], |server| {
-        sends(server, |sender| {
-            sender.sign =
-                |secret, t, body| format!("t={t},v1={}", hex::encode(mac(secret, &timed(t, &doubled(body)))));
-            sender.change_request = |_, sent| sent.body = doubled(&sent.body);
+        add_sender(server, |sender| {
+            sender.sign = |secret, t, body| {
+                format!("t={t},v1={}", hex::encode(mac(secret, &signed_text(t, &duplicate_mode(body)))))
+            };
+            sender.change_request = |_, sent| sent.body = duplicate_mode(&sent.body);
         });
     }),
     rule("a delivery has an unknown type", &["webhooks.event_type"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.change_body = Box::new(|delivery, body| {
-                if is(delivery, "/live", "invoice.viewed") {
+                if is_delivery_of(delivery, "/live", "invoice.viewed") {
                     body["event"] = json!("invoice.opened");
                     // A test delivery needs no subscription and no event in the API.
                     body["test"] = json!(true);
                 }
             });
             sender.change_request = |delivery, sent| {
-                if is(delivery, "/live", "invoice.viewed") {
+                if is_delivery_of(delivery, "/live", "invoice.viewed") {
                     sent.set("X-Service-Event", "invoice.opened");
                 }
             };
@@ -132,55 +133,57 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     ),
     // The signature.
     rule("only the body is signed", &["webhooks.signature_covers"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.sign = |secret, t, body| format!("t={t},v1={}", hex::encode(mac(secret, body)))
         });
     }),
     rule("the body is formatted again after signing", &["webhooks.signature_covers"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.sign = |secret, t, body| {
                 let value: Value = serde_json::from_slice(body).expect("valid JSON");
                 let pretty = serde_json::to_string_pretty(&value).expect("valid JSON");
-                format!("t={t},v1={}", hex::encode(mac(secret, &timed(t, pretty.as_bytes()))))
+                format!("t={t},v1={}", hex::encode(mac(secret, &signed_text(t, pretty.as_bytes()))))
             };
         });
     }),
     rule("t is in milliseconds", &["webhooks.signature_shape"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.sign = |secret, t, body| {
                 let t = t * 1000;
-                format!("t={t},v1={}", hex::encode(mac(secret, &timed(t, body))))
+                format!("t={t},v1={}", hex::encode(mac(secret, &signed_text(t, body))))
             };
         });
     }),
     rule("the header holds the signature alone", &["webhooks.signature_shape"], |server| {
-        sends(server, |sender| sender.sign = |secret, t, body| hex::encode(mac(secret, &timed(t, body))));
+        add_sender(server, |sender| {
+            sender.sign = |secret, t, body| hex::encode(mac(secret, &signed_text(t, body)))
+        });
     }),
     delivery("there is no signature", &["webhooks.signature_shape", "webhooks.signed"], |_, sent| {
         sent.drop("X-Service-Signature")
     }),
     rule("every signature is the same", &["webhooks.signed"], |server| {
-        sends(server, |sender| sender.sign = |_, t, _| format!("t={t},v1={}", "ab".repeat(32)))
+        add_sender(server, |sender| sender.sign = |_, t, _| format!("t={t},v1={}", "ab".repeat(32)))
     }),
     rule("the signature is a hash without a secret", &["webhooks.signed"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.sign = |_, t, body| {
                 use sha2::Digest;
-                format!("t={t},v1={}", hex::encode(sha2::Sha256::digest(timed(t, body))))
+                format!("t={t},v1={}", hex::encode(sha2::Sha256::digest(signed_text(t, body))))
             };
         });
     }),
     rule("all endpoints share one secret", &["webhooks.signed"], |server| {
-        sends(server, |sender| sender.secret = |_| secret_of("/live"))
+        add_sender(server, |sender| sender.secret = |_| secret_of("/live"))
     }),
     delivery("one delivery is signed with another secret", &["webhooks.signed"], |delivery, sent| {
-        if is(delivery, "/test", "charge.late_payment") {
+        if is_delivery_of(delivery, "/test", "charge.late_payment") {
             sent.set("X-Service-Signature", &format!("t=1767603600,v1={}", "cd".repeat(32)));
         }
     }),
     // Routing.
     rule("test endpoints get live events too", &["webhooks.mode_endpoints"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.delivers = |endpoint, mode, kind| {
                 let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
                 wants && (endpoint.mode == Some(mode) || (mode == Mode::Live && kind == "invoice.paid"))
@@ -188,7 +191,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("one type goes to every endpoint", &["webhooks.subscribed"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.delivers = |endpoint, mode, kind| {
                 let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
                 endpoint.mode == Some(mode) && (wants || kind == "invoice.voided")
@@ -196,7 +199,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("one type is never delivered", &["webhooks.pushed"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.delivers = |endpoint, mode, kind| {
                 let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
                 wants && endpoint.mode == Some(mode) && kind != "charge.underpaid"
@@ -204,7 +207,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("nothing is delivered in live mode", &["webhooks.pushed"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.delivers = |endpoint, mode, kind| {
                 let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
                 wants && endpoint.mode == Some(mode) && mode == Mode::Test
@@ -212,7 +215,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("a second endpoint gets nothing", &["webhooks.pushed"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.delivers = |endpoint, mode, kind| {
                 let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
                 let first = endpoint.path == "/test" || kind != "invoice.paid";
@@ -222,55 +225,55 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("redirects are followed", &["webhooks.redirects"], |server| {
-        sends(server, |sender| sender.follows = |_| true)
+        add_sender(server, |sender| sender.follows = |_| true)
     }),
     rule("only redirects that keep the method are followed", &["webhooks.redirects"], |server| {
-        sends(server, |sender| sender.follows = |status| status == "307")
+        add_sender(server, |sender| sender.follows = |status| status == "307")
     }),
     rule("a loopback endpoint is accepted", &["endpoints.address"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.accepts = |address| !address.contains("10.") && address.starts_with("https://")
         })
     }),
     rule("a cloud metadata endpoint is accepted", &["endpoints.address"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.accepts = |address| address.contains("//shop.example/") || address.contains("169.254.")
         });
     }),
     rule("an address with a misleading user name is accepted", &["endpoints.address"], |server| {
-        sends(server, |sender| sender.accepts = |address| address.starts_with("https://shop.example"));
+        add_sender(server, |sender| sender.accepts = |address| address.starts_with("https://shop.example"));
     }),
     rule("an http endpoint is accepted", &["endpoints.address"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.accepts = |address| address.contains("//shop.example/") || address.starts_with("http:")
         });
     }),
     // Consistency with the API.
     body("an event_id that is unknown to the API", &["webhooks.event_id"], |delivery, body| {
-        if is(delivery, "/live", "invoice.voided") {
+        if is_delivery_of(delivery, "/live", "invoice.voided") {
             body["event_id"] = json!("0190a5c6-7f3e-7cc1-8def-ffffffffffff");
         }
     })
-    .may(&["webhooks.pushed"]),
+    .may_fail(&["webhooks.pushed"]),
     body("one event_id for two events", &["webhooks.event_id"], |delivery, body| {
-        if is(delivery, "/live", "charge.refunded") {
+        if is_delivery_of(delivery, "/live", "charge.refunded") {
             body["event_id"] = json!("0190a5c6-7f3e-7cc1-8def-003690ce9abe");
         }
     })
-    .may(&["webhooks.pushed"]),
+    .may_fail(&["webhooks.pushed"]),
     body("the body names the other mode", &["webhooks.mode"], |delivery, body| {
-        if is(delivery, "/test", "charge.created") {
+        if is_delivery_of(delivery, "/test", "charge.created") {
             body["mode"] = json!("live");
         }
     })
-    .may(&["webhooks.mode_endpoints"]),
+    .may_fail(&["webhooks.mode_endpoints"]),
     body("the body has an unknown mode", &["webhooks.mode"], |delivery, body| {
-        if is(delivery, "/live", "charge.created") {
+        if is_delivery_of(delivery, "/live", "charge.created") {
             body["mode"] = json!("production");
         }
     }),
     rule("a delivered event can be read by the other mode's key", &["isolation.delivered"], |server| {
-        sends(server, |_| {});
+        add_sender(server, |_| {});
         server.rewrite(|request, reply| {
             if request.path.starts_with("/v1/events/0190a5c6") && reply.status == 404 {
                 reply.status = 200;
@@ -283,7 +286,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("a delivered event is forbidden to the other mode's key", &["isolation.delivered"], |server| {
-        sends(server, |_| {});
+        add_sender(server, |_| {});
         server.rewrite(|request, reply| {
             if request.path.starts_with("/v1/events/0190a5c6") && reply.status == 404 {
                 reply.status = 403;
@@ -298,7 +301,7 @@ fn repeated_id(delivery: &Delivery) -> String {
 }
 
 /// Returns the body with a duplicate `mode`.
-fn doubled(body: &[u8]) -> Vec<u8> {
+fn duplicate_mode(body: &[u8]) -> Vec<u8> {
     let text = String::from_utf8(body.to_vec()).expect("valid UTF-8");
     let mode = if text.contains("\"mode\":\"live\"") { "live" } else { "test" };
     text.replacen('{', &format!("{{\"mode\":\"{mode}\","), 1).into_bytes()

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use crate::fake::book::Book;
 use crate::fake::{FakeServer, Limiter, Reply, Request, wire};
-use crate::mutant::{Mutant, body, delivery, events, list, reply, rule, sends, single_event};
-use crate::variants::named_links;
+use crate::mutant::{Mutant, add_sender, body, delivery, events, list, reply, rule, single_event};
+use crate::variants::use_named_links;
 
 /// The lifetime of a cached response in microseconds.
 const CACHED_MICROS: u64 = 5_000_000;
@@ -17,13 +17,13 @@ const CACHED_MICROS: u64 = 5_000_000;
 pub(crate) const MUTANTS: &[Mutant] = &[
     // Caches.
     rule("a cache ignores the query of the events", &["paging.per_page"], |server| {
-        cache(server, |request| (request.path == "/v1/events").then(|| request.authorization.clone().unwrap_or_default()), 200);
+        add_cache(server, |request| (request.path == "/v1/events").then(|| request.authorization.clone().unwrap_or_default()), 200);
     })
-    .may(&["filters.charge", "filters.combined", "filters.invoice", "filters.total", "filters.type", "limits.every_path", "paging.current_page", "paging.default_size", "paging.joined", "paging.links_lead"]),
+    .may_fail(&["filters.charge", "filters.combined", "filters.invoice", "filters.total", "filters.type", "limits.every_path", "paging.current_page", "paging.default_size", "paging.joined", "paging.links_lead"]),
     rule("a cache keeps a 404 for every key", &["auth.every_path"], |server| {
-        cache(server, |request| request.is_event().then(|| request.path.clone()), 404);
+        add_cache(server, |request| request.is_event().then(|| request.path.clone()), 404);
     })
-    .may(&["auth.appended", "auth.other_scheme", "auth.revoked_key", "events.single"]),
+    .may_fail(&["auth.appended", "auth.other_scheme", "auth.revoked_key", "events.single"]),
     rule("the same URL is answered 304 within five seconds", &["lists.served"], |server| {
         let (clock, mut seen) = (server.clock.clone(), BTreeMap::new());
         server.rewrite(move |request, reply| {
@@ -37,7 +37,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     })
-    .may(&["auth.after_refusal", "events.single", "filters.type"]),
+    .may_fail(&["auth.after_refusal", "events.single", "filters.type"]),
     rule("a cache serves the response of HEAD for GET", &["answers.json"], |server| {
         let (clock, mut heads) = (server.clock.clone(), BTreeMap::new());
         server.rewrite(move |request, reply| {
@@ -54,13 +54,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     // Limiters.
     rule("each URL with its query has a separate limit", &["limits.refused"], |server| {
-        server.counted = |request| format!("{:?} {} {:?}", request.authorization, request.path, request.query);
+        server.counted_identity = |request| format!("{:?} {} {:?}", request.authorization, request.path, request.query);
     }),
     reply("a 429 in JSON is labelled text/html", &["limits.json"], 429, |_, reply| {
         reply.set("content-type", "text/html");
     }),
     rule("all test keys share a count", &["limits.second_key"], |server| {
-        server.counted = |request| request.authorization.clone().unwrap_or_default().chars().take(16).collect();
+        server.counted_identity = |request| request.authorization.clone().unwrap_or_default().chars().take(16).collect();
     }),
     rule("a refused key waits ten seconds longer than Retry-After", &["limits.retry_after_held"], |server| {
         server.limiter = Limiter::FromFirst;
@@ -125,7 +125,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     })
-    .may(&["filters.payment_link", "filters.total", "lists.complete", "paging.ends", "paging.last_page", "paging.length", "paging.links_lead"]),
+    .may_fail(&["filters.payment_link", "filters.total", "lists.complete", "paging.ends", "paging.last_page", "paging.length", "paging.links_lead"]),
     rule("one of two replicas accepts the revoked key", &["auth.revoked_key"], |server| {
         server.request_rewrites.push(Box::new({
             let mut turn = 0;
@@ -175,7 +175,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.raw = Some("<html>Unauthorized</html>".into());
         reply.set("content-type", "text/html");
     })
-    .at(Request::is_event),
+    .for_requests(Request::is_event),
     rule("an unknown event is looked up before the key is checked", &["auth.every_path"], |server| {
         let paths = event_paths(server);
         server.rewrite(move |request, reply| {
@@ -209,14 +209,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("per_page=100 returns 99 records", &["paging.length"], |server| {
-        (server.live, server.test) = (Book::full(1), Book::full(2));
+        (server.live, server.test) = (Book::with_many_records(1), Book::with_many_records(2));
         server.rewrite(|request, reply| {
             if let Some(rows) = reply.body["data"].as_array_mut().filter(|_| request.is_list()) {
                 rows.truncate(99);
             }
         });
     })
-    .may(&["filters.charge", "filters.payment_link", "filters.total"]),
+    .may_fail(&["filters.charge", "filters.payment_link", "filters.total"]),
     rule("per_page=1 returns 25 records", &["paging.per_page"], |server| {
         server.rewrite_requests(|request| {
             if request.number("per_page") == Some(1) {
@@ -224,9 +224,9 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     })
-    .may(&["filters.total"]),
+    .may_fail(&["filters.total"]),
     rule("totals end at 250", &["paging.length"], |server| {
-        (server.live, server.test) = (Book::full(1), Book::full(2));
+        (server.live, server.test) = (Book::with_many_records(1), Book::with_many_records(2));
         server.rewrite(|request, reply| {
             let total = reply.body["meta"]["total"].as_u64().filter(|_| request.is_list());
             if let Some(total) = total {
@@ -234,7 +234,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     })
-    .may(&["filters.charge", "filters.payment_link", "paging.ends", "paging.last_page", "paging.links_lead"]),
+    .may_fail(&["filters.charge", "filters.payment_link", "paging.ends", "paging.last_page", "paging.links_lead"]),
     list("meta.per_page is a string if it was requested", &["paging.meta"], |request, reply| {
         if let Some(size) = request.query.get("per_page") {
             reply.body["meta"]["per_page"] = json!(size);
@@ -249,14 +249,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     // Filters.
     rule("the type filter compares the word after the dot", &["filters.type"], |server| {
-        for book in [&mut server.live, &mut server.test, &mut server.second] {
-            book.compares = |name, shown, wanted| {
+        for book in [&mut server.live, &mut server.test, &mut server.other_account] {
+            book.filter_matches = |name, shown, wanted| {
                 let word = |text: &str| text.rsplit('.').next().map(str::to_owned);
                 if name == "type" { word(shown) == word(wanted) } else { shown == wanted }
             };
         }
     })
-    .may(&["filters.total"]),
+    .may_fail(&["filters.total"]),
     rule("the links of a foreign filter count foreign events", &["isolation.filter_charge"], |server| {
         let codes = server.live.charges.iter().filter_map(|charge| charge["code"].as_str());
         let foreign: Vec<_> = codes.map(str::to_owned).collect();
@@ -268,25 +268,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("a payment link is compared by its prefix", &["filters.payment_link"], |server| {
-        compares(server, |name, shown, wanted| {
+        set_filter_matching(server, |name, shown, wanted| {
             if name == "payment_link" { shown.starts_with(wanted) } else { shown == wanted }
         });
     }),
     rule("the name of a payment link is compared by its prefix", &["filters.payment_link"], |server| {
-        named_links(server);
-        compares(server, |name, shown, wanted| {
+        use_named_links(server);
+        set_filter_matching(server, |name, shown, wanted| {
             if name == "payment_link" { shown.starts_with(wanted) } else { shown == wanted }
         });
     }),
     rule("lists by type have at most 25 records", &["paging.per_page"], |server| {
-        (server.live, server.test) = (Book::full(1), Book::full(2));
+        (server.live, server.test) = (Book::with_many_records(1), Book::with_many_records(2));
         server.rewrite_requests(|request| {
             if request.query.contains_key("type") && request.number("per_page").is_some_and(|size| size > 25) {
                 request.query.insert("per_page".into(), "25".into());
             }
         });
     })
-    .may(&["filters.charge", "filters.payment_link", "filters.total"]),
+    .may_fail(&["filters.charge", "filters.payment_link", "filters.total"]),
     // Content.
     single_event("a single event has amounts in numbers", &["charges.amounts"], |_, reply| {
         if reply.body["data"]["charge"].is_object() {
@@ -304,7 +304,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 "currency": "EUR", "customer": {}, "hosted_url": "https://pay.example/i/1", "charges": [] });
         }
     })
-    .may(&["filters.invoice", "filters.total"]),
+    .may_fail(&["filters.invoice", "filters.total"]),
     single_event("a single event has its id in capitals", &["events.single"], |_, reply| {
         let id = reply.body["data"]["id"].as_str().unwrap_or_default().to_uppercase();
         reply.body["data"]["id"] = json!(id);
@@ -326,7 +326,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("bodies end after 32 KiB", &["answers.json"], |server| {
-        (server.live, server.test) = (Book::full(1), Book::full(2));
+        (server.live, server.test) = (Book::with_many_records(1), Book::with_many_records(2));
         server.rewrite(|_, reply| {
             let text = reply.body.to_string();
             if text.len() > 32_768 {
@@ -357,7 +357,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         body["event_id"] = json!(id);
     }),
     rule("a refund is not sent in live mode", &["webhooks.pushed"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.delivers = |endpoint, mode, kind| {
                 endpoint.mode == Some(mode)
                     && endpoint.events.as_ref().is_some_and(|event| event.contains(kind))
@@ -366,7 +366,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("invoices are sent to the endpoints of both modes", &["webhooks.mode_endpoints"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.delivers = |endpoint, mode, kind| {
                 (endpoint.mode == Some(mode) || kind.starts_with("invoice."))
                     && endpoint.events.as_ref().is_some_and(|event| event.contains(kind))
@@ -374,7 +374,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("a subscription to a payment includes its detection", &["webhooks.subscribed"], |server| {
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.delivers = |endpoint, mode, kind| {
                 let chosen = |kinds: &BTreeSet<String>| {
                     kinds.contains(kind) || kinds.iter().any(|kinds| kind.starts_with(&kinds[..kinds.len() - 2]))
@@ -386,7 +386,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ];
 
 /// Puts a silent cache in front of a server. `key` names the cached responses of requests, with one status.
-fn cache(server: &mut FakeServer, key: fn(&Request) -> Option<String>, status: u16) {
+fn add_cache(server: &mut FakeServer, key: fn(&Request) -> Option<String>, status: u16) {
     let (clock, mut stored) = (server.clock.clone(), BTreeMap::<String, (u64, Reply)>::new());
     server.rewrite(move |request, reply| {
         let Some(key) = key(request).filter(|_| request.method == "GET") else { return };
@@ -406,8 +406,8 @@ fn event_paths(server: &FakeServer) -> Vec<String> {
 }
 
 /// Sets the comparison of filters in all books.
-fn compares(server: &mut FakeServer, fits: fn(&str, &str, &str) -> bool) {
-    for book in [&mut server.live, &mut server.test, &mut server.second] {
-        book.compares = fits;
+fn set_filter_matching(server: &mut FakeServer, fits: fn(&str, &str, &str) -> bool) {
+    for book in [&mut server.live, &mut server.test, &mut server.other_account] {
+        book.filter_matches = fits;
     }
 }

@@ -4,25 +4,25 @@ use crate::fake::{LIVE_KEY, Reply, Request};
 use conformance::Mode;
 use serde_json::json;
 
-use crate::mutant::{Mutant, charges, each_link, empty, list, remove, requests, rule};
+use crate::mutant::{Mutant, charges, each_link, is_empty_list, list, remove, requests, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     requests("the type filter is ignored", &["filters.type", "filters.total"], |request| {
         drop(request.query.remove("type"))
     })
-    .may(&["filters.combined"]),
+    .may_fail(&["filters.combined"]),
     requests("the filter for one type is ignored in live mode", &["filters.type"], |request| {
         if is_live(request) && request.query.get("type").is_some_and(|value| value == "invoice.sent") {
             request.query.remove("type");
         }
     })
-    .may(&["filters.total"]),
+    .may_fail(&["filters.total"]),
     requests("the filter for one status is ignored in live mode", &["filters.status"], |request| {
         if is_live(request) && request.query.get("status").is_some_and(|value| value == "paid") {
             request.query.remove("status");
         }
     })
-    .may(&["filters.total"]),
+    .may_fail(&["filters.total"]),
     requests("filter values are not percent-decoded", &["filters.combined"], |request| {
         let pairs = request.raw_query.split('&').filter_map(|pair| pair.split_once('='));
         request.query = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
@@ -30,21 +30,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     requests("the charge filter is ignored", &["filters.charge", "filters.total"], |request| {
         drop(request.query.remove("charge"))
     })
-    .may(&["filters.combined"]),
+    .may_fail(&["filters.combined"]),
     requests("the invoice filter returns nothing", &["filters.invoice", "filters.total"], |request| {
         request.query.entry("invoice".into()).and_modify(|value| value.push('x'));
     })
-    .may(&["filters.combined"]),
+    .may_fail(&["filters.combined"]),
     list("total ignores the filter", &["filters.total"], |request, reply| {
         if request.query.contains_key("type") {
             reply.body["meta"]["total"] = json!(28);
         }
     })
-    .may(&["filters.combined", "filters.type"]),
+    .may_fail(&["filters.combined", "filters.type"]),
     requests("the status filter is ignored", &["filters.status"], |request| {
         drop(request.query.remove("status"))
     })
-    .may(&["filters.total", "paging.links_keep_filters"]),
+    .may_fail(&["filters.total", "paging.links_keep_filters"]),
     list("an unknown type is answered 500", &["filters.type"], |request, reply| {
         let known = |kind: &String| kind.starts_with("charge.") || kind.starts_with("invoice.");
         if request.query.get("type").is_some_and(|kind| !known(kind)) {
@@ -52,11 +52,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         }
     }),
     list("the payment link filter returns other links", &["filters.payment_link"], |request, reply| {
-        if request.query.contains_key("payment_link") && !empty(reply) {
+        if request.query.contains_key("payment_link") && !is_empty_list(reply) {
             reply.body["data"][0]["payment_link"] = json!("another");
         }
     })
-    .may(&["filters.combined"]),
+    .may_fail(&["filters.combined"]),
     rule("the type filter compares the first word only", &["filters.type", "filters.total"], |server| {
         // The page consists of all types with the same first word.
         let books = [server.live.clone(), server.test.clone()];
@@ -68,17 +68,17 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             let mut request = request.clone();
             request.query.remove("type");
             let (mode, links) = (request.mode.expect("a key"), reply.body["links"].take());
-            *reply = book.answer(&request, mode, "");
+            *reply = book.respond(&request, mode, "");
             reply.body["links"] = links;
         });
     })
-    .may(&["paging.ends", "paging.links_keep_filters", "paging.links_lead", "filters.combined"]),
+    .may_fail(&["paging.ends", "paging.links_keep_filters", "paging.links_lead", "filters.combined"]),
     requests("the type filter returns nothing", &["filters.type", "filters.total"], |request| {
         request.query.entry("type".into()).and_modify(|value| *value = value.to_uppercase());
     })
-    .may(&["filters.combined"]),
+    .may_fail(&["filters.combined"]),
     list("the charge filter finds one event of each charge", &["filters.total"], |request, reply| {
-        if request.query.contains_key("charge") && !empty(reply) {
+        if request.query.contains_key("charge") && !is_empty_list(reply) {
             reply.body["data"].as_array_mut().expect("`data` is an array").truncate(1);
             reply.body["meta"]["total"] = json!(1);
         }
@@ -94,32 +94,32 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             });
             let mut request = request.clone();
             request.query.remove("charge");
-            *reply = book.answer(&request, Mode::Test, "");
+            *reply = book.respond(&request, Mode::Test, "");
         });
     })
-    .may(&["filters.combined", "paging.links_keep_filters"]),
+    .may_fail(&["filters.combined", "paging.links_keep_filters"]),
     requests("the invoice filter is ignored", &["filters.invoice", "filters.total"], |request| {
         drop(request.query.remove("invoice"))
     })
-    .may(&["filters.combined"]),
+    .may_fail(&["filters.combined"]),
     list("total of a charge's events is that of all events", &["filters.total"], |request, reply| {
-        if request.query.contains_key("charge") && !empty(reply) {
+        if request.query.contains_key("charge") && !is_empty_list(reply) {
             reply.body["meta"]["total"] = json!(28);
         }
     })
-    .may(&["filters.combined"]),
+    .may_fail(&["filters.combined"]),
     list("total of filtered charges is that of all charges", &["filters.total"], |request, reply| {
         if request.path == "/v1/charges" && request.query.contains_key("status") {
             reply.body["meta"]["total"] = json!(8);
         }
     })
-    .may(&["filters.combined", "filters.status"]),
+    .may_fail(&["filters.combined", "filters.status"]),
     list("total ignores the payment link filter", &["filters.total"], |request, reply| {
-        if request.query.contains_key("payment_link") && !empty(reply) {
+        if request.query.contains_key("payment_link") && !is_empty_list(reply) {
             reply.body["meta"]["total"] = json!(8);
         }
     })
-    .may(&["filters.combined"]),
+    .may_fail(&["filters.combined"]),
     rule("invoices ignore the status filter", &["filters.status"], |server| {
         for book in [&mut server.live, &mut server.test] {
             book.invoices[0]["status"] = json!("void");
@@ -130,11 +130,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     })
-    .may(&["filters.total"]),
+    .may_fail(&["filters.total"]),
     requests("the payment link filter returns nothing", &["filters.payment_link"], |request| {
         request.query.entry("payment_link".into()).and_modify(|value| value.push('x'));
     })
-    .may(&["filters.combined", "filters.total"]),
+    .may_fail(&["filters.combined", "filters.total"]),
     list("an unknown type returns everything", &["filters.type"], |request, reply| {
         let known = |kind: &String| kind.starts_with("charge.") || kind.starts_with("invoice.");
         if request.query.get("type").is_some_and(|kind| !known(kind)) {
@@ -143,12 +143,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     rule("the status filter compares prefixes", &["filters.status"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            book.compares = |name, shown, wanted| begins(name == "status", shown, wanted);
+            book.filter_matches = |name, shown, wanted| matches(name == "status", shown, wanted);
         }
     }),
     rule("the type filter compares prefixes", &["filters.type"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            book.compares = |name, shown, wanted| begins(name == "type", shown, wanted);
+            book.filter_matches = |name, shown, wanted| matches(name == "type", shown, wanted);
         }
     }),
     list("an unknown status is ignored", &["filters.status"], |request, reply| {
@@ -169,7 +169,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 let (mut first, mode) = (request.clone(), request.mode.expect("a key"));
                 first.query.remove("page");
                 reply.body["data"] =
-                    books[usize::from(mode == Mode::Test)].answer(&first, mode, "").body["data"].take();
+                    books[usize::from(mode == Mode::Test)].respond(&first, mode, "").body["data"].take();
             }
         });
     }),
@@ -198,15 +198,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             });
         },
     )
-    .may(&["isolation.filter_payment_link", "filters.combined", "paging.links_keep_filters"]),
+    .may_fail(&["isolation.filter_payment_link", "filters.combined", "paging.links_keep_filters"]),
     requests("the payment link filter is ignored", &["filters.payment_link"], |request| {
         drop(request.query.remove("payment_link"))
     })
-    .may(&["isolation.filter_payment_link", "filters.combined"]),
+    .may_fail(&["isolation.filter_payment_link", "filters.combined"]),
 ];
 
 /// Compares the beginning of a value, or the whole value.
-fn begins(is_prefix: bool, shown: &str, wanted: &str) -> bool {
+fn matches(is_prefix: bool, shown: &str, wanted: &str) -> bool {
     if is_prefix { shown.starts_with(wanted) } else { shown == wanted }
 }
 

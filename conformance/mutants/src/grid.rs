@@ -14,10 +14,10 @@ use crate::fake::sender::Sender;
 use crate::fake::{FakeServer, LIVE_KEY, Request, SECOND_KEY, TEST_KEY, run};
 
 /// Returns a correct server that has more records than the longest page and sends deliveries.
-pub fn long_server() -> FakeServer {
+pub fn server_with_long_lists() -> FakeServer {
     FakeServer {
-        live: Book::long(1, 64),
-        test: Book::long(2, 61),
+        live: Book::with_long_lists(1, 64),
+        test: Book::with_long_lists(2, 61),
         sender: Some(Sender { quick: false, ..Sender::default() }),
         ..FakeServer::default()
     }
@@ -40,7 +40,7 @@ pub fn inject(fault: Fault, server: &mut FakeServer) {
 
 /// Tries all known faults in the recording of a run with all keys and a receiver.
 pub fn grid() -> Vec<FaultTrial> {
-    fault_trials(&run(long_server()).recording)
+    fault_trials(&run(server_with_long_lists()).recording)
 }
 
 /// Returns the golden table: numbers by chapter, then all survivors with the reason.

@@ -6,8 +6,8 @@ use conformance::Mode;
 use serde_json::json;
 
 use crate::fake::{Reply, Request};
-use crate::mutant::{Mutant, empty, reply, rewrite, rule};
-use crate::variants::{choices, named_links};
+use crate::mutant::{Mutant, is_empty_list, reply, rewrite, rule};
+use crate::variants::{set_choices, use_named_links};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     reply(
@@ -22,39 +22,39 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("an event of the other mode is answered 403", &["isolation.not_found"], 404, |_, reply| {
         reply.status = 403
     })
-    .at(foreign),
+    .for_requests(is_foreign_event),
     reply("an event of the other mode is served", &["isolation.not_found"], 404, |_, reply| {
         *reply = Reply::json(200, json!({ "data": { "leak": true } }))
     })
-    .at(foreign),
+    .for_requests(is_foreign_event),
     reply(
         "the 404 of the other mode has another message",
         &["isolation.indistinguishable"],
         404,
         |_, reply| reply.body["message"] = json!("Wrong mode."),
     )
-    .at(foreign),
+    .for_requests(is_foreign_event),
     reply(
         "the 404 of the other mode has an extra header",
         &["isolation.indistinguishable"],
         404,
         |_, reply| reply.set("x-mode", "other"),
     )
-    .at(foreign),
+    .for_requests(is_foreign_event),
     reply(
         "the 404 of the other mode has other white space",
         &["isolation.indistinguishable"],
         404,
         |_, reply| reply.raw = Some("{ \"message\": \"Not found.\" }".into()),
     )
-    .at(foreign),
+    .for_requests(is_foreign_event),
     rule("an invalid id is answered 500", &["errors.not_found"], |server| {
         let is_no_id =
             |request: &Request| request.path.strip_prefix("/v1/events/").is_some_and(|id| id.len() != 36);
         rewrite(server, 404, is_no_id, |_, reply| reply.status = 500);
     }),
     rule("a filter reveals a charge of the other mode", &["isolation.filter_charge"], |server| {
-        choices(server, |choices| choices.foreign_filter_404 = true);
+        set_choices(server, |choices| choices.foreign_filter_404 = true);
         let codes = [&server.live, &server.test].map(|book| {
             let codes = book.charges.iter().filter_map(|charge| charge["code"].as_str());
             codes.map(str::to_owned).collect::<Vec<_>>()
@@ -73,7 +73,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("an event is listed in both modes", &["isolation.lists"], |server| {
         *server.live.events.last_mut().expect("an event") = server.test.events[27].clone()
     })
-    .may(&["isolation.not_found", "lists.complete", "charges.paid_at"]),
+    .may_fail(&["isolation.not_found", "lists.complete", "charges.paid_at"]),
     rule("both modes have the same deposit addresses", &["isolation.deposit_addresses"], |server| {
         for (test, live) in server.test.charges.iter_mut().zip(&server.live.charges) {
             test["deposit_address"] = live["deposit_address"].clone();
@@ -90,7 +90,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let charge = server.test.charges[1].clone();
         server.live.events.last_mut().expect("an event")["charge"] = charge;
     })
-    .may(&[
+    .may_fail(&[
         "lists.complete",
         "charges.paid_at",
         "events.recorded",
@@ -108,7 +108,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 named && request.query.len() == 1
             };
             rewrite(server, 200, other, |_, reply| {
-                if empty(reply) {
+                if is_empty_list(reply) {
                     reply.body["meta"]["total"] = json!(2)
                 }
             });
@@ -118,7 +118,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "the charge filter is 404 for the other mode, with shared link names",
         &["isolation.filter_charge"],
         |server| {
-            named_links(server);
+            use_named_links(server);
             let codes = [&server.live, &server.test].map(|book| {
                 let codes = book.charges.iter().filter_map(|charge| charge["code"].as_str());
                 codes.map(str::to_owned).collect::<Vec<_>>()
@@ -142,7 +142,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 request.query.get("invoice").is_some_and(|value| value.ends_with("mnopqr03"))
             };
             rewrite(server, 200, other, |_, reply| {
-                if empty(reply) {
+                if is_empty_list(reply) {
                     reply.status = 403
                 }
             });
@@ -156,7 +156,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 request.query.get("payment_link").is_some_and(|value| value.ends_with("ghijkl01"))
             };
             rewrite(server, 200, other, |_, reply| {
-                if empty(reply) {
+                if is_empty_list(reply) {
                     reply.body["data"] = json!([{}])
                 }
             });
@@ -168,12 +168,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         404,
         |_, reply| *reply = Reply::json(200, json!(null)),
     )
-    .may(&["isolation.objects"]),
+    .may_fail(&["isolation.objects"]),
     reply("an unknown id is answered 500", &["errors.not_found"], 404, |_, reply| {
         *reply = Reply::json(500, json!({ "message": "No row was found" }))
     })
-    .at(|request| !foreign(request) && !request.path.contains("-7ab3-"))
-    .may(&["isolation.objects"]),
+    .for_requests(|request| !is_foreign_event(request) && !request.path.contains("-7ab3-"))
+    .may_fail(&["isolation.objects"]),
     reply("404 has no body", &["errors.not_found_json"], 404, |_, reply| reply.raw = Some(String::new())),
     reply(
         "404 is a page for developers that lists the routes",
@@ -185,18 +185,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         },
     ),
     rule("an event of live mode is forbidden to test keys", &["isolation.not_found"], |server| {
-        let is_from_test = |request: &Request| foreign(request) && request.mode == Some(Mode::Test);
+        let is_from_test = |request: &Request| is_foreign_event(request) && request.mode == Some(Mode::Test);
         rewrite(server, 404, is_from_test, |_, reply| reply.status = 403);
     }),
     reply("an event of the other mode is answered 410", &["isolation.not_found"], 404, |_, reply| {
         reply.status = 410
     })
-    .at(foreign),
+    .for_requests(is_foreign_event),
     reply("an event of the other mode is a redirect", &["isolation.not_found"], 404, |_, reply| {
         reply.status = 302;
         reply.set("location", "/test/events");
     })
-    .at(foreign),
+    .for_requests(is_foreign_event),
     reply(
         "the 404 of the other mode names the object",
         &["isolation.indistinguishable"],
@@ -206,14 +206,16 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["message"] = json!(format!("Event {id} belongs to charge ch2abcdef07."));
         },
     )
-    .at(foreign),
+    .for_requests(is_foreign_event),
     reply("the 404 of the other mode has an ETag", &["isolation.indistinguishable"], 404, |_, reply| {
         reply.set("etag", "W/\"5d41402a\"")
     })
-    .at(foreign),
+    .for_requests(is_foreign_event),
     rule("the 404 of the other mode may be cached", &["isolation.indistinguishable"], |server| {
         rewrite(server, 404, |_| true, |_, reply| reply.set("cache-control", "no-store"));
-        rewrite(server, 404, foreign, |_, reply| reply.set("cache-control", "private, must-revalidate"));
+        rewrite(server, 404, is_foreign_event, |_, reply| {
+            reply.set("cache-control", "private, must-revalidate")
+        });
     }),
     reply(
         "only the 404 of absent ids has a debug header",
@@ -221,14 +223,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         404,
         |_, reply| reply.set("x-debug", "no row"),
     )
-    .at(|request| !foreign(request)),
+    .for_requests(|request| !is_foreign_event(request)),
     reply("the 404 of the other mode has a charset", &["isolation.indistinguishable"], 404, |_, reply| {
         reply.set("content-type", "application/json; charset=utf-8")
     })
-    .at(foreign),
+    .for_requests(is_foreign_event),
     rule("the 404 of the other mode has a code of its own", &["isolation.indistinguishable"], |server| {
         rewrite(server, 404, |_| true, |_, reply| reply.body["code"] = json!(4041));
-        rewrite(server, 404, foreign, |_, reply| reply.body["code"] = json!(4042));
+        rewrite(server, 404, is_foreign_event, |_, reply| reply.body["code"] = json!(4042));
     }),
     rule(
         "the 404 of the other mode has its members in a different order",
@@ -242,19 +244,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                     reply.raw = Some("{\"message\":\"Not found.\",\"code\":404}".into());
                 },
             );
-            rewrite(server, 404, foreign, |_, reply| {
+            rewrite(server, 404, is_foreign_event, |_, reply| {
                 reply.raw = Some("{\"code\":404,\"message\":\"Not found.\"}".into());
             });
         },
     ),
     rule("the 404 of a test event has a hint for live keys", &["isolation.indistinguishable"], |server| {
-        let is_from_live = |request: &Request| foreign(request) && request.mode == Some(Mode::Live);
+        let is_from_live = |request: &Request| is_foreign_event(request) && request.mode == Some(Mode::Live);
         rewrite(server, 404, is_from_live, |_, reply| reply.body["hint"] = json!("Use your test key."));
     }),
     rule("charges are listed in both modes", &["isolation.lists"], |server| {
         server.live.charges = server.test.charges.clone()
     })
-    .may(&[
+    .may_fail(&[
         "isolation.filter_payment_link",
         "events.recorded",
         "filters.payment_link",
@@ -263,7 +265,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("an invoice is listed in both modes", &["isolation.lists"], |server| {
         *server.live.invoices.last_mut().expect("an invoice") = server.test.invoices[3].clone()
     })
-    .may(&["lists.complete"]),
+    .may_fail(&["lists.complete"]),
     rule("the cache of lists ignores the mode", &["isolation.lists"], |server| {
         let mut cache = BTreeMap::new();
         server.rewrite(move |request, reply| {
@@ -273,7 +275,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     })
-    .may(&[
+    .may_fail(&[
         "paging.length",
         "paging.newest_first",
         "paging.joined",
@@ -296,12 +298,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.rewrite(move |request, reply| {
             if reply.status == 200 && request.query.contains_key("type") {
                 let links = reply.body["links"].take();
-                *reply = both.answer(request, Mode::Test, "");
+                *reply = both.respond(request, Mode::Test, "");
                 reply.body["links"] = links;
             }
         });
     })
-    .may(&[
+    .may_fail(&[
         "isolation.filter_charge",
         "isolation.lists",
         "paging.ends",
@@ -316,7 +318,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"))
             };
             rewrite(server, 200, other, |_, reply| {
-                if empty(reply) {
+                if is_empty_list(reply) {
                     *reply = Reply::json(404, json!({ "message": "Not found." }));
                 }
             });
@@ -330,7 +332,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 request.query.get("charge").is_some_and(|value| value.ends_with("abcdef07"))
             };
             rewrite(server, 200, other, |_, reply| {
-                if empty(reply) {
+                if is_empty_list(reply) {
                     reply.body["meta"]["last_page"] = json!(2);
                 }
             });
@@ -339,12 +341,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     rule("the invoice filter shows the events of the other mode", &["isolation.filter_invoice"], |server| {
         let books = [server.test.clone(), server.live.clone()];
         server.rewrite(move |request, reply| {
-            if reply.status == 200 && request.query.contains_key("invoice") && empty(reply) {
-                *reply = books[usize::from(request.mode == Some(Mode::Test))].answer(request, Mode::Live, "");
+            if reply.status == 200 && request.query.contains_key("invoice") && is_empty_list(reply) {
+                *reply =
+                    books[usize::from(request.mode == Some(Mode::Test))].respond(request, Mode::Live, "");
             }
         });
     })
-    .may(&["isolation.lists"]),
+    .may_fail(&["isolation.lists"]),
     rule(
         "the payment link filter is forbidden for the other mode",
         &["isolation.filter_payment_link"],
@@ -353,7 +356,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 request.query.get("payment_link").is_some_and(|value| value.ends_with("ghijkl01"))
             };
             rewrite(server, 200, other, |_, reply| {
-                if empty(reply) {
+                if is_empty_list(reply) {
                     *reply = Reply::json(403, json!({ "message": "This link is one of test mode." }));
                 }
             });
@@ -365,7 +368,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         404,
         |_, reply| *reply = Reply::json(502, json!({ "message": "Bad gateway." })),
     )
-    .may(&["isolation.objects", "isolation.second_account"]),
+    .may_fail(&["isolation.objects", "isolation.second_account"]),
     rule(
         "a cache that sends X-Cache serves the events of one mode to the other",
         &["isolation.lists"],
@@ -385,7 +388,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             });
         },
     )
-    .may(&[
+    .may_fail(&[
         "events.single",
         "isolation.filter_charge",
         "isolation.filter_invoice",
@@ -396,12 +399,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ];
 
 /// Returns `true` for a request for an event of the other mode, by the form of its id.
-pub fn foreign(request: &Request) -> bool {
+pub fn is_foreign_event(request: &Request) -> bool {
     let other = if request.mode == Some(Mode::Live) { "-7ab2-" } else { "-7ab1-" };
-    request.path.contains(other) && exists(request)
+    request.path.contains(other) && is_existing_event(request)
 }
 
-fn exists(request: &Request) -> bool {
+fn is_existing_event(request: &Request) -> bool {
     request
         .path
         .rsplit('-')

@@ -23,7 +23,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.raw = Some("<h1>Unprocessable</h1>".into())
     }),
     reply("a list is HTML", &["answers.json"], 200, |_, reply| reply.raw = Some("<html>".into()))
-        .at(|request| request.path == "/v1/invoices"),
+        .for_requests(|request| request.path == "/v1/invoices"),
     list("a list is labelled text/html", &["answers.content_type"], |_, reply| {
         reply.set("content-type", "text/html")
     }),
@@ -39,10 +39,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("a missing key is answered 403", &["auth.no_header", "auth.every_path"], 401, |_, reply| {
         reply.status = 403
     })
-    .at(|request| request.authorization.is_none()),
+    .for_requests(|request| request.authorization.is_none()),
     reply("one path requires no key", &["auth.every_path"], 401, |_, reply| reply.status = 200)
-        .at(|request| request.path == "/v1/invoices")
-        .may(SINGLE_REFUSALS),
+        .for_requests(|request| request.path == "/v1/invoices")
+        .may_fail(SINGLE_REFUSALS),
     rule("an empty bearer token is accepted", &["auth.empty_bearer"], |server| {
         accept_if(server, |given| given.is_some_and(|given| given.trim() == "Bearer"))
     }),
@@ -72,26 +72,26 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("a missing key is answered 503", &["auth.no_header", "auth.every_path"], 401, |_, reply| {
         reply.status = 503
     })
-    .at(|request| request.authorization.is_none()),
+    .for_requests(|request| request.authorization.is_none()),
     reply("a missing key is answered 429", &["auth.no_header", "auth.every_path"], 401, |_, reply| {
         reply.status = 429
     })
-    .at(|request| request.authorization.is_none()),
+    .for_requests(|request| request.authorization.is_none()),
     reply(
         "a request without a key gets no response",
         &["auth.no_header", "auth.every_path"],
         401,
         |_, reply| reply.status = wire::CLOSED,
     )
-    .at(|request| request.authorization.is_none()),
+    .for_requests(|request| request.authorization.is_none()),
     reply(
         "a wrong key is answered 502",
         &["auth.unknown_key", "auth.last_character", "auth.appended", "auth.shortened"],
         401,
         |_, reply| reply.status = 502,
     )
-    .at(|request| request.authorization.is_some())
-    .may(OTHER_TOKEN_REFUSALS),
+    .for_requests(|request| request.authorization.is_some())
+    .may_fail(OTHER_TOKEN_REFUSALS),
     reply("401 has bytes that are not UTF-8", &["auth.message"], 401, |_, reply| {
         reply.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
     }),
@@ -166,7 +166,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("a refused key gets 200 and an error", ALL_REFUSALS, 401, |_, reply| {
         *reply = Reply::json(200, json!({ "success": false, "error": "unauthorized" }));
     })
-    .may(&["auth.head"]),
+    .may_fail(&["auth.head"]),
     reply(
         "a missing key is answered 401, a wrong one 403",
         &[
@@ -185,17 +185,23 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         401,
         |_, reply| reply.status = 403,
     )
-    .at(|request| request.authorization.is_some()),
+    .for_requests(|request| request.authorization.is_some()),
     reply(
         "a wrong key is answered 500",
         &["auth.unknown_key", "auth.last_character", "auth.letter_case"],
         401,
         |_, reply| *reply = Reply::json(500, json!({ "message": "undefined is not an object" })),
     )
-    .at(|request| {
+    .for_requests(|request| {
         request.authorization.as_deref().is_some_and(|authorization| authorization.starts_with("Bearer svc"))
     })
-    .may(&["auth.appended", "auth.encoded", "auth.other_prefix", "auth.revoked_key", "auth.shortened"]),
+    .may_fail(&[
+        "auth.appended",
+        "auth.encoded",
+        "auth.other_prefix",
+        "auth.revoked_key",
+        "auth.shortened",
+    ]),
     rule(
         "only the first 24 characters of a key are compared",
         &["auth.last_character", "auth.appended", "auth.shortened"],
@@ -217,12 +223,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("401 of a list is plain text", &["auth.message"], 401, |_, reply| {
         reply.raw = Some("Unauthorized".into())
     })
-    .at(Request::is_list),
+    .for_requests(Request::is_list),
     reply("single events require no key", &["auth.every_path"], 401, |_, reply| {
         *reply = Reply::json(200, json!({ "data": {} }))
     })
-    .at(|request| request.path.starts_with("/v1/events/"))
-    .may(SINGLE_REFUSALS),
+    .for_requests(|request| request.path.starts_with("/v1/events/"))
+    .may_fail(SINGLE_REFUSALS),
     rule("a shortened key is accepted", &["auth.shortened"], |server| {
         server.key_fits = |given, key| given.len() > "svc_test_".len() && key.starts_with(given)
     }),
@@ -242,11 +248,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     reply("HEAD is not found", &["answers.head"], 200, |_, reply| reply.status = 404)
-        .at(|request| request.method == "HEAD"),
+        .for_requests(|request| request.method == "HEAD"),
     reply("HEAD has another media type than GET", &["answers.head"], 200, |_, reply| {
         reply.set("content-type", "text/plain")
     })
-    .at(|request| request.method == "HEAD"),
+    .for_requests(|request| request.method == "HEAD"),
     rule("a 401 is cached for the next request of the path", &["auth.after_refusal"], |server| {
         let mut refused = None;
         server.rewrite(move |request, reply| {
@@ -263,11 +269,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         401,
         |_, reply| *reply = Reply::json(422, json!({ "message": "per_page takes 1 to 100." })),
     )
-    .at(|request| request.query.contains_key("per_page")),
+    .for_requests(|request| request.query.contains_key("per_page")),
     reply("a body is read before the key is checked", &["auth.every_path"], 401, |_, reply| {
         *reply = Reply::json(422, json!({ "message": "The asset field is required." }))
     })
-    .at(|request| request.method == "POST"),
+    .for_requests(|request| request.method == "POST"),
     rule("concurrent requests get the mode of another key", &["account.mode"], |server| {
         let (mut requests, mut last) = (0, None);
         server.rewrite(move |request, reply| {
@@ -296,19 +302,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             None => request.authorization = last.clone(),
         });
     })
-    .may(&["auth.head"]),
+    .may_fail(&["auth.head"]),
     reply(
         "a request without a key is always answered 503",
         &["auth.no_header", "auth.every_path"],
         401,
         |_, reply| *reply = Reply::json(503, json!({ "message": "Unavailable." })),
     )
-    .at(|request| request.authorization.is_none()),
+    .for_requests(|request| request.authorization.is_none()),
     reply("a wrong key is always answered 502", INVALID_TOKENS, 401, |_, reply| {
         *reply = Reply::json(502, json!({ "message": "Bad gateway." }))
     })
-    .at(|request| request.authorization.is_some())
-    .may(&["auth.revoked_key"]),
+    .for_requests(|request| request.authorization.is_some())
+    .may_fail(&["auth.revoked_key"]),
     rule("a cache that sends X-Cache serves a 401 to the next key", &["auth.after_refusal"], |server| {
         let mut refused = None;
         server.rewrite(move |request, reply| {

@@ -26,11 +26,11 @@ mod text;
 mod trial;
 mod variants;
 
-pub use grid::{grid, grid_table, inject, long_server};
-pub use isolation::foreign;
+pub use grid::{grid, grid_table, inject, server_with_long_lists};
+pub use isolation::is_foreign_event;
 pub use mutant::{Mutant, rewrite};
-pub use trial::{Subject, Trial, combinations, mutants, table, trials, variants};
-pub use variants::{Variant, choices};
+pub use trial::{Subject, Trial, combinations, kill_table, mutants, run_trials, variants};
+pub use variants::{Variant, set_choices};
 
 /// All tables of mutants.
 const TABLES: &[&[Mutant]] = &[

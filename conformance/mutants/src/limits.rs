@@ -29,21 +29,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     })
-    .may(&["limits.refused", "limits.retry_after_held"]),
+    .may_fail(&["limits.refused", "limits.retry_after_held"]),
     // If the live key is refused first, it may be at its own limit.
     rule("the limit belongs to the account", &["limits.served", "limits.second_key"], |server| {
-        server.counted = |_| "the account".into()
+        server.counted_identity = |_| "the account".into()
     })
-    .may(&["limits.per_key"]),
+    .may_fail(&["limits.per_key"]),
     rule("each path has a separate limit", &["limits.refused"], |server| {
-        server.counted = |request| format!("{:?} {}", request.authorization, request.path)
+        server.counted_identity = |request| format!("{:?} {}", request.authorization, request.path)
     }),
     // The requests after the wait use this path too, so the wait cannot be judged.
     rule("the account is exempt from the limit", &["limits.refused", "limits.every_path"], |server| {
-        server.exempt = Some("/v1/account")
+        server.exempt_path = Some("/v1/account")
     }),
     rule("the charges are exempt from the limit", &["limits.refused", "limits.every_path"], |server| {
-        server.exempt = Some("/v1/charges")
+        server.exempt_path = Some("/v1/charges")
     }),
     reply("429 has no Retry-After", &["limits.retry_after"], 429, |_, reply| {
         reply.drop_header("retry-after")
@@ -66,7 +66,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("too many requests are answered 200 and an error", &["limits.refused"], 429, |_, reply| {
         reply.status = 200
     })
-    .may(&[
+    .may_fail(&[
         "events.created_at",
         "events.details",
         "events.id",
@@ -75,13 +75,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "paging.envelope",
     ]),
     rule("only the events are counted", &["limits.refused"], |server| {
-        server.counted = |request| match request.path.as_str() {
+        server.counted_identity = |request| match request.path.as_str() {
             path if path.starts_with("/v1/events") => request.authorization.clone().unwrap_or_default(),
             other => other.to_owned(),
         };
     }),
     rule("single events are exempt from the limit", &["limits.refused", "limits.every_path"], |server| {
-        server.exempt = Some("/v1/events/")
+        server.exempt_path = Some("/v1/events/")
     }),
     rule("a refusal resets the counter", &["limits.refused"], |server| {
         server.limiter = Limiter::Off;
@@ -113,7 +113,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("429 of one path has no Retry-After", &["limits.retry_after"], 429, |_, reply| {
         reply.drop_header("retry-after")
     })
-    .at(|request| request.path == "/v1/invoices"),
+    .for_requests(|request| request.path == "/v1/invoices"),
     reply("Retry-After is empty", &["limits.retry_after"], 429, |_, reply| reply.set("retry-after", "")),
     reply("Retry-After is 0", &["limits.retry_after_held"], 429, |_, reply| reply.set("retry-after", "0")),
     reply("Retry-After counts minutes", &["limits.retry_after_held"], 429, |_, reply| {
@@ -144,30 +144,38 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
     }),
     // Windows of another length.
-    rule("fixed windows of 10 s", &["limits.refused"], |server| aligned(server, 10, 43)),
-    rule("fixed windows of 20 s", &["limits.refused"], |server| aligned(server, 20, 43)),
-    rule("fixed windows of 30 s", &["limits.refused"], |server| aligned(server, 30, 43)),
-    rule("fixed windows of 45 s", &["limits.refused"], |server| aligned(server, 45, 20)),
-    rule("fixed windows of 45 s, 3 s before the end", &["limits.refused"], |server| aligned(server, 45, 42)),
-    rule("fixed windows of two minutes", &["limits.retry_after"], |server| aligned(server, 120, 43)),
-    rule("fixed windows of two minutes, 20 s before the end", &["limits.retry_after"], |server| {
-        aligned(server, 120, 100)
+    rule("fixed windows of 10 s", &["limits.refused"], |server| use_aligned_windows(server, 10, 43)),
+    rule("fixed windows of 20 s", &["limits.refused"], |server| use_aligned_windows(server, 20, 43)),
+    rule("fixed windows of 30 s", &["limits.refused"], |server| use_aligned_windows(server, 30, 43)),
+    rule("fixed windows of 45 s", &["limits.refused"], |server| use_aligned_windows(server, 45, 20)),
+    rule("fixed windows of 45 s, 3 s before the end", &["limits.refused"], |server| {
+        use_aligned_windows(server, 45, 42)
     }),
-    rule("fixed windows of five minutes", &["limits.retry_after"], |server| aligned(server, 300, 280)),
-    rule("a sliding log of 30 seconds", &["limits.refused"], |server| lasting(server, Limiter::Sliding, 30)),
+    rule("fixed windows of two minutes", &["limits.retry_after"], |server| {
+        use_aligned_windows(server, 120, 43)
+    }),
+    rule("fixed windows of two minutes, 20 s before the end", &["limits.retry_after"], |server| {
+        use_aligned_windows(server, 120, 100)
+    }),
+    rule("fixed windows of five minutes", &["limits.retry_after"], |server| {
+        use_aligned_windows(server, 300, 280)
+    }),
+    rule("a sliding log of 30 seconds", &["limits.refused"], |server| {
+        use_window(server, Limiter::Sliding, 30)
+    }),
     rule("a sliding log of two minutes", &["limits.retry_after"], |server| {
-        lasting(server, Limiter::Sliding, 120)
+        use_window(server, Limiter::Sliding, 120)
     })
-    .may(HUNGRY),
+    .may_fail(HUNGRY),
     rule("a window of 30 seconds from the first request", &["limits.refused"], |server| {
-        lasting(server, Limiter::FromFirst, 30);
+        use_window(server, Limiter::FromFirst, 30);
     }),
     rule("a window of two minutes from the first request", &["limits.retry_after"], |server| {
-        lasting(server, Limiter::FromFirst, 120);
+        use_window(server, Limiter::FromFirst, 120);
     })
-    .may(HUNGRY),
+    .may_fail(HUNGRY),
     rule("a window of two minutes, and Retry-After is one minute", &["limits.retry_after_held"], |server| {
-        lasting(server, Limiter::FromFirst, 120);
+        use_window(server, Limiter::FromFirst, 120);
         server.rewrite(|_, reply| {
             if reply.status == 429 {
                 reply.set("retry-after", "60");
@@ -175,7 +183,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         });
     }),
     rule("a refused request restarts the window", &["limits.retry_after_held"], |server| {
-        lasting(server, Limiter::Restarting, 60);
+        use_window(server, Limiter::Restarting, 60);
     }),
     // Buckets of another size or rate.
     rule("a burst of 200 without delay", &["limits.refused"], |server| {
@@ -185,7 +193,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         (server.limiter, server.limit, server.tick) = (Limiter::Gcra, 21, Duration::from_millis(5));
     }),
     rule("a token bucket gets four tokens per second", &["limits.refused"], |server| {
-        lasting(server, Limiter::Bucket, 30);
+        use_window(server, Limiter::Bucket, 30);
     }),
     rule("a token bucket of 60", &["limits.served"], |server| {
         (server.limiter, server.limit, server.tick) = (Limiter::Gcra, 60, Duration::from_millis(5));
@@ -196,13 +204,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         (server.replicas, server.limiter, server.tick) = (2, Limiter::Bucket, Duration::from_millis(5));
     }),
     rule("lists and single objects are counted apart", &["limits.refused"], |server| {
-        server.counted = |request| format!("{:?} {}", request.authorization, request.is_list());
+        server.counted_identity = |request| format!("{:?} {}", request.authorization, request.is_list());
     })
-    .may(&["limits.every_path"]),
+    .may_fail(&["limits.every_path"]),
     rule("the account has a separate count", &["limits.refused"], |server| {
-        server.counted = |request| format!("{:?} {}", request.authorization, request.path == "/v1/account");
+        server.counted_identity =
+            |request| format!("{:?} {}", request.authorization, request.path == "/v1/account");
     })
-    .may(&["limits.every_path"]),
+    .may_fail(&["limits.every_path"]),
     rule("HEAD is free of the limit", &["limits.every_path"], |server| server.exempt_method = Some("HEAD")),
     rule("a list counts for two requests, and headers show it", &["limits.served"], |server| {
         server.reports_quota = true;
@@ -217,10 +226,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         &["limits.served", "limits.second_key"],
         |server| {
             server.reports_quota = true;
-            server.counted = |_| "the address".into();
+            server.counted_identity = |_| "the address".into();
         },
     )
-    .may(&["limits.per_key"]),
+    .may_fail(&["limits.per_key"]),
     // Other refusals.
     reply("too many requests are answered 500", &["limits.refused"], 429, |_, reply| reply.status = 500),
     reply("too many requests are answered 502", &["limits.refused"], 429, |_, reply| reply.status = 502),
@@ -254,20 +263,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     })
-    .may(&["limits.retry_after_held"]),
+    .may_fail(&["limits.retry_after_held"]),
 ];
 
 /// The statements that may fail if a key is refused for the rest of the run.
 const HUNGRY: &[&str] = &["limits.retry_after_held"];
 
 /// Sets fixed windows of this many seconds, aligned to the clock, and the clock's time at the start of the check.
-fn aligned(server: &mut FakeServer, seconds: u64, begins: u64) {
-    lasting(server, Limiter::AlignedMinute, seconds);
+fn use_aligned_windows(server: &mut FakeServer, seconds: u64, begins: u64) {
+    use_window(server, Limiter::AlignedMinute, seconds);
     server.clock.advance(Duration::from_secs(begins - 12));
 }
 
 /// Sets a limiter with windows of this many seconds, and a short response time.
-fn lasting(server: &mut FakeServer, limiter: Limiter, seconds: u64) {
+fn use_window(server: &mut FakeServer, limiter: Limiter, seconds: u64) {
     (server.limiter, server.window) = (limiter, Duration::from_secs(seconds));
     server.tick = Duration::from_millis(5);
     server.clock.advance(Duration::from_secs(12));

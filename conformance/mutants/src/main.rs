@@ -10,7 +10,7 @@ use std::time::Instant;
 use std::{env, fs, thread};
 
 use conformance::fits;
-use mutants::{Subject, Trial, combinations, grid, grid_table, mutants, table, trials, variants};
+use mutants::{Subject, Trial, combinations, grid, grid_table, kill_table, mutants, run_trials, variants};
 
 const HELP: &str = "\
 Runs the suite on every mutant and every correct variant of a service, and compares the verdicts with the expected ones.
@@ -48,7 +48,7 @@ fn main() -> ExitCode {
         print!("{HELP}");
         return ExitCode::SUCCESS;
     }
-    match options(&arguments).and_then(|options| run(&options)) {
+    match parse_options(&arguments).and_then(|options| run(&options)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(message) => {
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn options(arguments: &[String]) -> Result<Options, String> {
+fn parse_options(arguments: &[String]) -> Result<Options, String> {
     let mut options = Options::default();
     let mut rest = arguments.iter().map(String::as_str);
     while let Some(option) = rest.next() {
@@ -66,8 +66,8 @@ fn options(arguments: &[String]) -> Result<Options, String> {
             "--bless" => options.bless = true,
             "--grid" => options.grid = true,
             "--only" => options.only = Some(rest.next().ok_or("`--only` needs a pattern")?.to_owned()),
-            "--combinations" => options.combinations = Some(number(rest.next(), option)?),
-            "--seed" => options.seed = Some(number(rest.next(), option)?),
+            "--combinations" => options.combinations = Some(parse_number(rest.next(), option)?),
+            "--seed" => options.seed = Some(parse_number(rest.next(), option)?),
             "--jobs" => {
                 let value = rest.next().ok_or("`--jobs` needs a number")?;
                 let jobs = value.parse().ok().filter(|jobs| (1..=256).contains(jobs));
@@ -82,7 +82,7 @@ fn options(arguments: &[String]) -> Result<Options, String> {
     Ok(options)
 }
 
-fn number<N: FromStr>(value: Option<&str>, option: &str) -> Result<N, String> {
+fn parse_number<N: FromStr>(value: Option<&str>, option: &str) -> Result<N, String> {
     let value = value.ok_or_else(|| format!("`{option}` needs a number"))?;
     value.parse().map_err(|_| format!("`{option}` is `{value}`; allowed: a whole number"))
 }
@@ -93,10 +93,10 @@ fn run_combinations(count: usize, options: &Options) -> Result<bool, String> {
     let mut all = combinations(options.seed.unwrap_or(1), count);
     all.retain(|combination| options.only.as_deref().is_none_or(|only| fits(only, &combination.name)));
     let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(2, usize::from));
-    let trials = trials(&all, jobs, |_| {});
-    let wrong: Vec<_> = trials.iter().filter(|trial| trial.wrong.is_some()).collect();
+    let trials = run_trials(&all, jobs, |_| {});
+    let wrong: Vec<_> = trials.iter().filter(|trial| trial.deviation.is_some()).collect();
     for trial in &wrong {
-        println!("WRONG  {}: {}", trial.name, trial.wrong.as_deref().unwrap_or_default());
+        println!("WRONG  {}: {}", trial.name, trial.deviation.as_deref().unwrap_or_default());
     }
     println!(
         "{} of {} combinations judged correctly, {} s",
@@ -113,7 +113,7 @@ fn run(options: &Options) -> Result<bool, String> {
         let started = Instant::now();
         let table = grid_table(&grid());
         println!("{table}{} s", started.elapsed().as_secs());
-        return kept(&table, "grid.txt", options);
+        return matches_golden(&table, "grid.txt", options);
     }
     if let Some(count) = options.combinations {
         return run_combinations(count, options);
@@ -141,18 +141,18 @@ fn run(options: &Options) -> Result<bool, String> {
             eprintln!("{done} of {all}");
         }
     };
-    let killed = trials(&faulty, jobs, report);
-    let not_killed = trials(&correct, jobs, report);
+    let killed = run_trials(&faulty, jobs, report);
+    let not_killed = run_trials(&correct, jobs, report);
     if stderr().is_terminal() {
         eprint!("\r\x1b[2K");
     }
-    print!("{}", matrix(&faulty, &killed));
-    print!("\ncorrect variants\n{}", table(&not_killed));
-    let wrong: Vec<_> = killed.iter().chain(&not_killed).filter(|trial| trial.wrong.is_some()).collect();
+    print!("{}", mutants_by_statement(&faulty, &killed));
+    print!("\ncorrect variants\n{}", kill_table(&not_killed));
+    let wrong: Vec<_> = killed.iter().chain(&not_killed).filter(|trial| trial.deviation.is_some()).collect();
     for trial in &wrong {
-        println!("WRONG  {}: {}", trial.name, trial.wrong.as_deref().unwrap_or_default());
+        println!("WRONG  {}: {}", trial.name, trial.deviation.as_deref().unwrap_or_default());
     }
-    let sound = |trials: &[Trial]| trials.iter().filter(|trial| trial.wrong.is_none()).count();
+    let sound = |trials: &[Trial]| trials.iter().filter(|trial| trial.deviation.is_none()).count();
     println!(
         "\n{} of {} mutants killed by the expected statements, {} false alarms at {} correct variants, {} s",
         sound(&killed),
@@ -162,17 +162,25 @@ fn run(options: &Options) -> Result<bool, String> {
         started.elapsed().as_secs(),
     );
     let same = options.only.is_some()
-        || kept(&format!("{}\n{}", table(&killed), table(&not_killed)), "kills.txt", options)?;
+        || matches_golden(
+            &format!("{}\n{}", kill_table(&killed), kill_table(&not_killed)),
+            "kills.txt",
+            options,
+        )?;
     Ok(wrong.is_empty() && same)
 }
 
 /// Formats the mutants by the statements that kill them.
-fn matrix(subjects: &[Subject], killed: &[Trial]) -> String {
+fn mutants_by_statement(subjects: &[Subject], killed: &[Trial]) -> String {
     let mut by: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (subject, trial) in subjects.iter().zip(killed) {
         for id in &trial.broken {
             let mark = if subject.breaks.contains(&id.as_str()) { ' ' } else { '~' };
-            by.entry(id).or_default().push(format!("  {mark} {:<72} needs {}", trial.name, subject.needs()));
+            by.entry(id).or_default().push(format!(
+                "  {mark} {:<72} needs {}",
+                trial.name,
+                subject.required_input()
+            ));
         }
     }
     let lines = by.iter().map(|(id, names)| format!("{id}  ({})\n{}\n", names.len(), names.join("\n")));
@@ -181,7 +189,7 @@ fn matrix(subjects: &[Subject], killed: &[Trial]) -> String {
 }
 
 /// Compares with the golden table, or replaces it with `--bless`.
-fn kept(now: &str, name: &str, options: &Options) -> Result<bool, String> {
+fn matches_golden(now: &str, name: &str, options: &Options) -> Result<bool, String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
     let shown = format!("conformance/mutants/{name}");
     if options.bless {

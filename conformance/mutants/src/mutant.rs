@@ -12,7 +12,7 @@ pub struct Mutant {
     /// The statements that must fail, or warn if they are a `should`.
     pub breaks: &'static [&'static str],
     /// The statements that may fail too.
-    pub may: &'static [&'static str],
+    pub may_fail: &'static [&'static str],
     fault: Fault,
 }
 
@@ -37,7 +37,7 @@ enum Fault {
 type Statements = &'static [&'static str];
 
 const fn mutant(name: &'static str, breaks: Statements, fault: Fault) -> Mutant {
-    Mutant { name, breaks, may: &[], fault }
+    Mutant { name, breaks, may_fail: &[], fault }
 }
 
 /// Returns a mutant with a changed rule of the server.
@@ -62,7 +62,7 @@ pub(crate) const fn reply(
 
 /// Returns a mutant with a change of lists.
 pub(crate) const fn list(name: &'static str, breaks: Statements, change: fn(&Request, &mut Reply)) -> Mutant {
-    reply(name, breaks, 200, change).at(Request::is_list)
+    reply(name, breaks, 200, change).for_requests(Request::is_list)
 }
 
 /// Returns a mutant with a change of the list of charges.
@@ -71,7 +71,7 @@ pub(crate) const fn charges(
     breaks: Statements,
     change: fn(&Request, &mut Reply),
 ) -> Mutant {
-    reply(name, breaks, 200, change).at(|request| request.path == "/v1/charges")
+    reply(name, breaks, 200, change).for_requests(|request| request.path == "/v1/charges")
 }
 
 /// Returns a mutant with a change of the account.
@@ -80,7 +80,7 @@ pub(crate) const fn account(
     breaks: Statements,
     change: fn(&Request, &mut Reply),
 ) -> Mutant {
-    reply(name, breaks, 200, change).at(|request| request.path == "/v1/account")
+    reply(name, breaks, 200, change).for_requests(|request| request.path == "/v1/account")
 }
 
 /// Returns a mutant with a change of single events.
@@ -89,7 +89,7 @@ pub(crate) const fn single_event(
     breaks: Statements,
     change: fn(&Request, &mut Reply),
 ) -> Mutant {
-    reply(name, breaks, 200, change).at(Request::is_event)
+    reply(name, breaks, 200, change).for_requests(Request::is_event)
 }
 
 /// Returns a mutant with a change of every event, in lists and single.
@@ -127,8 +127,8 @@ pub(crate) const fn delivery(
 
 impl Mutant {
     /// Adds statements that may fail too.
-    pub(crate) const fn may(self, may: Statements) -> Mutant {
-        Mutant { may, ..self }
+    pub(crate) const fn may_fail(self, may: Statements) -> Mutant {
+        Mutant { may_fail: may, ..self }
     }
 
     /// Restricts the fault to matching requests.
@@ -136,7 +136,7 @@ impl Mutant {
     /// # Panics
     ///
     /// If the fault is not a change of responses; at compile time for a constant.
-    pub(crate) const fn at(self, fits: fn(&Request) -> bool) -> Mutant {
+    pub(crate) const fn for_requests(self, fits: fn(&Request) -> bool) -> Mutant {
         let Fault::Replies { status, change, .. } = self.fault else { panic!("not a change of responses") };
         Mutant { fault: Fault::Replies { status, fits, change }, ..self }
     }
@@ -155,21 +155,21 @@ impl Mutant {
                     change(&mut reply.body["data"]);
                 }
             }),
-            Fault::Bodies(change) => sends(server, |sender| sender.change_body = Box::new(change)),
-            Fault::Charges { kind, change } => sends(server, |sender| {
+            Fault::Bodies(change) => add_sender(server, |sender| sender.change_body = Box::new(change)),
+            Fault::Charges { kind, change } => add_sender(server, |sender| {
                 sender.change_body = Box::new(move |delivery, body| {
                     if delivery.kind == kind {
                         change(&mut body["data"]["charge"]);
                     }
                 });
             }),
-            Fault::Deliveries(change) => sends(server, |sender| sender.change_request = change),
+            Fault::Deliveries(change) => add_sender(server, |sender| sender.change_request = change),
         }
     }
 }
 
 /// Adds a webhook sender to a server, with a change.
-pub(crate) fn sends(server: &mut FakeServer, change: impl FnOnce(&mut Sender)) {
+pub(crate) fn add_sender(server: &mut FakeServer, change: impl FnOnce(&mut Sender)) {
     let mut sender = Sender::default();
     change(&mut sender);
     server.sender = Some(sender);
@@ -190,7 +190,7 @@ pub fn rewrite(
 }
 
 /// Returns `true` if a list has no records.
-pub(crate) fn empty(reply: &Reply) -> bool {
+pub(crate) fn is_empty_list(reply: &Reply) -> bool {
     reply.body["data"].as_array().is_some_and(Vec::is_empty)
 }
 

@@ -20,26 +20,26 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("the list of invoices is answered 404", &["lists.served"], 200, |_, reply| {
         *reply = Reply::json(404, json!({ "message": "Not found." }));
     })
-    .at(|request| request.path == "/v1/invoices"),
+    .for_requests(|request| request.path == "/v1/invoices"),
     reply("a list is a bare array", &["paging.envelope"], 200, |_, reply| {
         reply.body = reply.body["data"].clone()
     })
-    .at(|request| request.path == "/v1/charges"),
+    .for_requests(|request| request.path == "/v1/charges"),
     reply("a list has no links", &["paging.envelope"], 200, |_, reply| {
         reply.body.as_object_mut().expect("an object").remove("links");
     })
-    .at(|request| request.path == "/v1/charges"),
+    .for_requests(|request| request.path == "/v1/charges"),
     reply("numbers are texts", &["paging.meta"], 200, |_, reply| {
         reply.body["meta"]["total"] = json!(reply.body["meta"]["total"].to_string());
     })
-    .at(|request| request.path == "/v1/charges"),
+    .for_requests(|request| request.path == "/v1/charges"),
     requests("a page has 20 records by default", &["paging.default_size"], |request| {
         if request.is_list() && !request.query.contains_key("per_page") {
             request.query.insert("per_page".into(), "20".into());
         }
     }),
     requests("per_page is ignored", &["paging.per_page"], |request| drop(request.query.remove("per_page")))
-        .may(&["filters.total", "events.both_paid"]),
+        .may_fail(&["filters.total", "events.both_paid"]),
     requests("per_page ends at 50", &["paging.per_page"], |request| {
         if request.number("per_page").is_some_and(|size| (51..=100).contains(&size)) {
             request.query.insert("per_page".into(), "50".into());
@@ -64,18 +64,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let wrong = number("total") / number("per_page") + 1;
         reply.body["meta"]["last_page"] = json!(wrong);
     })
-    .may(&["filters.total"]),
+    .may_fail(&["filters.total"]),
     list("last_page is rounded down", &["paging.last_page"], |_, reply| {
         let number = |name: &str| reply.body["meta"][name].as_u64().expect("a number");
         let wrong = number("total") / number("per_page");
         reply.body["meta"]["last_page"] = json!(wrong);
     }),
     rule("the second page begins one record late", &["paging.joined"], |server| shift_page(server, 2, 1))
-        .may(&["filters.charge", "filters.status", "filters.total", "paging.length"]),
+        .may_fail(&["filters.charge", "filters.status", "filters.total", "paging.length"]),
     rule("the second page repeats the end of the first", &["paging.joined"], |server| {
         shift_page(server, 2, -1)
     })
-    .may(&["filters.charge", "filters.status", "filters.total", "paging.links_lead"]),
+    .may_fail(&["filters.charge", "filters.status", "filters.total", "paging.links_lead"]),
     rule("the oldest records come first", &["paging.newest_first", "paging.newest_first_others"], |server| {
         for book in [&mut server.live, &mut server.test] {
             for list in [&mut book.charges, &mut book.invoices, &mut book.events] {
@@ -96,11 +96,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["meta"]["current_page"] = json!(page - 1);
         });
     })
-    .may(&["filters.total", "paging.ends", "paging.length", "paging.links_lead"]),
+    .may_fail(&["filters.total", "paging.ends", "paging.length", "paging.links_lead"]),
     requests("page is ignored", &["paging.current_page", "paging.joined", "paging.links_lead"], |request| {
         drop(request.query.remove("page"))
     })
-    .may(&["filters.total"]),
+    .may_fail(&["filters.total"]),
     rule("page is ignored, but returned in meta", &["paging.joined", "paging.length"], |server| {
         let books = [server.live.clone(), server.test.clone()];
         server.rewrite(move |request, reply| {
@@ -108,11 +108,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             if reply.status != 200 || !request.is_list() || request.query.len() != 2 {
                 return;
             }
-            let rows = all(&books, request).iter().take(size as usize).cloned().collect();
+            let rows = unfiltered_rows(&books, request).iter().take(size as usize).cloned().collect();
             reply.body["data"] = Value::Array(rows);
         });
     })
-    .may(&["paging.links_lead"]),
+    .may_fail(&["paging.links_lead"]),
     list("current_page is a string", &["paging.meta"], |_, reply| {
         reply.body["meta"]["current_page"] = json!(reply.body["meta"]["current_page"].to_string());
     }),
@@ -136,20 +136,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     list("a page has at most 20 records, but meta has a higher per_page", &["paging.length"], |_, reply| {
         reply.body["data"].as_array_mut().expect("`data` is an array").truncate(20)
     })
-    .may(&["filters.total", "paging.joined", "events.both_paid"]),
+    .may_fail(&["filters.total", "paging.joined", "events.both_paid"]),
     rule("from the fourth page on, a record is skipped", &["paging.joined"], |server| {
         for page in 4..=60 {
             shift_page(server, page, -1);
         }
     })
-    .may(&["paging.length", "paging.links_lead"]),
+    .may_fail(&["paging.length", "paging.links_lead"]),
     list("the last page is empty", &["paging.length"], |_, reply| {
         let meta = &reply.body["meta"];
         if meta["current_page"] == meta["last_page"] && meta["last_page"] != 1 {
             reply.body["data"] = json!([]);
         }
     })
-    .may(&["filters.total", "paging.links_lead", "paging.joined"]),
+    .may_fail(&["filters.total", "paging.links_lead", "paging.joined"]),
     rule("the last page is filled up from the one before", &["paging.length"], |server| {
         let books = [server.live.clone(), server.test.clone()];
         server.rewrite(move |request, reply| {
@@ -158,13 +158,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
             let meta = &reply.body["meta"];
             let size = meta["per_page"].as_u64().expect("a number") as usize;
-            let all = all(&books, request);
+            let all = unfiltered_rows(&books, request);
             if meta["current_page"] == meta["last_page"] && all.len() > size {
                 reply.body["data"] = json!(all[all.len() - size..]);
             }
         });
     })
-    .may(&[
+    .may_fail(&[
         "filters.charge",
         "filters.status",
         "filters.total",
@@ -176,19 +176,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     list("total is the number of rows on the page", &["paging.length"], |_, reply| {
         reply.body["meta"]["total"] = json!(reply.body["data"].as_array().expect("`data` is an array").len());
     })
-    .may(&["paging.last_page", "paging.ends", "filters.total", "paging.links_lead"]),
+    .may_fail(&["paging.last_page", "paging.ends", "filters.total", "paging.links_lead"]),
     rule("total counts both modes", &["paging.length"], |server| {
         let books = [server.live.clone(), server.test.clone()];
         server.rewrite(move |request, reply| {
             if reply.status == 200 && request.is_list() {
                 let other = &books[usize::from(request.mode == Some(Mode::Live))];
-                let more = other.answer(request, Mode::Test, "").body["meta"]["total"].as_u64();
+                let more = other.respond(request, Mode::Test, "").body["meta"]["total"].as_u64();
                 let total = reply.body["meta"]["total"].as_u64().expect("a number");
                 reply.body["meta"]["total"] = json!(total + more.expect("a number"));
             }
         });
     })
-    .may(&[
+    .may_fail(&[
         "paging.last_page",
         "paging.ends",
         "filters.total",
@@ -208,14 +208,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             };
             if reply.status == 200 && request.path == "/v1/events" && page > 0 {
                 // The query plan of a database depends on the page size.
-                let mut all = all(&books, request).clone();
+                let mut all = unfiltered_rows(&books, request).clone();
                 all.rotate_left(size as usize % 5 + 1);
                 let rows = all.into_iter().skip(((page - 1) * size) as usize).take(size as usize).collect();
                 reply.body["data"] = Value::Array(rows);
             }
         });
     })
-    .may(&[
+    .may_fail(&[
         "filters.charge",
         "filters.invoice",
         "filters.total",
@@ -229,7 +229,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             book.charges = book.charges.iter().flat_map(|charge| [charge.clone(), charge.clone()]).collect();
         }
     })
-    .may(&["filters.total"]),
+    .may_fail(&["filters.total"]),
     rule("events are ordered by random ids", &["paging.newest_first"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let len = book.events.len();
@@ -249,15 +249,15 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         },
     )
-    .may(&["paging.links_lead", "filters.total"]),
+    .may_fail(&["paging.links_lead", "filters.total"]),
     reply("a second page of invoices is answered 500", &["lists.served"], 200, |_, reply| {
         *reply = Reply::json(500, json!({ "message": "Server Error" }))
     })
-    .at(|request| request.path == "/v1/invoices"),
+    .for_requests(|request| request.path == "/v1/invoices"),
 ];
 
 /// Returns the rows of the unfiltered list.
-fn all<'a>(books: &'a [Book; 2], request: &Request) -> &'a Vec<Value> {
+fn unfiltered_rows<'a>(books: &'a [Book; 2], request: &Request) -> &'a Vec<Value> {
     let book = &books[usize::from(request.mode == Some(Mode::Test))];
     match request.path.as_str() {
         "/v1/charges" => &book.charges,

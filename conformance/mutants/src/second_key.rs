@@ -5,26 +5,26 @@ use serde_json::json;
 
 use crate::fake::{self, Reply, Request};
 use crate::isolation;
-use crate::mutant::{Mutant, empty, list, reply, requests, rule};
+use crate::mutant::{Mutant, is_empty_list, list, reply, requests, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     rule("the limit belongs to the account and its mode", &["limits.second_key"], |server| {
-        server.counted = |request| format!("{:?}", request.mode)
+        server.counted_identity = |request| format!("{:?}", request.mode)
     }),
     list("the second key sees a list without its newest event", &["auth.same_lists"], |request, reply| {
-        if by_second(request) && !empty(reply) {
+        if has_second_key(request) && !is_empty_list(reply) {
             reply.body["data"].as_array_mut().expect("`data` is an array").remove(0);
         }
     }),
     list("a key lists the charges that were created with it", &["auth.same_lists"], |request, reply| {
-        if by_second(request) && request.path == "/v1/charges" {
+        if has_second_key(request) && request.path == "/v1/charges" {
             reply.body["data"] = json!([]);
         }
     }),
     reply("a single event is found by the first key only", &["auth.same_lists"], 200, |_, reply| {
         *reply = Reply::json(404, json!({ "message": "Not Found" }));
     })
-    .at(|request| by_second(request) && request.is_event()),
+    .for_requests(|request| has_second_key(request) && request.is_event()),
     requests("of two filters only the first is applied", &["filters.combined"], |request| {
         if request.query.contains_key("type") {
             request.query.remove("charge");
@@ -41,7 +41,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             request.query.retain(|name, _| name == "per_page");
         }
     })
-    .may(&["paging.links_keep_filters"]),
+    .may_fail(&["paging.links_keep_filters"]),
     list(
         "the total of charges ignores the status",
         &["filters.total", "filters.combined"],
@@ -51,24 +51,24 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         },
     )
-    .may(&["filters.status"]),
+    .may_fail(&["filters.status"]),
     reply("a charge of the other mode is answered 403", &["isolation.objects"], 404, |_, reply| {
         reply.status = 403
     })
-    .at(other_object),
+    .for_requests(is_foreign_object),
     reply("the 404 of an invoice of the other mode has a hint", &["isolation.objects"], 404, |_, reply| {
         reply.body["hint"] = json!("other mode")
     })
-    .at(other_object),
+    .for_requests(is_foreign_object),
     list("links omit the charge filter", &["paging.links_keep_filters"], |_, reply| {
-        crate::links::forget(reply, "charge")
+        crate::links::drop_link_parameter(reply, "charge")
     }),
     list(
         "links of a list filtered by payment link omit per_page",
         &["paging.links_keep_size"],
         |request, reply| {
             if request.query.contains_key("payment_link") {
-                crate::links::forget(reply, "per_page");
+                crate::links::drop_link_parameter(reply, "per_page");
             }
         },
     ),
@@ -83,7 +83,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         server.rewrite(move |request, reply| {
             let id = request.path.rsplit('/').next().unwrap_or_default();
             let leaks = kinds.iter().flatten().any(|kind| kind == id);
-            if reply.status == 404 && isolation::foreign(request) && leaks {
+            if reply.status == 404 && isolation::is_foreign_event(request) && leaks {
                 *reply = Reply::json(200, json!({ "data": { "id": id } }));
             }
         });
@@ -91,7 +91,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
 ];
 
 /// Returns `true` for a request of a charge or an invoice of the other mode.
-fn other_object(request: &Request) -> bool {
+fn is_foreign_object(request: &Request) -> bool {
     let other = if request.mode == Some(Mode::Live) {
         ["ch2abcdef", "in2mnopqr"]
     } else {
@@ -101,6 +101,6 @@ fn other_object(request: &Request) -> bool {
     other.iter().any(|make| code.starts_with(make))
 }
 
-fn by_second(request: &Request) -> bool {
+fn has_second_key(request: &Request) -> bool {
     request.authorization.as_deref() == Some(&format!("Bearer {}", fake::SECOND_KEY))
 }

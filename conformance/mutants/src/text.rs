@@ -31,21 +31,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         200,
         |_, reply| reply.set("content-type", "application/octet-stream"),
     )
-    .at(|request| request.path.starts_with("/v1/events/")),
+    .for_requests(|request| request.path.starts_with("/v1/events/")),
     charges("every row has a duplicate code", &["answers.duplicate_keys"], |_, reply| {
         let text = reply.body.to_string();
         reply.raw = Some(text.replace("\"status\":", "\"code\":\"x\",\"status\":"));
     })
-    .may(&["paging.joined", "events.recorded", "filters.payment_link", "lists.complete"]),
+    .may_fail(&["paging.joined", "events.recorded", "filters.payment_link", "lists.complete"]),
     list("null members are omitted", &["paging.links", "events.subject"], |_, reply| {
-        leave_out(&mut reply.body)
+        drop_nulls(&mut reply.body)
     })
-    .may(&["charges.fields"]),
+    .may_fail(&["charges.fields"]),
     reply("the invoices are under `results`, next to `count`", &["paging.envelope"], 200, |_, reply| {
         let (rows, total) = (reply.body["data"].take(), reply.body["meta"]["total"].take());
         reply.body = json!({ "count": total, "next": null, "previous": null, "results": rows });
     })
-    .at(|request| request.path == "/v1/invoices"),
+    .for_requests(|request| request.path == "/v1/invoices"),
     charges("meta and links are spread over the top level", &["paging.envelope"], |_, reply| {
         let meta = reply.body["meta"].take();
         reply.body = json!({
@@ -71,24 +71,24 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         reply.body["data"] = Value::Object(named.collect());
     }),
     list("an empty list is null", &["paging.envelope"], |_, reply| {
-        if crate::mutant::empty(reply) {
+        if crate::mutant::is_empty_list(reply) {
             reply.body["data"] = Value::Null;
         }
     }),
     list("an empty list has links in an array", &["paging.envelope"], |_, reply| {
-        if crate::mutant::empty(reply) {
+        if crate::mutant::is_empty_list(reply) {
             reply.body["links"] = json!([]);
         }
     }),
 ];
 
-fn leave_out(value: &mut Value) {
+fn drop_nulls(value: &mut Value) {
     match value {
         Value::Object(members) => {
             members.retain(|_, value| !value.is_null());
-            members.values_mut().for_each(leave_out);
+            members.values_mut().for_each(drop_nulls);
         }
-        Value::Array(items) => items.iter_mut().for_each(leave_out),
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
         _ => {}
     }
 }

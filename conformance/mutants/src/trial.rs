@@ -19,9 +19,9 @@ pub struct Subject {
     /// The statements that must fail. Empty for a correct server.
     pub breaks: &'static [&'static str],
     /// The statements that may fail too.
-    pub may: &'static [&'static str],
+    pub may_fail: &'static [&'static str],
     /// Runs the check. Returns the rows, or the reason why the check stopped.
-    judged: Box<dyn Fn() -> Result<Vec<Row>, String> + Send + Sync>,
+    run_check: Box<dyn Fn() -> Result<Vec<Row>, String> + Send + Sync>,
 }
 
 /// The result of a trial.
@@ -32,14 +32,14 @@ pub struct Trial {
     /// The statements that failed or warned.
     pub broken: BTreeSet<String>,
     /// The deviation from the expected result, if there is one.
-    pub wrong: Option<String>,
+    pub deviation: Option<String>,
 }
 
 impl From<&'static Mutant> for Subject {
     fn from(mutant: &'static Mutant) -> Subject {
-        let Mutant { name, breaks, may, .. } = mutant;
-        let judged = Box::new(|| judged(|server| mutant.inject(server), &[0, 1, 3]));
-        Subject { name: (*name).to_owned(), breaks, may, judged }
+        let Mutant { name, breaks, may_fail: may, .. } = mutant;
+        let judged = Box::new(|| run_check(|server| mutant.inject(server), &[0, 1, 3]));
+        Subject { name: (*name).to_owned(), breaks, may_fail: may, run_check: judged }
     }
 }
 
@@ -50,8 +50,8 @@ impl From<&'static Variant> for Subject {
         Subject {
             name: (*name).to_owned(),
             breaks: &[],
-            may: warns,
-            judged: Box::new(|| judged(*choose, &[0, 1])),
+            may_fail: warns,
+            run_check: Box::new(|| run_check(*choose, &[0, 1])),
         }
     }
 }
@@ -66,22 +66,22 @@ impl From<Combination> for Subject {
             let gaps = outcome.rows.iter().filter(|row| row.is_gap());
             let is_quick = outcome.recording.no_burst.is_some();
             let is_expected =
-                |id: &str| (is_quick && id.starts_with("limits.")) || combination.leaves_open(id);
+                |id: &str| (is_quick && id.starts_with("limits.")) || combination.may_leave_open(id);
             let is_complete = !combination.is_moderate() || gaps.clone().all(|row| is_expected(&row.id));
-            weighed(outcome, if is_complete { &[0, 1, 3] } else { &[0, 1] })
+            checked_rows(outcome, if is_complete { &[0, 1, 3] } else { &[0, 1] })
         };
-        Subject { name, breaks: &[], may, judged: Box::new(judged) }
+        Subject { name, breaks: &[], may_fail: may, run_check: Box::new(judged) }
     }
 }
 
-fn judged(change: impl Fn(&mut FakeServer), exits: &[u8]) -> Result<Vec<Row>, String> {
+fn run_check(change: impl Fn(&mut FakeServer), exits: &[u8]) -> Result<Vec<Row>, String> {
     let mut server = FakeServer::default();
     change(&mut server);
-    weighed(run(server), exits)
+    checked_rows(run(server), exits)
 }
 
 /// Returns the rows of a run that had one of these exit codes and stayed within its budget.
-fn weighed(outcome: Outcome, exits: &[u8]) -> Result<Vec<Row>, String> {
+fn checked_rows(outcome: Outcome, exits: &[u8]) -> Result<Vec<Row>, String> {
     let exit = outcome.exit_code();
     if !exits.contains(&exit) {
         let gaps = outcome.rows.iter().filter(|row| row.is_gap()).map(|row| row.id.as_str());
@@ -97,7 +97,7 @@ fn weighed(outcome: Outcome, exits: &[u8]) -> Result<Vec<Row>, String> {
 
 impl Subject {
     /// Returns the input that a run needs to detect the fault.
-    pub fn needs(&self) -> &'static str {
+    pub fn required_input(&self) -> &'static str {
         let needs = |id: &&str| match *id {
             "auth.revoked_key" => Some("a revoked key"),
             "isolation.second_account" => Some("a second account"),
@@ -112,19 +112,19 @@ impl Subject {
 
     /// Runs the trial. A panic of the server does not count as a detected fault.
     pub fn run(&self) -> Trial {
-        let rows = catch_unwind(AssertUnwindSafe(|| (self.judged)()))
+        let rows = catch_unwind(AssertUnwindSafe(|| (self.run_check)()))
             .unwrap_or_else(|_| Err("the server panicked".to_owned()));
         match rows {
-            Err(why) => Trial { name: self.name.clone(), broken: BTreeSet::new(), wrong: Some(why) },
+            Err(why) => Trial { name: self.name.clone(), broken: BTreeSet::new(), deviation: Some(why) },
             Ok(rows) => {
                 let is_broken = |row: &&Row| matches!(row.verdict, Verdict::Fail(_) | Verdict::Warn(_));
                 let broken = rows.iter().filter(is_broken).map(|row| row.id.clone()).collect();
-                Trial { name: self.name.clone(), wrong: self.objection(&rows, &broken), broken }
+                Trial { name: self.name.clone(), deviation: self.deviation(&rows, &broken), broken }
             }
         }
     }
 
-    fn objection(&self, rows: &[Row], broken: &BTreeSet<String>) -> Option<String> {
+    fn deviation(&self, rows: &[Row], broken: &BTreeSet<String>) -> Option<String> {
         let evidence = |id: &str| match rows.iter().find(|row| row.id == id).map(|row| &row.verdict) {
             Some(Verdict::Fail(finding) | Verdict::Warn(finding)) => {
                 format!("{id} (expected {}, got {})", finding.expected, finding.actual)
@@ -133,7 +133,7 @@ impl Subject {
         };
         let missed: Vec<_> =
             self.breaks.iter().filter(|id| !broken.contains(**id)).map(|id| (*id).to_owned()).collect();
-        let known = |id: &&String| self.breaks.contains(&id.as_str()) || self.may.contains(&id.as_str());
+        let known = |id: &&String| self.breaks.contains(&id.as_str()) || self.may_fail.contains(&id.as_str());
         let alarms: Vec<_> = broken.iter().filter(|id| !known(id)).map(|id| evidence(id)).collect();
         let parts = [("survives", missed), ("false alarm of", alarms)];
         let parts = parts.into_iter().filter(|(_, ids)| !ids.is_empty());
@@ -154,17 +154,17 @@ pub fn variants() -> Vec<Subject> {
 
 /// Returns combinations of correct servers, live traffic and infrastructure, which are deterministic for a seed.
 pub fn combinations(seed: u64, count: usize) -> Vec<Subject> {
-    (0..count as u64).map(|number| Subject::from(Combination::drawn(seed, number))).collect()
+    (0..count as u64).map(|number| Subject::from(Combination::from_seed(seed, number))).collect()
 }
 
 /// Runs trials on several threads, and reports each to `done`. The results are in the order of the subjects.
-pub fn trials(subjects: &[Subject], threads: usize, done: impl Fn(&Trial) + Sync) -> Vec<Trial> {
+pub fn run_trials(subjects: &[Subject], threads: usize, done: impl Fn(&Trial) + Sync) -> Vec<Trial> {
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..threads.max(1) {
             scope.spawn(|| {
-                while let Some((at, subject)) = take(&next, subjects) {
+                while let Some((at, subject)) = next_subject(&next, subjects) {
                     let trial = subject.run();
                     done(&trial);
                     found.lock().expect("no trial panics").push((at, trial));
@@ -177,13 +177,13 @@ pub fn trials(subjects: &[Subject], threads: usize, done: impl Fn(&Trial) + Sync
     found.into_iter().map(|(_, trial)| trial).collect()
 }
 
-fn take<'a>(next: &AtomicUsize, subjects: &'a [Subject]) -> Option<(usize, &'a Subject)> {
+fn next_subject<'a>(next: &AtomicUsize, subjects: &'a [Subject]) -> Option<(usize, &'a Subject)> {
     let at = next.fetch_add(1, Ordering::Relaxed);
     subjects.get(at).map(|subject| (at, subject))
 }
 
 /// Returns the golden kill table: a line per server with the statements that failed.
-pub fn table(trials: &[Trial]) -> String {
+pub fn kill_table(trials: &[Trial]) -> String {
     let line = |trial: &Trial| {
         let broken: Vec<_> = trial.broken.iter().map(String::as_str).collect();
         format!("{:<74}  {}", trial.name, if broken.is_empty() { "-".to_owned() } else { broken.join(" ") })

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use conformance::judged;
-use conformance_faults::{FaultEffect, Place, faults};
-use mutants::fake::{named, run};
-use mutants::{grid, grid_table, inject, long_server};
+use conformance::judged_statements;
+use conformance_faults::{FaultEffect, InjectionPoint, faults};
+use mutants::fake::{ids_with_verdicts, run};
+use mutants::{grid, grid_table, inject, server_with_long_lists};
 
 #[test]
 fn one_run_notices_the_same_known_faults_as_before() {
@@ -20,7 +20,7 @@ fn one_run_notices_the_same_known_faults_as_before() {
 
 #[test]
 fn known_faults_have_judged_statements_and_unique_names() {
-    let (known, all) = (judged(), faults());
+    let (known, all) = (judged_statements(), faults());
     for fault in &all {
         assert!(!fault.breaks.is_empty(), "{fault} breaks nothing");
         assert!(fault.breaks.iter().all(|id| known.contains_key(*id)), "{fault} names no statement");
@@ -32,18 +32,24 @@ fn known_faults_have_judged_statements_and_unique_names() {
 /// A fault injected into a recording and the same fault in a server have the same effect.
 #[test]
 fn a_server_with_a_known_fault_is_caught() {
-    let shown = |point: Place| {
-        matches!(point, Place::Account | Place::Page(_) | Place::Event(_) | Place::Filtered(_))
+    let shown = |point: InjectionPoint| {
+        matches!(
+            point,
+            InjectionPoint::Account
+                | InjectionPoint::Page(_)
+                | InjectionPoint::Event(_)
+                | InjectionPoint::Filtered(_)
+        )
     };
     let noticed = grid().into_iter().filter(|trial| {
-        shown(trial.fault.place) && matches!(trial.effect, FaultEffect::Noticed(_) | FaultEffect::Warned(_))
+        shown(trial.fault.point) && matches!(trial.effect, FaultEffect::Noticed(_) | FaultEffect::Warned(_))
     });
     let mut trials = 0;
     for one in noticed.step_by(41) {
         let (name, breaks) = (one.fault.to_string(), one.fault.breaks.clone());
-        let mut server = long_server();
+        let mut server = server_with_long_lists();
         inject(one.fault, &mut server);
-        let broken = named(&run(server), &["fail", "warn"]);
+        let broken = ids_with_verdicts(&run(server), &["fail", "warn"]);
         assert!(breaks.iter().any(|id| broken.iter().any(|reported| reported == id)), "{name}: {broken:?}");
         trials += 1;
     }

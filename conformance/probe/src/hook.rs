@@ -55,7 +55,7 @@ pub async fn run_shell(
     ];
     let ended = tokio::select! {
         ended = tokio::time::timeout(hook.time_limit, child.wait()) => Some(ended),
-        () = interrupt.raised() => None,
+        () = interrupt.wait_until_raised() => None,
     };
     if !matches!(ended, Some(Ok(_))) {
         end(&mut child).await;

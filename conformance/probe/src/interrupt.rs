@@ -21,7 +21,7 @@ impl Interrupt {
     }
 
     /// Returns once it is raised.
-    pub async fn raised(&self) {
+    pub async fn wait_until_raised(&self) {
         let Some(mut receiver) = self.0.clone() else { return pending().await };
         // The sender was dropped, so it is never raised.
         if receiver.wait_for(|raised| *raised).await.is_err() {

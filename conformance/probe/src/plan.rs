@@ -6,7 +6,7 @@ use std::time::Duration;
 use url::Url;
 
 use conformance_model::baseline::Baseline;
-use conformance_model::catalogue::{extended, judged};
+use conformance_model::catalogue::{extended_statements, judged_statements};
 use conformance_model::mode::Mode;
 use conformance_model::part::Part;
 use conformance_model::recording::ObjectKind;
@@ -48,7 +48,7 @@ pub struct Paths {
 
 impl Paths {
     /// Returns the path of each kind of object, if it has one.
-    pub(crate) fn all(&self) -> [(ObjectKind, Option<&String>); 3] {
+    pub(crate) fn by_kind(&self) -> [(ObjectKind, Option<&String>); 3] {
         [
             (ObjectKind::Charge, self.charge.as_ref()),
             (ObjectKind::Invoice, self.invoice.as_ref()),
@@ -60,7 +60,7 @@ impl Paths {
         let wrong = |path: &&String| {
             !path.starts_with("/v1/") || path.matches("{id}").count() != 1 || path.contains(['?', '#', ' '])
         };
-        match self.all().into_iter().filter_map(|(_, path)| path).find(wrong) {
+        match self.by_kind().into_iter().filter_map(|(_, path)| path).find(wrong) {
             None => Ok(()),
             Some(path) => {
                 Err(format!("the path of single objects is `{path}`; an allowed one is /v1/charges/{{id}}"))
@@ -171,7 +171,7 @@ impl Plan {
     }
 
     /// Returns the excluded parts: those of `--without`, and the burst of a quick run.
-    pub fn left_out(&self) -> BTreeSet<Part> {
+    pub fn excluded_parts(&self) -> BTreeSet<Part> {
         self.without.iter().copied().chain(self.quick.then_some(Part::Burst)).collect()
     }
 
@@ -274,7 +274,7 @@ impl Plan {
             return Err("deliveries are received although `--without webhooks` excludes them".into());
         }
         for id in self.baseline.known.keys() {
-            if !judged().contains_key(id) && !extended().contains_key(id) {
+            if !judged_statements().contains_key(id) && !extended_statements().contains_key(id) {
                 return Err(format!(
                     "the baseline lists the unknown statement `{id}`; `chargeproof check --list` prints all of them"
                 ));

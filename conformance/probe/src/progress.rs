@@ -7,22 +7,22 @@ use conformance_model::budget::{Budget, Ledger};
 /// Receives the progress of a run. All methods have an empty default.
 pub trait Progress {
     /// Called before the first request, with the budget of the run.
-    fn budget(&mut self, budget: &Budget) {
+    fn on_budget(&mut self, budget: &Budget) {
         let _ = budget;
     }
 
     /// Called after each request.
-    fn requested(&mut self, ledger: &Ledger) {
+    fn on_request(&mut self, ledger: &Ledger) {
         let _ = ledger;
     }
 
     /// Called when the reception of deliveries starts. `span`: its minimum duration.
-    fn receiving(&mut self, span: Duration) {
+    fn on_receive(&mut self, span: Duration) {
         let _ = span;
     }
 
     /// Called before a wait.
-    fn waiting(&mut self, span: Duration, why: &str) {
+    fn on_wait(&mut self, span: Duration, why: &str) {
         let _ = (span, why);
     }
 }

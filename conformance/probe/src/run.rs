@@ -46,7 +46,7 @@ use crate::probes::{
     second_key, webhooks,
 };
 use crate::progress::Progress;
-use crate::session::{REPEATS_MAX, Session, TIMEOUT, keyed_max};
+use crate::session::{REPEATS_MAX, Session, TIMEOUT, keyed_requests_max};
 use crate::waiter::Waiter;
 
 /// The result of a run.
@@ -75,12 +75,12 @@ pub async fn record(
     progress: &mut dyn Progress,
 ) -> Run {
     let budget = budget(groups, plan);
-    let mut session = Session::open(plan, waiter, progress, budget.clone(), wait_max(groups, plan));
+    let mut session = Session::new(plan, waiter, progress, budget.clone(), wait_max(groups, plan));
     let mut ended = BTreeSet::new();
     let stop = match plan.validate() {
         Err(why) => Some(Stop::Configuration(why)),
         Ok(()) => {
-            session.progress.budget(&budget);
+            session.progress.on_budget(&budget);
             run_groups(&mut session, groups, &mut ended).await.err()
         }
     };
@@ -121,7 +121,7 @@ pub fn budget(groups: &BTreeSet<Group>, plan: &Plan) -> Budget {
         functional.total += inserts::refused_writes(plan);
     }
     let after = if groups.contains(&Group::Webhooks) { cost(Group::Webhooks).total } else { 0 };
-    let most = keyed_max(plan) + after;
+    let most = keyed_requests_max(plan) + after;
     functional.total = functional.total.min(most + functional.other);
     functional.live = functional.live.min(most);
     functional.test = functional.test.min(most);
@@ -165,7 +165,7 @@ fn cost(group: Group) -> Cost {
 }
 
 /// Returns the number of requests with the two keys that are reserved for a group.
-fn needed(group: Group) -> u32 {
+fn reserved_requests(group: Group) -> u32 {
     match group {
         Group::Filters => filters::NEEDED,
         Group::Isolation => isolation::NEEDED,
@@ -181,7 +181,7 @@ async fn run_groups(
     groups: &BTreeSet<Group>,
     ended: &mut BTreeSet<Group>,
 ) -> Result<(), Stop> {
-    if session.plan.left_out().contains(&Part::Burst) {
+    if session.plan.excluded_parts().contains(&Part::Burst) {
         let by = if session.plan.quick { NO_BURST_QUICK } else { "--without burst leaves it out" };
         session.recording.no_burst = Some(by.into());
     }
@@ -190,12 +190,13 @@ async fn run_groups(
         if *group > Group::Leaks {
             burst::close(session).await;
         }
-        session.reserved = groups.iter().filter(|later| *later > group).map(|later| needed(*later)).sum();
-        let before = session.mark();
+        session.reserved =
+            groups.iter().filter(|later| *later > group).map(|later| reserved_requests(*later)).sum();
+        let before = session.position();
         let result = probe(session, *group).await;
         if session.plan.interrupt.is_raised() {
             match group {
-                Group::Inserts | Group::Webhooks => session.go_back(before),
+                Group::Inserts | Group::Webhooks => session.roll_back(before),
                 _ => session.remove_unsent(),
             }
             break;
@@ -203,7 +204,7 @@ async fn run_groups(
         result?;
         ended.insert(*group);
         if *group == Group::Account && groups.contains(&Group::Webhooks) {
-            webhooks::begin(session).await;
+            webhooks::read_existing_events(session).await;
         }
     }
     if !session.plan.interrupt.is_raised() {

@@ -34,7 +34,7 @@ const KEYED_MAX: u32 = 99;
 /// The same with `--thorough`.
 const KEYED_MAX_THOROUGH: u32 = 119;
 /// Returns the most requests of a plan with the two keys.
-pub(crate) fn keyed_max(plan: &Plan) -> u32 {
+pub(crate) fn keyed_requests_max(plan: &Plan) -> u32 {
     if plan.thorough { KEYED_MAX_THOROUGH } else { KEYED_MAX }
 }
 
@@ -76,9 +76,9 @@ pub(crate) struct Session<'a> {
     head_client: HttpClient,
     pub(crate) redactor: Redactor,
     /// The number of consecutive requests without a response.
-    silences: u32,
+    consecutive_lost: u32,
     /// `true` if the server is considered down: the live key got no response either.
-    has_died: bool,
+    is_down: bool,
     /// `true` if a window of the test key ended during the run, so that a last burst can measure the next one.
     pub(crate) is_renewed: bool,
     /// The total size of recorded bodies.
@@ -88,7 +88,7 @@ pub(crate) struct Session<'a> {
     /// The number of requests with the two keys that are reserved for later groups.
     pub(crate) reserved: u32,
     /// The remaining time that the run may wait.
-    wait_left: Duration,
+    remaining_wait: Duration,
     /// The time until which the test key stays idle, so that it has a new window.
     idle_until: Duration,
     /// The time at which the reception of deliveries started.
@@ -96,7 +96,7 @@ pub(crate) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(crate) fn open(
+    pub(crate) fn new(
         plan: &'a Plan,
         waiter: &'a mut dyn Waiter,
         progress: &'a mut dyn Progress,
@@ -107,7 +107,7 @@ impl<'a> Session<'a> {
             format: FORMAT,
             base: plan.shown_base().to_string(),
             key_prefix: plan.key_prefix.clone(),
-            without: plan.left_out(),
+            without: plan.excluded_parts(),
             no_burst: None,
             inserts: Inserts::default(),
             exact_amounts: true,
@@ -129,20 +129,20 @@ impl<'a> Session<'a> {
             client: client(Connections::Kept),
             head_client: client(Connections::Fresh),
             redactor,
-            silences: 0,
-            has_died: false,
+            consecutive_lost: 0,
+            is_down: false,
             is_renewed: false,
             kept_bytes: 0,
             has_rested: false,
             reserved: 0,
-            wait_left: wait_max,
+            remaining_wait: wait_max,
             idle_until: Duration::ZERO,
             receiving_since: None,
         }
     }
 
     /// Returns the current position of the recording, for [`Self::go_back`].
-    pub(crate) fn mark(&mut self) -> RecordingPosition {
+    pub(crate) fn position(&mut self) -> RecordingPosition {
         // Exchanges are only appended and may be large, so they are not cloned.
         let exchanges = std::mem::take(&mut self.recording.exchanges);
         let mark = RecordingPosition { length: exchanges.len(), rest: self.recording.clone() };
@@ -151,7 +151,7 @@ impl<'a> Session<'a> {
     }
 
     /// Removes the recorded data since a position.
-    pub(crate) fn go_back(&mut self, mark: RecordingPosition) {
+    pub(crate) fn roll_back(&mut self, mark: RecordingPosition) {
         let mut exchanges = std::mem::take(&mut self.recording.exchanges);
         exchanges.truncate(mark.length);
         self.recording = Recording { exchanges, ..mark.rest };
@@ -170,7 +170,7 @@ impl<'a> Session<'a> {
     }
 
     /// Waits until a key may be used again.
-    pub(crate) async fn rest(&mut self, caller: Caller) {
+    pub(crate) async fn wait_for_key(&mut self, caller: Caller) {
         let left = self.idle_until.saturating_sub(self.waiter.now());
         if caller == Caller::Own(Mode::Test) && !left.is_zero() {
             self.idle_until = Duration::ZERO;
@@ -180,28 +180,28 @@ impl<'a> Session<'a> {
 
     /// Sends a GET or HEAD request without retries. `path`: below the base address.
     pub(crate) async fn send_once(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
-        self.rest(caller).await;
+        self.wait_for_key(caller).await;
         let target = self.target_of(path);
         let sent = self.waiter.now();
-        if self.is_silent() {
+        if self.has_stopped() {
             self.check_silence().await;
         }
         if let Err(why) = self.admit(caller, &purpose) {
-            return self.write_down(caller, purpose, &target, sent, Ending::Lost(why.into()));
+            return self.record_exchange(caller, purpose, &target, sent, Ending::Lost(why.into()));
         }
         let (address, headers) = (self.address_of(&target), self.headers(caller));
         let client = if purpose.method() == "HEAD" { &self.head_client } else { &self.client };
         let ending = tokio::select! {
             ending = client.send(purpose.method(), &address, &headers, Vec::new()) => ending,
-            () = self.plan.interrupt.raised() => Ending::Lost(INTERRUPTED.into()),
+            () = self.plan.interrupt.wait_until_raised() => Ending::Lost(INTERRUPTED.into()),
         };
-        self.progress.requested(&self.ledger);
-        self.write_down(caller, purpose, &target, sent, ending)
+        self.progress.on_request(&self.ledger);
+        self.record_exchange(caller, purpose, &target, sent, ending)
     }
 
     /// Counts a request before it is sent. The error is the reason why it must not be sent.
     fn admit(&mut self, caller: Caller, purpose: &Purpose) -> Result<(), &'static str> {
-        if self.is_silent() {
+        if self.has_stopped() {
             return Err(if self.plan.interrupt.is_raised() { INTERRUPTED } else { SILENT });
         }
         self.ledger.admit(caller, purpose, &self.budget).then_some(()).ok_or(OVER_BUDGET)
@@ -211,7 +211,7 @@ impl<'a> Session<'a> {
     /// response, the server is not down, and the run continues.
     async fn check_silence(&mut self) {
         let (caller, purpose) = (Caller::Own(Mode::Live), Purpose::Account);
-        let is_over = self.plan.interrupt.is_raised() || self.has_died;
+        let is_over = self.plan.interrupt.is_raised() || self.is_down;
         if is_over
             || self.ledger.repeats >= self.budget.repeats
             || !self.ledger.admit(caller, &purpose, &self.budget)
@@ -223,23 +223,23 @@ impl<'a> Session<'a> {
         let (target, sent) = (self.target_of(ACCOUNT_PATH), self.waiter.now());
         let (address, headers) = (self.address_of(&target), self.headers(caller));
         let ending = self.client.send(purpose.method(), &address, &headers, Vec::new()).await;
-        self.progress.requested(&self.ledger);
-        self.has_died = self.write_down(caller, purpose, &target, sent, ending).answer().is_none();
+        self.progress.on_request(&self.ledger);
+        self.is_down = self.record_exchange(caller, purpose, &target, sent, ending).answer().is_none();
     }
 
     /// Sends a POST request. Writes are never retried.
     pub(crate) async fn post(&mut self, caller: Caller, path: &str, body: &str) -> Exchange {
-        self.rest(caller).await;
+        self.wait_for_key(caller).await;
         let target = self.target_of(path);
         let sent = self.waiter.now();
         if let Err(why) = self.admit(caller, &Purpose::Create) {
-            return self.write_down(caller, Purpose::Create, &target, sent, Ending::Lost(why.into()));
+            return self.record_exchange(caller, Purpose::Create, &target, sent, Ending::Lost(why.into()));
         }
         let mut headers = self.headers(caller);
         headers.push(("content-type".to_owned(), "application/json".to_owned()));
         let ending = self.client.send("POST", &self.address_of(&target), &headers, body.into()).await;
-        self.progress.requested(&self.ledger);
-        self.write_down(caller, Purpose::Create, &target, sent, ending)
+        self.progress.on_request(&self.ledger);
+        self.record_exchange(caller, Purpose::Create, &target, sent, ending)
     }
 
     /// Sends several requests concurrently, and records them in the given order.
@@ -260,15 +260,15 @@ impl<'a> Session<'a> {
                 Ok(task) => task.await.unwrap_or_else(|err| Ending::Lost(err.to_string())),
                 Err(why) => Ending::Lost(why.into()),
             };
-            self.progress.requested(&self.ledger);
-            exchanges.push(self.write_down(caller, purpose.clone(), &target, sent, ending));
+            self.progress.on_request(&self.ledger);
+            exchanges.push(self.record_exchange(caller, purpose.clone(), &target, sent, ending));
         }
         exchanges
     }
 
     /// Returns the 200 response of a burst for a page.
-    pub(crate) fn shown(&self, mode: Mode, request: &PageRequest) -> Option<&Exchange> {
-        self.recording.last(|exchange| {
+    pub(crate) fn burst_page(&self, mode: Mode, request: &PageRequest) -> Option<&Exchange> {
+        self.recording.find_last(|exchange| {
             matches!(exchange.purpose, Purpose::Burst(_))
                 && exchange.caller == Caller::Own(mode)
                 && exchange.status() == Some(200)
@@ -277,8 +277,8 @@ impl<'a> Session<'a> {
     }
 
     /// Returns `true` if a burst has read a page.
-    pub(crate) fn has_shown(&self, mode: Mode, request: &PageRequest) -> bool {
-        self.shown(mode, request).is_some()
+    pub(crate) fn has_burst_page(&self, mode: Mode, request: &PageRequest) -> bool {
+        self.burst_page(mode, request).is_some()
     }
 
     /// Returns `true` if the two keys have a request left.
@@ -297,7 +297,7 @@ impl<'a> Session<'a> {
                 )
         };
         let keyed = self.recording.exchanges.iter().filter(counts).count() as u32;
-        keyed + requests + self.reserved <= keyed_max(self.plan) + self.keyed_repeats
+        keyed + requests + self.reserved <= keyed_requests_max(self.plan) + self.keyed_repeats
     }
 
     fn target_of(&self, path: &str) -> String {
@@ -315,7 +315,7 @@ impl<'a> Session<'a> {
         always.into_iter().chain(authorization).map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    fn write_down(
+    fn record_exchange(
         &mut self,
         caller: Caller,
         purpose: Purpose,
@@ -323,11 +323,11 @@ impl<'a> Session<'a> {
         sent: Duration,
         ending: Ending,
     ) -> Exchange {
-        let ending = self.bounded(ending);
+        let ending = self.limit_recorded_bytes(ending);
         match &ending {
             Ending::Lost(why) if why.starts_with(NOT_ASKED) => {}
-            Ending::Lost(_) => self.silences += 1,
-            Ending::Answered(_) => self.silences = 0,
+            Ending::Lost(_) => self.consecutive_lost += 1,
+            Ending::Answered(_) => self.consecutive_lost = 0,
         }
         let number = self.recording.exchanges.len() as u32 + 1;
         let (target, ending) = (self.redactor.redact(target), self.redact(ending));
@@ -338,7 +338,7 @@ impl<'a> Session<'a> {
     }
 
     /// Replaces a response that exceeds the limit of recorded bytes by a lost one.
-    fn bounded(&mut self, ending: Ending) -> Ending {
+    fn limit_recorded_bytes(&mut self, ending: Ending) -> Ending {
         let Ending::Answered(answer) = &ending else { return ending };
         self.kept_bytes += answer.body.len();
         match self.kept_bytes > KEPT_BYTES_MAX {
@@ -355,8 +355,7 @@ impl<'a> Session<'a> {
     /// Sends a request, and retries once after a 429 or 502 to 504.
     pub(crate) async fn send(&mut self, caller: Caller, purpose: Purpose, path: &str) -> Exchange {
         let first = self.send_once(caller, purpose.clone(), path).await;
-        self.repeat(first, |answer| pause_after_refusal(answer).or_else(|| pause_after_weakness(answer)))
-            .await
+        self.retry(first, |answer| pause_after_refusal(answer).or_else(|| pause_after_5xx(answer))).await
     }
 
     /// Sends a request, and retries once after a 502 to 504, but not after a 429, which may be the expected response.
@@ -367,20 +366,20 @@ impl<'a> Session<'a> {
         path: &str,
     ) -> Exchange {
         let first = self.send_once(caller, purpose, path).await;
-        self.repeat(first, pause_after_weakness).await
+        self.retry(first, pause_after_5xx).await
     }
 
-    async fn repeat(&mut self, first: Exchange, pause: impl Fn(&Answer) -> Option<Duration>) -> Exchange {
+    async fn retry(&mut self, first: Exchange, pause: impl Fn(&Answer) -> Option<Duration>) -> Exchange {
         let Some(pause) = first.answer().and_then(pause) else { return first };
-        self.repeat_after(first, pause).await
+        self.retry_after_pause(first, pause).await
     }
 
     /// Sends a request again that had a malformed response.
     pub(crate) async fn send_again(&mut self, first: Exchange) -> Exchange {
-        self.repeat_after(first, PAUSE_MIN).await
+        self.retry_after_pause(first, PAUSE_MIN).await
     }
 
-    async fn repeat_after(&mut self, first: Exchange, pause: Duration) -> Exchange {
+    async fn retry_after_pause(&mut self, first: Exchange, pause: Duration) -> Exchange {
         if self.ledger.repeats >= self.budget.repeats || pause > TIMEOUT {
             return first;
         }
@@ -407,7 +406,7 @@ impl<'a> Session<'a> {
     pub(crate) async fn page(&mut self, mode: Mode, request: PageRequest) -> (Exchange, Option<Page>) {
         let path = path_of(&request);
         let exchange = self.send(Caller::Own(mode), Purpose::Page(request), &path).await;
-        let page = Page::of(&exchange);
+        let page = Page::from_exchange(&exchange);
         (exchange, page)
     }
 
@@ -419,47 +418,47 @@ impl<'a> Session<'a> {
         rel: &str,
     ) -> Option<(Exchange, Page)> {
         let Purpose::Page(PageRequest { list, filters, .. }) = &from.purpose else { return None };
-        let path = self.linked(from, *list, rel)?;
+        let path = self.link_path(from, *list, rel)?;
         let link = Some(Link { of: from.number, rel: rel.to_owned() });
         let request = PageRequest { list: *list, filters: filters.clone(), page: None, per_page: None, link };
         let exchange = self.send(Caller::Own(mode), Purpose::Page(request), &path).await;
-        Page::of(&exchange).map(|page| (exchange, page))
+        Page::from_exchange(&exchange).map(|page| (exchange, page))
     }
 
     /// Returns the path of a page's link below the base address, if it leads into the list.
-    pub(crate) fn linked(&self, from: &Exchange, list: List, rel: &str) -> Option<String> {
-        self.path_behind(Page::of(from)?.link(rel)?, list)
+    pub(crate) fn link_path(&self, from: &Exchange, list: List, rel: &str) -> Option<String> {
+        self.path_behind(Page::from_exchange(from)?.link(rel)?, list)
     }
 
     /// Returns the text with keys redacted.
-    pub(crate) fn redacted(&self, text: &str) -> String {
+    pub(crate) fn redact_text(&self, text: &str) -> String {
         self.redactor.redact(text)
     }
 
     /// Waits. Returns `false` without waiting if the run has used up its time for waits.
     pub(crate) async fn pause(&mut self, span: Duration, why: &str) -> bool {
-        let Some(left) = self.wait_left.checked_sub(span) else { return false };
-        self.wait_left = left;
-        self.listen(span, why).await
+        let Some(left) = self.remaining_wait.checked_sub(span) else { return false };
+        self.remaining_wait = left;
+        self.wait_for_deliveries(span, why).await
     }
 
     /// Waits for deliveries of the target.
-    pub(crate) async fn listen(&mut self, span: Duration, why: &str) -> bool {
-        self.progress.waiting(span, why);
+    pub(crate) async fn wait_for_deliveries(&mut self, span: Duration, why: &str) -> bool {
+        self.progress.on_wait(span, why);
         tokio::select! {
             waited = self.waiter.wait(span) => waited.is_ok(),
-            () = self.plan.interrupt.raised() => false,
+            () = self.plan.interrupt.wait_until_raised() => false,
         }
     }
 
     /// Returns `true` if no more requests are sent: the server stopped responding, or the operator interrupted the run.
-    pub(crate) fn is_silent(&self) -> bool {
-        self.silences >= SILENCES_MAX || self.plan.interrupt.is_raised()
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.consecutive_lost >= SILENCES_MAX || self.plan.interrupt.is_raised()
     }
 
     /// Resets the count of missing responses, because the other key got one.
-    pub(crate) fn revive(&mut self) {
-        self.silences = 0;
+    pub(crate) fn reset_lost_count(&mut self) {
+        self.consecutive_lost = 0;
     }
 
     /// Returns a nonexistent identifier of the same form. `which`: distinguishes several.
@@ -561,7 +560,7 @@ fn pause_after_refusal(answer: &Answer) -> Option<Duration> {
     (answer.status == 429).then(|| retry_after(answer))?.map(|span| span.max(PAUSE_MIN))
 }
 
-fn pause_after_weakness(answer: &Answer) -> Option<Duration> {
+fn pause_after_5xx(answer: &Answer) -> Option<Duration> {
     matches!(answer.status, 502..=504).then(|| retry_after(answer).unwrap_or(PAUSE_MIN))
 }
 
@@ -571,7 +570,7 @@ pub(crate) fn path_of(request: &PageRequest) -> String {
     let is_combined = request.filters.len() > 1;
     let in_query = |value: &str| match is_combined {
         true => utf8_percent_encode(value, NON_ALPHANUMERIC).to_string(),
-        false => encoded(value),
+        false => percent_encode(value),
     };
     let filters = request.filters.iter().map(|(name, value)| format!("{name}={}", in_query(value)));
     let paging = [("per_page", request.per_page), ("page", request.page)];
@@ -582,10 +581,10 @@ pub(crate) fn path_of(request: &PageRequest) -> String {
 
 /// Returns the path of one event.
 pub(crate) fn event_path(id: &str) -> String {
-    format!("{}/{}", List::Events.path(), encoded(id))
+    format!("{}/{}", List::Events.path(), percent_encode(id))
 }
 
 /// Percent-encodes a string for a path or a query.
-pub(crate) fn encoded(text: &str) -> String {
+pub(crate) fn percent_encode(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }

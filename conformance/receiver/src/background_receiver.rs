@@ -24,19 +24,19 @@ const KEPT_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// A background receiver and its log. It stops listening when it is dropped.
 pub struct BackgroundReceiver {
     address: SocketAddr,
-    began: OffsetDateTime,
+    started_at: OffsetDateTime,
     routes: Routes,
     endpoints: Mutex<Vec<Endpoint>>,
     log: Arc<Mutex<RequestLog>>,
     /// The number of requests that arrived; `gathered` is the number in the log.
-    come: Arc<AtomicUsize>,
-    gathered: watch::Receiver<usize>,
-    gathering: JoinHandle<()>,
+    arrived: Arc<AtomicUsize>,
+    logged: watch::Receiver<usize>,
+    task: JoinHandle<()>,
 }
 
 #[derive(Default)]
 struct RequestLog {
-    kept: Vec<(ReceivedRequest, Option<u16>)>,
+    requests: Vec<(ReceivedRequest, Option<u16>)>,
     bytes: usize,
     lost: u32,
     strays: u32,
@@ -46,7 +46,7 @@ struct RequestLog {
 #[derive(Clone, Debug, Default)]
 pub struct ReceivedRequests {
     /// Each request, and the status of its response; 0 if it got none.
-    pub kept: Vec<(ReceivedRequest, Option<u16>)>,
+    pub requests: Vec<(ReceivedRequest, Option<u16>)>,
     /// The number of requests that exceeded the bounds of the log.
     pub lost: u32,
     /// The number of connections without a complete HTTP request.
@@ -79,13 +79,13 @@ impl BackgroundReceiver {
         });
         Ok(BackgroundReceiver {
             address,
-            began,
+            started_at: began,
             routes,
             endpoints: Mutex::default(),
             log,
-            come,
-            gathered,
-            gathering,
+            arrived: come,
+            logged: gathered,
+            task: gathering,
         })
     }
 
@@ -95,8 +95,8 @@ impl BackgroundReceiver {
     }
 
     /// Returns the time at which the receiver started.
-    pub fn began(&self) -> OffsetDateTime {
-        self.began
+    pub fn started_at(&self) -> OffsetDateTime {
+        self.started_at
     }
 
     /// Declares an endpoint that sends to this receiver.
@@ -120,12 +120,12 @@ impl BackgroundReceiver {
         let mut seen = 0;
         let is_done = |_: &usize| {
             let log = lock(&self.log);
-            let more = log.kept.iter().skip(seen);
+            let more = log.requests.iter().skip(seen);
             let found = more.map(|(received, _)| received).any(&mut done);
-            seen = log.kept.len();
+            seen = log.requests.len();
             found
         };
-        if self.gathered.clone().wait_for(is_done).await.is_err() {
+        if self.logged.clone().wait_for(is_done).await.is_err() {
             // The background task has ended: no request will arrive.
             std::future::pending::<()>().await;
         }
@@ -133,11 +133,11 @@ impl BackgroundReceiver {
 
     /// Returns all requests that got a response so far.
     pub async fn received(&self) -> ReceivedRequests {
-        let come = self.come.load(Relaxed);
+        let come = self.arrived.load(Relaxed);
         // Fails only if the background task has ended, and then nothing more is added.
-        let _ = self.gathered.clone().wait_for(|gathered| *gathered >= come).await;
+        let _ = self.logged.clone().wait_for(|gathered| *gathered >= come).await;
         let log = lock(&self.log);
-        ReceivedRequests { kept: log.kept.clone(), lost: log.lost, strays: log.strays }
+        ReceivedRequests { requests: log.requests.clone(), lost: log.lost, strays: log.strays }
     }
 }
 
@@ -147,7 +147,7 @@ impl RequestLog {
             Arrival::Rejected(_) => self.strays = self.strays.saturating_add(1),
             Arrival::ReceivedRequest(received, given) => {
                 let bytes = self.bytes.saturating_add(received.body.0.len());
-                if self.kept.len() >= KEPT_MAX || bytes > KEPT_BYTES_MAX {
+                if self.requests.len() >= KEPT_MAX || bytes > KEPT_BYTES_MAX {
                     self.lost = self.lost.saturating_add(1);
                     return;
                 }
@@ -159,7 +159,7 @@ impl RequestLog {
                     ReceiverAnswer::Scripted(Reply::Timeout | Reply::Close) => Some(0),
                     ReceiverAnswer::NotForwarded(_) => Some(502),
                 };
-                self.kept.push((received, status));
+                self.requests.push((received, status));
             }
         }
     }
@@ -167,7 +167,7 @@ impl RequestLog {
 
 impl Drop for BackgroundReceiver {
     fn drop(&mut self) {
-        self.gathering.abort();
+        self.task.abort();
     }
 }
 

@@ -37,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_no_base64() {
+    fn other_text_is_not_base64() {
         for text in ["A", "AAAAA", "A===", "Zg=", "Zm9v====", "Zm 9", "Zm9v=Zg="] {
             check(text, None);
         }

@@ -5,19 +5,20 @@ use sha2::{Digest, Sha256};
 
 use conformance_model::deliveries::{Difference, SignatureStatus};
 
-use super::diagnose::examined;
+use super::diagnose::examine_signature;
 use super::keyring::Keyring;
 use super::reason::Reason;
 use super::received_request::ReceivedRequest;
 
 /// Returns the secret that signed a request, and the differences to the specified construction. In the keyring,
 /// `secrets` are those of the endpoint that received the request, `other_mode` all others.
-pub fn construction(received: &ReceivedRequest, keyring: &Keyring) -> SignatureStatus {
-    let Ok((header, fit)) = examined(received, keyring) else { return SignatureStatus::Nothing };
+pub fn signature_status(received: &ReceivedRequest, keyring: &Keyring) -> SignatureStatus {
+    let Ok((header, fit)) = examine_signature(received, keyring) else { return SignatureStatus::Nothing };
     if header.claims.is_empty() {
         return if header.has_signature { SignatureStatus::Unknown } else { SignatureStatus::Nothing };
     }
-    if header.claims.iter().any(|claim| open_hashes(header.time, &received.body.0).contains(&claim.mac)) {
+    if header.claims.iter().any(|claim| secretless_hashes(header.time, &received.body.0).contains(&claim.mac))
+    {
         return SignatureStatus::WithoutSecret;
     }
     match fit {
@@ -37,7 +38,7 @@ pub fn construction(received: &ReceivedRequest, keyring: &Keyring) -> SignatureS
 }
 
 /// Returns the hashes that can be computed without a secret.
-fn open_hashes(time: Option<&str>, body: &[u8]) -> [[u8; 32]; 2] {
+fn secretless_hashes(time: Option<&str>, body: &[u8]) -> [[u8; 32]; 2] {
     let alone = Sha256::digest(body).into();
     let mut timed = Sha256::new();
     Update::update(&mut timed, time.unwrap_or_default().as_bytes());

@@ -10,7 +10,7 @@ use serde_json::Value;
 use conformance_model::catalogue::EVENT_TYPES;
 
 use super::{
-    diagnose::header_text,
+    diagnose::signature_header,
     header::{Header, quote},
     listen::REDIRECTED,
     received_request::{Names, ReceivedRequest},
@@ -139,30 +139,30 @@ pub fn notes(received: &ReceivedRequest, names: &Names) -> Vec<Note> {
     if received.path == REDIRECTED {
         notes.push(Note::RedirectFollowed);
     }
-    if header_text(received, names).is_ok_and(|text| Header::read(text).spaced) {
+    if signature_header(received, names).is_ok_and(|text| Header::read(text).spaced) {
         notes.push(Note::SignatureSpaced);
     }
-    let content_type = lossy(received, "Content-Type").unwrap_or_default();
+    let content_type = header_lossy(received, "Content-Type").unwrap_or_default();
     let essence = content_type.split(';').next().unwrap_or_default().trim();
     if !essence.eq_ignore_ascii_case("application/json") {
         notes.push(Note::ContentType { got: quote(&content_type) });
     }
-    let agent = lossy(received, "User-Agent").unwrap_or_default();
+    let agent = header_lossy(received, "User-Agent").unwrap_or_default();
     if agent != names.user_agent {
         notes.push(Note::UserAgent { got: quote(&agent) });
     }
     match serde_json::from_slice(&received.body.0) {
-        Ok(body @ Value::Object(_)) => of_body(received, names, &body, &mut notes),
+        Ok(body @ Value::Object(_)) => add_body_notes(received, names, &body, &mut notes),
         _ => notes.push(Note::BodyForm),
     }
     notes
 }
 
 /// Adds the notes about the body, and about headers that repeat its members.
-fn of_body(received: &ReceivedRequest, names: &Names, body: &Value, notes: &mut Vec<Note>) {
+fn add_body_notes(received: &ReceivedRequest, names: &Names, body: &Value, notes: &mut Vec<Note>) {
     for (ending, member) in [("Delivery", "id"), ("Event", "event")] {
         let name = names.header(ending);
-        match (lossy(received, &name), body[member].as_str()) {
+        match (header_lossy(received, &name), body[member].as_str()) {
             (None, _) => notes.push(Note::HeaderMissing { name }),
             (Some(header), Some(value)) if header != value => {
                 let (header, body) = (quote(&header), quote(value));
@@ -196,8 +196,8 @@ fn of_body(received: &ReceivedRequest, names: &Names, body: &Value, notes: &mut 
     }
 }
 
-fn lossy(received: &ReceivedRequest, name: &str) -> Option<String> {
-    received.values(name).first().map(|value| String::from_utf8_lossy(value).into_owned())
+fn header_lossy(received: &ReceivedRequest, name: &str) -> Option<String> {
+    received.header_values(name).first().map(|value| String::from_utf8_lossy(value).into_owned())
 }
 
 /// A counter of the arrivals of each delivery id, with bounded memory.

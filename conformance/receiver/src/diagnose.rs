@@ -36,12 +36,12 @@ impl Diagnosis {
 }
 
 /// Parses the header and searches for the secret and body that its signature matches. Receivers and checks both use it.
-pub(super) fn examined<'a>(
+pub(super) fn examine_signature<'a>(
     received: &'a ReceivedRequest,
     keyring: &'a Keyring,
 ) -> Result<(Header<'a>, Option<SignatureMatch<'a>>), Reason> {
-    let header = Header::read(header_text(received, &keyring.names)?);
-    let delivery = received.text(&keyring.names.header("Delivery")).map(str::to_owned);
+    let header = Header::read(signature_header(received, &keyring.names)?);
+    let delivery = received.header_text(&keyring.names.header("Delivery")).map(str::to_owned);
     let fit = match keyring.is_empty() {
         true => None,
         false => signature_search::find(&header, delivery.as_deref(), &received.body.0, keyring),
@@ -51,7 +51,7 @@ pub(super) fn examined<'a>(
 
 /// Judges the signature of a request, at a receiver whose clock shows `now_unix` seconds.
 pub fn diagnose(received: &ReceivedRequest, keyring: &Keyring, now_unix: i64) -> Diagnosis {
-    let (header, fit) = match examined(received, keyring) {
+    let (header, fit) = match examine_signature(received, keyring) {
         Ok(examined) => examined,
         Err(reason) => return Diagnosis::NotVerified { reasons: vec![reason] },
     };
@@ -84,9 +84,9 @@ pub fn diagnose(received: &ReceivedRequest, keyring: &Keyring, now_unix: i64) ->
 }
 
 /// Returns the single value of the signature header.
-pub(super) fn header_text<'a>(received: &'a ReceivedRequest, names: &Names) -> Result<&'a str, Reason> {
+pub(super) fn signature_header<'a>(received: &'a ReceivedRequest, names: &Names) -> Result<&'a str, Reason> {
     let name = names.header("Signature");
-    match received.values(&name).as_slice() {
+    match received.header_values(&name).as_slice() {
         [] => {
             let similar = received
                 .headers

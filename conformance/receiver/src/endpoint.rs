@@ -21,7 +21,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Returns the declaration without the secret.
-    pub fn place(&self) -> DeclaredEndpoint {
+    pub fn without_secret(&self) -> DeclaredEndpoint {
         DeclaredEndpoint { path: self.path.clone(), mode: self.mode, events: self.events.clone() }
     }
 }

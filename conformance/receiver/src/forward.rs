@@ -74,7 +74,7 @@ impl FromStr for ForwardTo {
 
 impl ForwardTo {
     /// Returns `true` if the handler listens on this address, so that deliveries would loop.
-    pub fn leads_to(&self, address: SocketAddr) -> bool {
+    pub fn listens_on(&self, address: SocketAddr) -> bool {
         let here = match self.host.parse::<IpAddr>() {
             Ok(ip) => ip.is_loopback() || ip.is_unspecified() || ip == address.ip(),
             Err(_) => self.host.eq_ignore_ascii_case("localhost"),
@@ -145,7 +145,7 @@ mod tests {
     #[track_caller]
     fn check(handler: &str, address: &str, expected: bool) {
         let handler: ForwardTo = handler.parse().unwrap();
-        assert_eq!(handler.leads_to(address.parse().unwrap()), expected);
+        assert_eq!(handler.listens_on(address.parse().unwrap()), expected);
     }
 
     #[test]

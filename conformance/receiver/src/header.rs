@@ -60,12 +60,12 @@ impl<'a> Header<'a> {
         if signatures.is_empty() {
             header.faults.push(Reason::SignatureMissing);
             // It may be a signature under another name; the search can diagnose it.
-            header.claims.extend(others.into_iter().filter_map(|text| claim(text).ok()));
+            header.claims.extend(others.into_iter().filter_map(|text| parse_claim(text).ok()));
             return header;
         }
         let mut refused = Vec::new();
         for text in signatures {
-            match claim(text) {
+            match parse_claim(text) {
                 Ok(claim) => header.claims.push(claim),
                 Err(reason) => refused.push(reason),
             }
@@ -106,7 +106,7 @@ impl<'a> Header<'a> {
     }
 }
 
-fn claim(text: &str) -> Result<Claim, Reason> {
+fn parse_claim(text: &str) -> Result<Claim, Reason> {
     if let Ok(bytes) = hex::decode(text)
         && !bytes.is_empty()
     {

@@ -321,14 +321,15 @@ impl Connections {
         let is_received = Arc::new(AtomicBool::new(false));
         let received = Arc::clone(&is_received);
         let task = self.tasks.spawn(async move {
-            let _ = timeout(handler.bounds.connection_time, connection(&handler, stream, &received)).await;
+            let _ =
+                timeout(handler.bounds.connection_time, serve_connection(&handler, stream, &received)).await;
         });
         self.open.push_back(OpenConnection { task, since: Instant::now(), is_received });
     }
 }
 
 /// Serves one connection with one request, so the bytes before the first empty line are that request's head.
-async fn connection(handler: &Arc<RequestHandler>, stream: TcpStream, is_received: &Arc<AtomicBool>) {
+async fn serve_connection(handler: &Arc<RequestHandler>, stream: TcpStream, is_received: &Arc<AtomicBool>) {
     let _ = stream.set_nodelay(true);
     let capture = HeadCapture::new(stream, handler.bounds.head_bytes);
     let head = capture.head();
@@ -371,12 +372,12 @@ impl RequestHandler {
         if request.method() != Method::POST && self.methods == Methods::Post {
             let rejected = RejectedRequest::Method { method: quote(&method), path: quote(&path) };
             self.report(Arrival::Rejected(rejected)).await;
-            let mut answer = answer(StatusCode::METHOD_NOT_ALLOWED);
+            let mut answer = empty_response(StatusCode::METHOD_NOT_ALLOWED);
             answer.headers_mut().insert(header::ALLOW, HeaderValue::from_static("POST"));
             return Ok(answer);
         }
         let headers = head.headers();
-        let read = timeout(self.bounds.read_time, read(request.into_body(), self.bounds.body_bytes));
+        let read = timeout(self.bounds.read_time, read_body(request.into_body(), self.bounds.body_bytes));
         let late =
             || RejectedRequest::BodyCut { why: format!("not within {} s", self.bounds.read_time.as_secs()) };
         let read = read.await;
@@ -389,7 +390,7 @@ impl RequestHandler {
                     _ => StatusCode::REQUEST_TIMEOUT,
                 };
                 self.report(Arrival::Rejected(rejected)).await;
-                return Ok(answer(status));
+                return Ok(empty_response(status));
             }
         };
         let received = ReceivedRequest { at: OffsetDateTime::now_utc(), method, path, headers, body };
@@ -406,7 +407,7 @@ impl RequestHandler {
         if let Some(handler) = &self.forward_to {
             let (given, response) = match handler.post(&received).await {
                 Ok(response) => (ReceiverAnswer::Forwarded(response.status().as_u16()), response),
-                Err(why) => (ReceiverAnswer::NotForwarded(why), answer(StatusCode::BAD_GATEWAY)),
+                Err(why) => (ReceiverAnswer::NotForwarded(why), empty_response(StatusCode::BAD_GATEWAY)),
             };
             self.report(Arrival::ReceivedRequest(received, given)).await;
             return Some(response);
@@ -416,7 +417,7 @@ impl RequestHandler {
             routed.unwrap_or_else(|| self.answers.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.report(Arrival::ReceivedRequest(received, ReceiverAnswer::Scripted(reply))).await;
         match reply {
-            Reply::Status(status) => Some(scripted(status)),
+            Reply::Status(status) => Some(scripted_response(status)),
             Reply::Close => None,
             Reply::Timeout => {
                 tokio::time::sleep(self.bounds.hold_time).await;
@@ -432,7 +433,7 @@ impl RequestHandler {
     }
 }
 
-async fn read(mut body: Incoming, bytes_max: usize) -> Result<Vec<u8>, RejectedRequest> {
+async fn read_body(mut body: Incoming, bytes_max: usize) -> Result<Vec<u8>, RejectedRequest> {
     let mut bytes = BytesMut::new();
     let mut total = 0;
     while let Some(frame) = body.frame().await {
@@ -451,16 +452,16 @@ async fn read(mut body: Incoming, bytes_max: usize) -> Result<Vec<u8>, RejectedR
     }
 }
 
-fn scripted(status: u16) -> Response<Full<Bytes>> {
+fn scripted_response(status: u16) -> Response<Full<Bytes>> {
     let status = StatusCode::from_u16(status).expect("a script contains only valid statuses");
-    let mut answer = answer(status);
+    let mut answer = empty_response(status);
     if status.is_redirection() && status != StatusCode::NOT_MODIFIED {
         answer.headers_mut().insert(header::LOCATION, HeaderValue::from_static(REDIRECTED));
     }
     answer
 }
 
-fn answer(status: StatusCode) -> Response<Full<Bytes>> {
+fn empty_response(status: StatusCode) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::default());
     *response.status_mut() = status;
     response

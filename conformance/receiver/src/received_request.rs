@@ -49,7 +49,7 @@ impl Names {
 
 impl ReceivedRequest {
     /// Returns every value of a header, in order.
-    pub fn values(&self, name: &str) -> Vec<&[u8]> {
+    pub fn header_values(&self, name: &str) -> Vec<&[u8]> {
         self.headers
             .iter()
             .filter(|(own, _)| own.eq_ignore_ascii_case(name))
@@ -58,8 +58,8 @@ impl ReceivedRequest {
     }
 
     /// Returns the first value of a header, if it is text.
-    pub fn text(&self, name: &str) -> Option<&str> {
-        self.values(name).first().and_then(|value| std::str::from_utf8(value).ok())
+    pub fn header_text(&self, name: &str) -> Option<&str> {
+        self.header_values(name).first().and_then(|value| std::str::from_utf8(value).ok())
     }
 
     /// Returns the time of arrival in Unix seconds.
@@ -71,7 +71,7 @@ impl ReceivedRequest {
     pub fn summary(&self, names: &Names) -> DeliverySummary {
         let body: Value = serde_json::from_slice(&self.body.0).unwrap_or_default();
         let field = |name: &str| body[name].as_str().map(str::to_owned);
-        let header = |ending: &str| self.text(&names.header(ending)).map(str::to_owned);
+        let header = |ending: &str| self.header_text(&names.header(ending)).map(str::to_owned);
         let data = &body["data"];
         let subject = ["charge", "invoice"].iter().find_map(|kind| data[kind]["code"].as_str());
         DeliverySummary {
@@ -100,7 +100,7 @@ const TIME: &[time::format_description::BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:6]Z");
 
 fn write_time<S: Serializer>(at: &OffsetDateTime, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(&stamp(*at))
+    to.serialize_str(&timestamp(*at))
 }
 
 fn read_time<'de, D: Deserializer<'de>>(from: D) -> Result<OffsetDateTime, D::Error> {
@@ -111,14 +111,14 @@ fn read_time<'de, D: Deserializer<'de>>(from: D) -> Result<OffsetDateTime, D::Er
 }
 
 /// Formats a time in UTC with microseconds, such as `2026-01-05T09:00:00.000000Z`.
-pub fn stamp(at: OffsetDateTime) -> String {
+pub fn timestamp(at: OffsetDateTime) -> String {
     // Only years with more than four digits cannot be formatted.
     at.to_offset(time::UtcOffset::UTC).format(TIME).unwrap_or_else(|_| at.unix_timestamp().to_string())
 }
 
 impl ReceivedRequest {
     /// Returns the time of arrival, formatted by [`stamp`].
-    pub fn stamp(&self) -> String {
-        stamp(self.at)
+    pub fn timestamp(&self) -> String {
+        timestamp(self.at)
     }
 }

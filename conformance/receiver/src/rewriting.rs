@@ -125,12 +125,12 @@ pub(super) struct ParsedBody<'a> {
 impl<'a> ParsedBody<'a> {
     pub(super) fn new(body: &'a [u8]) -> ParsedBody<'a> {
         let node: Option<Node> = serde_json::from_slice(body).ok();
-        let sorted = node.clone().map(Node::sorted);
+        let sorted = node.clone().map(Node::sort_members);
         ParsedBody { body, node, sorted }
     }
 
     /// Returns the re-serialized body; `None` if it is not JSON or does not change.
-    pub(super) fn rewritten(&self, how: Rewriting) -> Option<Vec<u8>> {
+    pub(super) fn rewrite(&self, how: Rewriting) -> Option<Vec<u8>> {
         let node = || self.node.as_ref();
         let sorted = || self.sorted.as_ref();
         let text = match how {
@@ -188,12 +188,12 @@ enum Node {
 }
 
 impl Node {
-    fn sorted(self) -> Node {
+    fn sort_members(self) -> Node {
         match self {
-            Node::Array(items) => Node::Array(items.into_iter().map(Node::sorted).collect()),
+            Node::Array(items) => Node::Array(items.into_iter().map(Node::sort_members).collect()),
             Node::Object(members) => {
                 let mut members: Vec<_> =
-                    members.into_iter().map(|(name, node)| (name, node.sorted())).collect();
+                    members.into_iter().map(|(name, node)| (name, node.sort_members())).collect();
                 members.sort_by(|(a, _), (b, _)| a.cmp(b));
                 Node::Object(members)
             }
@@ -284,7 +284,7 @@ struct Style {
 impl Style {
     const PLAIN: Style = Style { spaced: false, ascii: false, escaped: "" };
 
-    fn comma<W: ?Sized + io::Write>(&self, to: &mut W, first: bool) -> io::Result<()> {
+    fn write_comma<W: ?Sized + io::Write>(&self, to: &mut W, first: bool) -> io::Result<()> {
         match (first, self.spaced) {
             (true, _) => Ok(()),
             (false, true) => to.write_all(b", "),
@@ -295,11 +295,11 @@ impl Style {
 
 impl Formatter for Style {
     fn begin_array_value<W: ?Sized + io::Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
-        self.comma(to, first)
+        self.write_comma(to, first)
     }
 
     fn begin_object_key<W: ?Sized + io::Write>(&mut self, to: &mut W, first: bool) -> io::Result<()> {
-        self.comma(to, first)
+        self.write_comma(to, first)
     }
 
     fn begin_object_value<W: ?Sized + io::Write>(&mut self, to: &mut W) -> io::Result<()> {
@@ -330,7 +330,7 @@ mod tests {
 
     #[track_caller]
     fn check(how: Rewriting, expected: &str) {
-        let text = ParsedBody::new(BODY.as_bytes()).rewritten(how).map(String::from_utf8);
+        let text = ParsedBody::new(BODY.as_bytes()).rewrite(how).map(String::from_utf8);
         assert_eq!(text, Some(Ok(expected.to_owned())));
     }
 
@@ -363,8 +363,8 @@ mod tests {
     #[test]
     fn a_rewriting_without_a_change_is_none() {
         let compact = br#"{"a":1}"#;
-        assert_eq!(ParsedBody::new(compact).rewritten(Rewriting::Compact), None);
-        assert_eq!(ParsedBody::new(b"no JSON").rewritten(Rewriting::Compact), None);
-        assert_eq!(ParsedBody::new(b"").rewritten(Rewriting::Empty), None);
+        assert_eq!(ParsedBody::new(compact).rewrite(Rewriting::Compact), None);
+        assert_eq!(ParsedBody::new(b"no JSON").rewrite(Rewriting::Compact), None);
+        assert_eq!(ParsedBody::new(b"").rewrite(Rewriting::Empty), None);
     }
 }

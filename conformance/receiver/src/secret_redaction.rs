@@ -20,7 +20,7 @@ impl SecretRedaction {
             let whole = secret.expose().trim();
             whole.strip_prefix(PREFIX).unwrap_or(whole)
         };
-        SecretRedaction(Redactor::whole(secrets.into_iter().map(tail), REPLACEMENT))
+        SecretRedaction(Redactor::for_whole_secrets(secrets.into_iter().map(tail), REPLACEMENT))
     }
 
     /// Returns the text without secrets.

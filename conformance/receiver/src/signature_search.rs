@@ -48,12 +48,12 @@ pub(super) fn find<'a>(
         messages.split_at(messages.iter().take_while(|message| message.faults.is_empty()).count());
     // Own secrets precede the other mode's in the list.
     search
-        .among(&right, plain)
-        .or_else(|| search.among(&wrong, plain))
-        .or_else(|| search.among(&right, changed))
-        .or_else(|| search.hash(&right, &messages[0]))
+        .find_hmac(&right, plain)
+        .or_else(|| search.find_hmac(&wrong, plain))
+        .or_else(|| search.find_hmac(&right, changed))
+        .or_else(|| search.find_plain_hash(&right, &messages[0]))
         .or_else(|| match body.len() {
-            ..=DEEP_SEARCH_BYTES_MAX => search.among(&wrong, changed),
+            ..=DEEP_SEARCH_BYTES_MAX => search.find_hmac(&wrong, changed),
             _ => None,
         })
 }
@@ -78,18 +78,18 @@ struct Search<'s> {
 
 impl Search<'_> {
     /// Tries every key with every message.
-    fn among<'a>(&self, keys: &[&Key<'a>], messages: &[Message<'_>]) -> Option<SignatureMatch<'a>> {
+    fn find_hmac<'a>(&self, keys: &[&Key<'a>], messages: &[Message<'_>]) -> Option<SignatureMatch<'a>> {
         let mut tries = messages.iter().flat_map(|message| keys.iter().map(move |key| (message, *key)));
         tries.find_map(|(message, key)| {
             let mut mac =
                 Hmac::<Sha256>::new_from_slice(&key.bytes).expect("HMAC accepts a key of any length");
             message.parts.iter().for_each(|part| mac.update(part));
-            self.fit(key, &mac.finalize().into_bytes().into(), &message.faults)
+            self.match_claim(key, &mac.finalize().into_bytes().into(), &message.faults)
         })
     }
 
     /// Tries the plain hash of secret and message, in either order.
-    fn hash<'a>(&self, keys: &[&Key<'a>], message: &Message<'_>) -> Option<SignatureMatch<'a>> {
+    fn find_plain_hash<'a>(&self, keys: &[&Key<'a>], message: &Message<'_>) -> Option<SignatureMatch<'a>> {
         keys.iter().find_map(|key| {
             let mut before = Sha256::new_with_prefix(&key.bytes);
             let mut after = Sha256::new();
@@ -100,12 +100,17 @@ impl Search<'_> {
             after.update(&key.bytes);
             [before, after]
                 .into_iter()
-                .find_map(|hash| self.fit(key, &hash.finalize().into(), &[Reason::PlainHash]))
+                .find_map(|hash| self.match_claim(key, &hash.finalize().into(), &[Reason::PlainHash]))
         })
     }
 
     /// Returns the match if a signature of the header equals this MAC.
-    fn fit<'a>(&self, key: &Key<'a>, mac: &[u8; 32], faults: &[Reason]) -> Option<SignatureMatch<'a>> {
+    fn match_claim<'a>(
+        &self,
+        key: &Key<'a>,
+        mac: &[u8; 32],
+        faults: &[Reason],
+    ) -> Option<SignatureMatch<'a>> {
         let fits = |claim: &&Claim| bool::from(claim.mac.ct_eq(mac));
         let claims = || self.header.claims.iter().filter(fits);
         // The header may contain the same signature twice, once correctly encoded.
@@ -150,7 +155,7 @@ fn messages<'a>(header: &Header<'a>, delivery: Option<&'a str>, body: &'a [u8]) 
     }
     let mut second = Vec::new();
     let original = ParsedBody::new(body);
-    for (text, how) in Rewriting::ALL.into_iter().filter_map(|how| Some((original.rewritten(how)?, how))) {
+    for (text, how) in Rewriting::ALL.into_iter().filter_map(|how| Some((original.rewrite(how)?, how))) {
         let rewritten = Reason::BodyRewritten { how };
         if let Some(time) = time {
             let parts = vec![time.into(), b".".into(), text.clone().into()];

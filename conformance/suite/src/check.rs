@@ -73,7 +73,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// Judges a run by the selected statements.
-    pub(crate) fn of(run: Run, selection: Selection, baseline: Baseline, private: bool) -> Outcome {
+    pub(crate) fn from_run(run: Run, selection: Selection, baseline: Baseline, private: bool) -> Outcome {
         let Run { recording, stop, budget, ledger, interrupted } = run;
         let origin = Origin { interrupted, ..Origin::default() };
         let mut rows = match stop {
@@ -81,7 +81,7 @@ impl Outcome {
             None => rows(&recording, selection.profile, |id| selection.selects(id), |id| selection.skips(id)),
         };
         if let Some(ended) = &origin.interrupted {
-            note_unfinished(&mut rows, selection.profile, ended);
+            mark_unfinished(&mut rows, selection.profile, ended);
         }
         let faults = baseline.apply(&mut rows);
         let accept = Accept::Nothing;
@@ -109,11 +109,13 @@ impl Outcome {
 
     /// Returns `true` if every selected check reported a verdict, and every required statement was judged.
     pub fn is_complete(&self) -> bool {
-        !self.rows.is_empty() && self.rows.len() >= self.expected() && !self.rows.iter().any(Row::is_gap)
+        !self.rows.is_empty()
+            && self.rows.len() >= self.expected_checks()
+            && !self.rows.iter().any(Row::is_gap)
     }
 
     /// Returns the number of selected checks. A report with fewer rows is invalid.
-    pub fn expected(&self) -> usize {
+    pub fn expected_checks(&self) -> usize {
         checks(self.selection.profile).filter(|check| self.selection.selects(check.id)).count()
     }
 
@@ -127,7 +129,7 @@ impl Outcome {
         };
         !self.is_complete()
             && !self.rows.is_empty()
-            && self.rows.len() >= self.expected()
+            && self.rows.len() >= self.expected_checks()
             && self.rows.iter().filter(|row| row.is_gap()).all(accepts)
     }
 
@@ -154,12 +156,12 @@ pub async fn check(plan: Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
     if let Some(redaction) = &plan.privacy {
         redaction.redact(&mut run.recording);
     }
-    Outcome::of(run, plan.selection(), plan.baseline.clone(), plan.privacy.is_some())
+    Outcome::from_run(run, plan.selection(), plan.baseline.clone(), plan.privacy.is_some())
 }
 
 /// Marks statements as not judged if an interrupt prevented their requests, unless the others allow a verdict.
 /// Statements of probes that change data are never judged then, because the recording does not have their requests.
-fn note_unfinished(rows: &mut [Row], profile: Profile, ended: &BTreeSet<Group>) {
+fn mark_unfinished(rows: &mut [Row], profile: Profile, ended: &BTreeSet<Group>) {
     for row in rows {
         let Some(check) = checks(profile).find(|check| check.id == row.id) else { continue };
         let mut unfinished = check.needs.iter().filter(|group| !ended.contains(group));
@@ -185,7 +187,7 @@ fn groups(plan: &Plan) -> BTreeSet<Group> {
     let mut groups: BTreeSet<Group> =
         wanted.flat_map(|check| check.needs.iter().chain(check.also).copied()).collect();
     groups.insert(Group::Account);
-    if plan.left_out().contains(&Part::Burst) {
+    if plan.excluded_parts().contains(&Part::Burst) {
         groups.remove(&Group::Burst);
     }
     if plan.revoked_key.is_none() {

@@ -104,8 +104,8 @@ pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
     let (mut alike, mut statements, mut judged_once) = (0, Vec::new(), Vec::new());
     for id in &ids {
         let pair = [rows[0].get(id).copied(), rows[1].get(id).copied()];
-        let list = match pair.map(|row| compared(row).is_judged()) {
-            [true, true] if differs(pair) => &mut statements,
+        let list = match pair.map(|row| compared_verdict(row).is_judged()) {
+            [true, true] if verdicts_differ(pair) => &mut statements,
             [true, true] => {
                 alike += 1;
                 continue;
@@ -117,7 +117,7 @@ pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
         list.push(StatementDifference {
             id: row.id.clone(),
             text: row.requirement.text.clone(),
-            verdicts: pair.map(compared),
+            verdicts: pair.map(compared_verdict),
         });
     }
     let (choices, choices_seen_once) = match is_stopped {
@@ -128,7 +128,7 @@ pub fn compare(a: &Outcome, b: &Outcome) -> Comparison {
 }
 
 /// Returns `true` if two runs disagree on a statement. Two failures agree if they have the same fingerprint.
-fn differs(pair: [Option<&Row>; 2]) -> bool {
+fn verdicts_differ(pair: [Option<&Row>; 2]) -> bool {
     let shown = |row: &Row| match &row.verdict {
         Verdict::Fail(finding) | Verdict::Warn(finding) | Verdict::Known { finding, .. } => {
             Some(fingerprint(&row.id, finding))
@@ -139,7 +139,7 @@ fn differs(pair: [Option<&Row>; 2]) -> bool {
     a != b
 }
 
-fn compared(row: Option<&Row>) -> ComparedVerdict {
+fn compared_verdict(row: Option<&Row>) -> ComparedVerdict {
     let Some(row) = row else {
         return ComparedVerdict { verdict: "not selected".to_owned(), because: String::new() };
     };

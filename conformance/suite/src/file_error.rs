@@ -21,9 +21,9 @@ pub enum FileError {
         supported: u32,
     },
     /// A HAR file has no request under `/v1`.
-    NothingAsked,
+    NoApiRequests,
     /// No entry of a HAR file has an `Authorization` header and a response.
-    NothingUsable {
+    NoUsableEntries {
         /// The number of entries.
         entries: usize,
     },
@@ -36,8 +36,8 @@ impl fmt::Display for FileError {
             FileError::OtherFormat { found, supported } => {
                 write!(f, "a file of format {found}; this program reads {supported}, so record again")
             }
-            FileError::NothingAsked => f.write_str("a HAR file without requests for paths under /v1"),
-            FileError::NothingUsable { entries } => write!(
+            FileError::NoApiRequests => f.write_str("a HAR file without requests for paths under /v1"),
+            FileError::NoUsableEntries { entries } => write!(
                 f,
                 "a HAR file of which 0 of {entries} entries can be judged; record requests with their Authorization \
                  headers, which some tools omit by default (they are redacted on reading)"

@@ -94,7 +94,7 @@ impl Outcome {
         let har: Har = serde_json::from_str(text).map_err(|err| malformed(err.to_string()))?;
         let entries = har.log.entries;
         let Some(base) = entries.iter().find_map(|entry| base_of(&entry.request.url)) else {
-            return Err(FileError::NothingAsked);
+            return Err(FileError::NoApiRequests);
         };
         let keys = entries.iter().filter_map(|entry| bearer(&entry.request));
         let tails = keys.map(|key| key_tail(key, key_prefix));
@@ -102,7 +102,7 @@ impl Outcome {
             base: &base,
             redactor: Redactor::new(tails, KEY_BLANK),
             keys: first_keys(&entries, key_prefix),
-            start: entries.iter().filter_map(|entry| moment(&entry.started)).min(),
+            start: entries.iter().filter_map(|entry| parse_time(&entry.started)).min(),
         };
         let mut exchanges: Vec<_> =
             entries.iter().filter_map(|entry| reader.exchange(entry)).take(EXCHANGES_MAX).collect();
@@ -112,7 +112,7 @@ impl Outcome {
         }
         let judged = format!("{} of {} entries can be judged", exchanges.len(), entries.len());
         if exchanges.is_empty() {
-            return Err(FileError::NothingUsable { entries: entries.len() });
+            return Err(FileError::NoUsableEntries { entries: entries.len() });
         }
         let recording = Recording {
             format: FORMAT,
@@ -127,9 +127,9 @@ impl Outcome {
         };
         let skip = LEFT_OUT.map(str::to_owned).to_vec();
         let selection = Selection { profile: Profile::Spec, only: Vec::new(), skip };
-        let (baseline, budget, ledger) = (Baseline::default(), Budget::none(), Ledger::default());
+        let (baseline, budget, ledger) = (Baseline::default(), Budget::empty(), Ledger::default());
         Ok((
-            Outcome::of(
+            Outcome::from_run(
                 Run { recording, stop: None, budget, ledger, interrupted: None },
                 selection,
                 baseline,
@@ -178,7 +178,7 @@ fn first_keys(entries: &[HarEntry], key_prefix: &str) -> BTreeMap<Mode, String> 
     found
 }
 
-fn moment(text: &str) -> Option<OffsetDateTime> {
+fn parse_time(text: &str) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(text, &Rfc3339).ok()
 }
 
@@ -213,7 +213,7 @@ impl Reader<'_> {
             (Caller::NoKey, _) | (_, 401) => return None,
             _ => purpose(&path, &url, status)?,
         };
-        let sent = self.sent(entry)?;
+        let sent = self.sent_at(entry)?;
         let length = entry.time.as_ref().and_then(serde_json::Number::as_f64).unwrap_or_default();
         // In milliseconds.
         let length = Duration::try_from_secs_f64(length).unwrap_or_default() / 1000;
@@ -237,8 +237,8 @@ impl Reader<'_> {
         })
     }
 
-    fn sent(&self, entry: &HarEntry) -> Option<Duration> {
-        Duration::try_from(moment(&entry.started)? - self.start?).ok()
+    fn sent_at(&self, entry: &HarEntry) -> Option<Duration> {
+        Duration::try_from(parse_time(&entry.started)? - self.start?).ok()
     }
 }
 

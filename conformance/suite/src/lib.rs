@@ -20,7 +20,9 @@ pub use conformance_judge::{Observation, judge, needs_deliveries};
 pub use conformance_model::baseline::{Baseline, fingerprint};
 pub use conformance_model::body::Body;
 pub use conformance_model::budget::{Budget, Cost, Ledger};
-pub use conformance_model::catalogue::{EVENT_TYPES, Level, Requirement, catalogue, extended, fits, judged};
+pub use conformance_model::catalogue::{
+    EVENT_TYPES, Level, Requirement, catalogue, extended_statements, fits, judged_statements,
+};
 pub use conformance_model::deliveries::{
     DeclaredEndpoint, Deliveries, Delivery, Difference, Registration, SignatureStatus,
 };

@@ -67,6 +67,6 @@ impl Outcome {
         let KeptRun { recording, selection, baseline, private, stop, budget, requests, origin } = kept;
         let interrupted = origin.interrupted.clone();
         let run = Run { recording, stop, budget, ledger: requests, interrupted };
-        Ok(Outcome { origin, ..Outcome::of(run, selection, baseline, private) })
+        Ok(Outcome { origin, ..Outcome::from_run(run, selection, baseline, private) })
     }
 }

@@ -84,7 +84,7 @@ pub(crate) struct Try {
     #[arg(long)]
     pub(crate) strict: bool,
     /// Seed of ids and codes. A handler that remembers ids needs a new seed for each run [default: random]
-    #[arg(long, value_name = "N", value_parser = super::whole::<u64>(0..=u64::MAX))]
+    #[arg(long, value_name = "N", value_parser = super::whole_number::<u64>(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
     /// Time limit of each response
     #[arg(long, value_name = "SECONDS", default_value = "15", value_parser = super::parse_seconds)]

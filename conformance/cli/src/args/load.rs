@@ -5,7 +5,7 @@ use std::{num::NonZeroU32, path::PathBuf, time::Duration};
 use clap::{Args, ValueEnum};
 use reference_core::time::Span;
 
-use super::{Format, whole};
+use super::{Format, whole_number};
 
 /// The kind of requests of a load test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -39,7 +39,7 @@ pub(crate) struct Load {
     pub(crate) url: String,
     /// Requests per second. Latency is measured from the time at which a request was due, so it is free of coordinated
     /// omission
-    #[arg(long, value_name = "R", value_parser = whole::<NonZeroU32>(1..=u64::from(u32::MAX)), conflicts_with = "max")]
+    #[arg(long, value_name = "R", value_parser = whole_number::<NonZeroU32>(1..=u64::from(u32::MAX)), conflicts_with = "max")]
     pub(crate) rate: Option<NonZeroU32>,
     /// Send as fast as possible: each connection sends its next request as soon as it has received a response
     #[arg(long)]
@@ -54,10 +54,10 @@ pub(crate) struct Load {
     #[arg(long = "for", value_name = "TIME", default_value = "30s", value_parser = parse_span)]
     pub(crate) span: Duration,
     /// Number of open connections
-    #[arg(long, value_name = "N", default_value_t = 32, value_parser = whole::<usize>(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = whole_number::<usize>(1..=10_000))]
     pub(crate) connections: usize,
     /// Number of threads [default: one per core, at most 2]
-    #[arg(long, value_name = "N", value_parser = whole::<usize>(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = whole_number::<usize>(1..=10_000))]
     pub(crate) threads: Option<usize>,
     /// With `--mix write`: confirm that charges may be created
     #[arg(long)]

@@ -127,7 +127,7 @@ fn parse_listen(text: &str) -> Result<SocketAddr, String> {
 }
 
 /// Parses a whole number; the error states the bounds.
-fn whole<T: FromStr>(bounds: RangeInclusive<u64>) -> impl Fn(&str) -> Result<T, String> + Clone {
+fn whole_number<T: FromStr>(bounds: RangeInclusive<u64>) -> impl Fn(&str) -> Result<T, String> + Clone {
     move |text| {
         let within = text.parse().is_ok_and(|number: u64| bounds.contains(&number));
         let number = if within { text.parse().ok() } else { None };

@@ -6,7 +6,7 @@ use clap::Args;
 
 use simulator::demo::DemoFault;
 
-use super::{Format, demo_fault, whole};
+use super::{Format, demo_fault, whole_number};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,7 +26,7 @@ pub(crate) struct Play {
     #[arg(value_name = "FILE|DIR")]
     pub(crate) paths: Vec<PathBuf>,
     /// Run with this seed instead of the scenario's own. Expectations are checked, but transcripts are not compared
-    #[arg(long, value_name = "N", value_parser = whole::<u64>(0..=u64::MAX), conflicts_with = "bless")]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>(0..=u64::MAX), conflicts_with = "bless")]
     pub(crate) seed: Option<u64>,
     /// Overwrite the golden transcripts with the new ones
     #[arg(long, requires = "paths")]

@@ -33,7 +33,7 @@ pub(crate) struct Listen {
     #[arg(long, value_name = "ADDR:PORT", value_parser = super::parse_listen)]
     pub(crate) listen: Option<SocketAddr>,
     /// Port on 127.0.0.1 to listen on
-    #[arg(long, value_name = "P", value_parser = super::whole::<u16>(0..=u64::from(u16::MAX)), conflicts_with = "listen")]
+    #[arg(long, value_name = "P", value_parser = super::whole_number::<u16>(0..=u64::from(u16::MAX)), conflicts_with = "listen")]
     pub(crate) port: Option<u16>,
     #[command(flatten)]
     pub(crate) secrets: Secrets,

@@ -73,7 +73,7 @@ fn parse_accept(text: &str) -> Result<Accept, String> {
         "" => Ok(Accept::Incomplete),
         rest => {
             let words = rest.strip_prefix('=').ok_or_else(takes)?.split(',');
-            let parts = words.map(Part::named).collect::<Option<_>>().ok_or_else(takes)?;
+            let parts = words.map(Part::from_name).collect::<Option<_>>().ok_or_else(takes)?;
             Ok(Accept::Lacking(parts))
         }
     }

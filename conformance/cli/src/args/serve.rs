@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use reference_core::time::Timestamp;
 use reference_server::{Forward, LocalHandler};
 
-use super::{Format, RateLimit, parse_listen, parse_rate_limit, whole};
+use super::{Format, RateLimit, parse_listen, parse_rate_limit, whole_number};
 
 /// The source of the service clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -55,7 +55,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8402", value_parser = parse_listen)]
     pub(crate) listen: SocketAddr,
     /// Port to listen on; overrides the port in `--listen`
-    #[arg(long, value_name = "N", value_parser = whole::<u16>(0..=u64::from(u16::MAX)))]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u16>(0..=u64::from(u16::MAX)))]
     pub(crate) port: Option<u16>,
     /// Open the dashboard in the default browser, or in the one set in the environment variable BROWSER
     #[arg(long)]
@@ -84,20 +84,20 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["start", "demo", "data", "from", "clock", "speed"])]
     pub(crate) scenario: Option<PathBuf>,
     /// With `--scenario`: run only its first STEP steps
-    #[arg(long, value_name = "STEP", value_parser = whole::<usize>(1..=u64::from(u32::MAX)), requires = "scenario")]
+    #[arg(long, value_name = "STEP", value_parser = whole_number::<usize>(1..=u64::from(u32::MAX)), requires = "scenario")]
     pub(crate) until: Option<usize>,
     /// Forward the webhooks of both modes to this handler on your machine: registers one endpoint per mode and prints
     /// their secrets; repeatable
     #[arg(long, value_name = "URL", value_parser = LocalHandler::parse)]
     pub(crate) forward_to: Vec<LocalHandler>,
     /// Seed of all keys, codes and ids; the same seed and requests produce identical responses [default: random]
-    #[arg(long, value_name = "N", value_parser = whole::<u64>(0..=u64::MAX))]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>(0..=u64::MAX))]
     pub(crate) seed: Option<u64>,
     /// Source of the service clock
     #[arg(long, value_enum, default_value_t = Clock::Wall)]
     pub(crate) clock: Clock,
     /// Seconds of service time per second of real time, with `--clock fast` [default: 60]
-    #[arg(long, value_name = "N", value_parser = whole::<NonZeroU32>(1..=u64::from(u32::MAX)))]
+    #[arg(long, value_name = "N", value_parser = whole_number::<NonZeroU32>(1..=u64::from(u32::MAX)))]
     pub(crate) speed: Option<NonZeroU32>,
     /// Start time of the service clock, such as 2026-01-05T09:00:00Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_start)]
@@ -129,7 +129,7 @@ pub(crate) struct Serve {
     pub(crate) rate_limit: RateLimit,
     /// Memory limit in MiB for all worlds together, estimated. At the limit, no more worlds can be opened, and only the
     /// server's own world accepts changes
-    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = whole::<usize>(1..=1_048_576))]
+    #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = whole_number::<usize>(1..=1_048_576))]
     pub(crate) worlds_memory: usize,
     /// Deliver webhooks for this host to a local address instead; repeatable
     #[arg(long, value_name = "https://HOST=http://LOCAL", value_parser = Forward::parse)]

@@ -10,7 +10,7 @@ use reference_core::time::Span;
 
 use simulator::{demo::DemoFault, exhaust::Scope};
 
-use super::{Format, demo_fault, whole};
+use super::{Format, demo_fault, whole_number};
 use crate::shard::ShardChoice;
 
 const EXAMPLES: &str = "\
@@ -40,16 +40,16 @@ pub(crate) struct Sweep {
     #[arg(value_name = "FILE", conflicts_with_all = ["seeds", "seed", "lasting", "from", "night"])]
     pub(crate) files: Vec<PathBuf>,
     /// Number of simulations [default: 1000]
-    #[arg(long, value_name = "N", value_parser = whole::<u64>(1..=u64::MAX))]
+    #[arg(long, value_name = "N", value_parser = whole_number::<u64>(1..=u64::MAX))]
     pub(crate) seeds: Option<u64>,
     /// Run only the simulation with this seed
-    #[arg(long, value_name = "SEED", value_parser = whole::<u64>(0..=u64::MAX), conflicts_with_all = ["seeds", "lasting", "from", "night", "shard"])]
+    #[arg(long, value_name = "SEED", value_parser = whole_number::<u64>(0..=u64::MAX), conflicts_with_all = ["seeds", "lasting", "from", "night", "shard"])]
     pub(crate) seed: Option<u64>,
     /// Run for this long instead, such as 5m
     #[arg(long = "for", value_name = "SPAN", value_parser = parse_span, conflicts_with = "seeds")]
     pub(crate) lasting: Option<Duration>,
     /// Seed of the first simulation [default: 0]
-    #[arg(long, value_name = "SEED", value_parser = whole::<u64>(0..=u64::MAX))]
+    #[arg(long, value_name = "SEED", value_parser = whole_number::<u64>(0..=u64::MAX))]
     pub(crate) from: Option<u64>,
     /// Derive the first seed from this text, such as a commit and a date, so that every nightly run has new simulations
     #[arg(long, value_name = "TEXT", conflicts_with = "from")]
@@ -62,7 +62,7 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["lasting", "files"])]
     pub(crate) out: Option<PathBuf>,
     /// Number of simulations to run in parallel [default: one per core]
-    #[arg(long, value_name = "N", value_parser = whole::<NonZeroUsize>(1..=1_024))]
+    #[arg(long, value_name = "N", value_parser = whole_number::<NonZeroUsize>(1..=1_024))]
     pub(crate) jobs: Option<NonZeroUsize>,
     /// Write an HTML page with a timeline of the first failing simulation or scenario or, if none fails, of the first
     /// one
@@ -78,7 +78,7 @@ pub(crate) struct Sweep {
     )]
     pub(crate) exhaust: Vec<&'static Scope>,
     /// Maximum length of the sequences [default: depends on the scope]
-    #[arg(long, value_name = "N", value_parser = whole::<usize>(0..=64), requires = "exhaust")]
+    #[arg(long, value_name = "N", value_parser = whole_number::<usize>(0..=64), requires = "exhaust")]
     pub(crate) depth: Option<usize>,
     /// Stop at the first simulation that violates an invariant
     #[arg(long, conflicts_with_all = ["files", "exhaust", "shard", "out"])]

@@ -80,12 +80,12 @@ fn print_result(outcome: &Outcome, args: &Fuzz) {
 struct FuzzProgress(ProgressBar);
 
 impl fuzz::Progress for FuzzProgress {
-    fn requested(&mut self, requests: u32, of: u32, found: usize) {
+    fn on_request(&mut self, requests: u32, of: u32, found: usize) {
         let of = if of == u32::MAX { String::new() } else { format!(" of {of}") };
         self.0.set_message(format!("{requests}{of} requests, {found} findings"));
     }
 
-    fn waiting(&mut self, span: Duration, why: &str) {
+    fn on_wait(&mut self, span: Duration, why: &str) {
         self.0.set_message(format!("waiting {} s: {why}", span.as_secs()));
     }
 }

@@ -6,7 +6,7 @@ use std::{
     sync::atomic::Ordering::Relaxed,
 };
 
-use conformance::report::tame;
+use conformance::report::escape_invisible;
 use serde::Serialize;
 use simulator::{
     api::ScenarioAnswer,
@@ -179,7 +179,7 @@ pub(crate) fn run(args: &Play) -> Result<u8, Failure> {
                 .collect();
             let report = Report { format: 1, interrupted, scenarios: rows, digest: whole };
             let report = serde_json::to_string_pretty(&report).expect("a report is JSON");
-            say!("{}", tame(&report));
+            say!("{}", escape_invisible(&report));
         }
     }
     Ok(match interrupted {
@@ -332,7 +332,7 @@ fn show(scenario_file: &ScenarioFile, result: &PlayResult, args: &Play) {
     if args.transcript
         && let Some(played) = result.played()
     {
-        terminal::print(terminal::foreign(&played.transcript));
+        terminal::print(terminal::sanitize(&played.transcript));
     }
     if result.exit_code() != 0 {
         let seed = args.seed.map(|seed| format!(" --seed {seed}")).unwrap_or_default();
@@ -344,7 +344,7 @@ fn show(scenario_file: &ScenarioFile, result: &PlayResult, args: &Play) {
 
 fn show_diff(diff: &Diff) {
     for line in &diff.lines {
-        let text = terminal::foreign(&line.text);
+        let text = terminal::sanitize(&line.text);
         match line.sign {
             Sign::Hunk => say!("{PLACE}{text}{PLACE:#}"),
             Sign::Same => say!(" {text}"),

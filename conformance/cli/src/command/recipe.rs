@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_in_a_recipe_is_a_term_or_was_given_before() {
+    fn recipe_names_are_defined_before_use() {
         for kind in EventType::ALL {
             let mut known: Vec<&str> =
                 ["mode", "asset", "amount", "description", "email", "confirmations"].to_vec();

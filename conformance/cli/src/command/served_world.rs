@@ -41,7 +41,7 @@ pub(super) struct CreatedObjects {
 
 impl ServedWorld {
     /// Connects to the server at a URL.
-    pub(super) fn at(url: &str, token: Option<String>) -> Result<ServedWorld, Failure> {
+    pub(super) fn connect(url: &str, token: Option<String>) -> Result<ServedWorld, Failure> {
         let stage = RemoteStage::new(url).map_err(Failure::usage)?;
         let (account, keys) = (String::new(), BTreeMap::new());
         let mut world = ServedWorld { stage, token, account, keys };
@@ -61,9 +61,9 @@ impl ServedWorld {
     }
 
     /// Causes an event.
-    pub(super) fn make(&mut self, kind: EventType, terms: &Terms) -> Result<CreatedObjects, Failure> {
+    pub(super) fn cause_event(&mut self, kind: EventType, terms: &Terms) -> Result<CreatedObjects, Failure> {
         let before = self.call("GET", "/sandbox", "")?["happenings"].as_u64().unwrap_or_default();
-        let given = self.follow(recipe(kind), terms)?;
+        let given = self.run_steps(recipe(kind), terms)?;
         self.await_first_attempts(terms.mode, &given)?;
         let events = self.call("GET", &format!("/sandbox/happenings?after={before}"), "")?;
         let events: Vec<WorldEvent> = serde_json::from_value(events["happened"].clone())
@@ -117,7 +117,7 @@ impl ServedWorld {
     }
 
     /// Performs these calls. Returns the terms and the values of responses by name.
-    pub(super) fn follow(
+    pub(super) fn run_steps(
         &mut self,
         steps: &[Step],
         terms: &Terms,

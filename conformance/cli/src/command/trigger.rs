@@ -1,6 +1,6 @@
 //! `chargeproof trigger`: causes an event in a served world.
 
-use conformance::report::{one_line, tame};
+use conformance::report::{escape_invisible, one_line};
 use simulator::api::{WorldEvent, WorldEventKind};
 
 use super::{
@@ -18,16 +18,16 @@ const REFUSALS: [&str; 3] = ["400", "401", "403"];
 
 pub(crate) fn run(args: &Trigger) -> Result<u8, Failure> {
     let token = args.sandbox_token_env.as_deref().map(super::variable).transpose()?;
-    let mut world = ServedWorld::at(&args.to, token)?;
+    let mut world = ServedWorld::connect(&args.to, token)?;
     let terms = Terms { mode: args.mode, ..Terms::default() };
-    let made = world.make(args.event, &terms);
+    let made = world.cause_event(args.event, &terms);
     world.revoke_keys()?;
     let made = made?;
     let address = address_of(args, &world, &made);
     match args.format {
         Format::Json => say!(
             "{}",
-            tame(
+            escape_invisible(
                 &serde_json::json!({
                     "event": args.event.as_str(),
                     "mode": args.mode.as_str(),

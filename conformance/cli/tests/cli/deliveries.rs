@@ -39,7 +39,7 @@ impl Served {
 }
 
 /// Returns the verdict on a statement.
-fn word(output: &Output, id: &str) -> String {
+fn verdict_of(output: &Output, id: &str) -> String {
     let report = support::json(output);
     let statements = report["statements"].as_array().unwrap();
     let statement =
@@ -73,10 +73,10 @@ fn captured_deliveries_are_judged_and_no_secret_is_stored() {
     let output = served.check(here, [&live, &test], &arguments);
     assert_eq!(output.status.code(), Some(3), "{}", text(&output.stderr));
     for id in ["webhooks.signed", "webhooks.event_id", "webhooks.mode_endpoints", "charges.asset_amount"] {
-        assert_eq!(word(&output, id), "pass", "{id}");
+        assert_eq!(verdict_of(&output, id), "pass", "{id}");
     }
     for id in ["webhooks.pushed", "webhooks.redirects", "invoices.fields", "endpoints.address"] {
-        assert_eq!(word(&output, id), "not_judged", "{id}");
+        assert_eq!(verdict_of(&output, id), "not_judged", "{id}");
     }
     let kept = fs::read_to_string(here.join("run.json")).unwrap();
     for secret in [&live, &test] {
@@ -84,7 +84,10 @@ fn captured_deliveries_are_judged_and_no_secret_is_stored() {
     }
 
     let swapped = served.check(here, [&test, &live], &["--deliveries", "deliveries.jsonl"]);
-    assert_eq!((swapped.status.code(), word(&swapped, "webhooks.signed")), (Some(1), "fail".to_owned()));
+    assert_eq!(
+        (swapped.status.code(), verdict_of(&swapped, "webhooks.signed")),
+        (Some(1), "fail".to_owned())
+    );
 }
 
 const ADDRESS: &str = "SERVED_ADDRESS";
@@ -147,7 +150,7 @@ fn a_receiver_judges_deliveries_and_a_command_adds_endpoints() {
         "webhooks.mode_endpoints",
         "charges.fields",
     ] {
-        assert_eq!(word(&output, id), "pass", "{id} in {shown}");
+        assert_eq!(verdict_of(&output, id), "pass", "{id} in {shown}");
     }
     assert!(shown.contains("after a 302 it was delivered again"), "{shown}");
     assert!(!shown.contains("\"fail\""), "{shown}");

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use conformance::{Answer, Ending, Exchange, Outcome, Purpose, Verdict, extended};
+use conformance::{Answer, Ending, Exchange, Outcome, Purpose, Verdict, extended_statements};
 use serde_json::{Value, json};
 
 use crate::support::run;
@@ -16,7 +16,7 @@ struct Fault {
     spoil: fn(&Exchange, &mut Answer),
 }
 
-fn body(answer: &mut Answer, change: impl Fn(&mut Value)) {
+fn change_body(answer: &mut Answer, change: impl Fn(&mut Value)) {
     if let Ok(mut body) = serde_json::from_str(&answer.body) {
         change(&mut body);
         answer.body = body.to_string().into();
@@ -24,12 +24,18 @@ fn body(answer: &mut Answer, change: impl Fn(&mut Value)) {
 }
 
 /// Changes every row of lists at this path, and every nested member with this name.
-fn subject(exchange: &Exchange, answer: &mut Answer, path: &str, member: &str, change: impl Fn(&mut Value)) {
+fn change_objects(
+    exchange: &Exchange,
+    answer: &mut Answer,
+    path: &str,
+    member: &str,
+    change: impl Fn(&mut Value),
+) {
     if answer.status != 200 {
         return;
     }
     let listed = exchange.target.split('?').next() == Some(path);
-    body(answer, |body| {
+    change_body(answer, |body| {
         for row in body["data"].as_array_mut().into_iter().flatten() {
             if listed {
                 change(row);
@@ -41,34 +47,34 @@ fn subject(exchange: &Exchange, answer: &mut Answer, path: &str, member: &str, c
     });
 }
 
-fn charges(exchange: &Exchange, answer: &mut Answer, change: impl Fn(&mut Value)) {
-    subject(exchange, answer, "/v1/charges", "charge", change);
+fn change_charges(exchange: &Exchange, answer: &mut Answer, change: impl Fn(&mut Value)) {
+    change_objects(exchange, answer, "/v1/charges", "charge", change);
 }
 
-fn invoices(exchange: &Exchange, answer: &mut Answer, change: impl Fn(&mut Value)) {
-    subject(exchange, answer, "/v1/invoices", "invoice", change);
+fn change_invoices(exchange: &Exchange, answer: &mut Answer, change: impl Fn(&mut Value)) {
+    change_objects(exchange, answer, "/v1/invoices", "invoice", change);
 }
 
-fn events(exchange: &Exchange, answer: &mut Answer, change: impl Fn(&mut Value)) {
-    subject(exchange, answer, "/v1/events", "no member", change);
+fn change_events(exchange: &Exchange, answer: &mut Answer, change: impl Fn(&mut Value)) {
+    change_objects(exchange, answer, "/v1/events", "no member", change);
 }
 
-fn account(exchange: &Exchange, answer: &mut Answer, change: impl Fn(&mut Value)) {
+fn change_account(exchange: &Exchange, answer: &mut Answer, change: impl Fn(&mut Value)) {
     if exchange.purpose == Purpose::Account && answer.status == 200 {
-        body(answer, change);
+        change_body(answer, change);
     }
 }
 
-fn header(answer: &mut Answer, name: &str, value: Option<&str>) {
+fn set_header(answer: &mut Answer, name: &str, value: Option<&str>) {
     answer.headers.retain(|(header, _)| header != name);
     answer.headers.extend(value.map(|value| (name.to_owned(), value.to_owned())));
 }
 
-fn choice(exchange: &Exchange, wanted: &str) -> bool {
+fn is_choice(exchange: &Exchange, wanted: &str) -> bool {
     matches!(&exchange.purpose, Purpose::Choice { what } if what == wanted)
 }
 
-fn no(answer: &mut Answer, status: u16) {
+fn refuse(answer: &mut Answer, status: u16) {
     answer.status = status;
     answer.body = json!({ "message": "No." }).to_string().into();
 }
@@ -79,20 +85,20 @@ const FAULTS: &[Fault] = &[
         breaks: "extended.envelope",
         spoil: |exchange, answer| {
             if matches!(exchange.purpose, Purpose::Event { .. }) && answer.status == 200 {
-                body(answer, |body| *body = body["data"].take());
+                change_body(answer, |body| *body = body["data"].take());
             }
         },
     },
     Fault {
         name: "charges do not say what they are",
         breaks: "extended.objects",
-        spoil: |exchange, answer| charges(exchange, answer, |object| object["object"] = Value::Null),
+        spoil: |exchange, answer| change_charges(exchange, answer, |object| object["object"] = Value::Null),
     },
     Fault {
         name: "the account has no colour",
         breaks: "extended.account_fields",
         spoil: |exchange, answer| {
-            account(exchange, answer, |object| {
+            change_account(exchange, answer, |object| {
                 drop(object["data"].as_object_mut().unwrap().remove("brand_color"))
             });
         },
@@ -101,7 +107,7 @@ const FAULTS: &[Fault] = &[
         name: "charges have no deposit address",
         breaks: "extended.charge_fields",
         spoil: |exchange, answer| {
-            charges(exchange, answer, |object| {
+            change_charges(exchange, answer, |object| {
                 drop(object.as_object_mut().unwrap().remove("deposit_address"))
             });
         },
@@ -110,14 +116,14 @@ const FAULTS: &[Fault] = &[
         name: "invoices have no memo",
         breaks: "extended.invoice_fields",
         spoil: |exchange, answer| {
-            invoices(exchange, answer, |object| drop(object.as_object_mut().unwrap().remove("memo")));
+            change_invoices(exchange, answer, |object| drop(object.as_object_mut().unwrap().remove("memo")));
         },
     },
     Fault {
         name: "a paid charge is called complete",
         breaks: "extended.states",
         spoil: |exchange, answer| {
-            charges(exchange, answer, |charge| {
+            change_charges(exchange, answer, |charge| {
                 if charge["status"] == "paid" {
                     charge["status"] = json!("complete");
                 }
@@ -128,14 +134,14 @@ const FAULTS: &[Fault] = &[
         name: "a coin is called bitcoin",
         breaks: "extended.assets",
         spoil: |exchange, answer| {
-            account(exchange, answer, |object| object["meta"]["accepted_assets"][0] = json!("bitcoin"))
+            change_account(exchange, answer, |object| object["meta"]["accepted_assets"][0] = json!("bitcoin"))
         },
     },
     Fault {
         name: "details of a payment do not name its transaction",
         breaks: "extended.details",
         spoil: |exchange, answer| {
-            events(exchange, answer, |object| {
+            change_events(exchange, answer, |object| {
                 drop(object["details"].as_object_mut().unwrap().remove("txid"))
             });
         },
@@ -145,20 +151,22 @@ const FAULTS: &[Fault] = &[
         breaks: "extended.codes",
         spoil: |exchange, answer| {
             if !matches!(exchange.purpose, Purpose::Choice { .. }) {
-                charges(exchange, answer, |object| object["id"] = json!("ch_0001"));
+                change_charges(exchange, answer, |object| object["id"] = json!("ch_0001"));
             }
         },
     },
     Fault {
         name: "invoices are numbered by year",
         breaks: "extended.invoice_numbers",
-        spoil: |exchange, answer| invoices(exchange, answer, |object| object["number"] = json!("2026/17")),
+        spoil: |exchange, answer| {
+            change_invoices(exchange, answer, |object| object["number"] = json!("2026/17"))
+        },
     },
     Fault {
         name: "event ids are random",
         breaks: "extended.event_ids",
         spoil: |exchange, answer| {
-            events(exchange, answer, |event| {
+            change_events(exchange, answer, |event| {
                 let id = event["id"].as_str().unwrap();
                 event["id"] = json!(format!("{}4{}", &id[..14], &id[15..]));
             });
@@ -169,7 +177,7 @@ const FAULTS: &[Fault] = &[
         breaks: "extended.event_ids",
         spoil: |exchange, answer| {
             if exchange.target.starts_with("/v1/events?") && answer.status == 200 {
-                body(answer, |body| {
+                change_body(answer, |body| {
                     let rows = body["data"].as_array_mut().unwrap();
                     if rows.len() > 1 {
                         let first = rows[0]["id"].clone();
@@ -183,19 +191,19 @@ const FAULTS: &[Fault] = &[
         name: "coin amounts are filled up with zeros",
         breaks: "extended.amounts",
         spoil: |exchange, answer| {
-            charges(exchange, answer, |object| object["asset_amount"] = json!("0.500000000000000000"))
+            change_charges(exchange, answer, |object| object["asset_amount"] = json!("0.500000000000000000"))
         },
     },
     Fault {
         name: "fiat amounts have no cents",
         breaks: "extended.amounts",
-        spoil: |exchange, answer| invoices(exchange, answer, |object| object["amount"] = json!("99")),
+        spoil: |exchange, answer| change_invoices(exchange, answer, |object| object["amount"] = json!("99")),
     },
     Fault {
         name: "times are in whole seconds",
         breaks: "extended.times",
         spoil: |exchange, answer| {
-            charges(exchange, answer, |object| object["created_at"] = json!("2026-01-05T09:00:00Z"))
+            change_charges(exchange, answer, |object| object["created_at"] = json!("2026-01-05T09:00:00Z"))
         },
     },
     Fault {
@@ -203,7 +211,9 @@ const FAULTS: &[Fault] = &[
         breaks: "extended.meta",
         spoil: |exchange, answer| {
             if matches!(exchange.purpose, Purpose::Page(_)) {
-                body(answer, |body| drop(body["meta"].as_object_mut().map(|meta| meta.remove("from"))));
+                change_body(answer, |body| {
+                    drop(body["meta"].as_object_mut().map(|meta| meta.remove("from")))
+                });
             }
         },
     },
@@ -211,7 +221,7 @@ const FAULTS: &[Fault] = &[
         name: "links are relative",
         breaks: "extended.links",
         spoil: |_, answer| {
-            body(answer, |body| {
+            change_body(answer, |body| {
                 if let Some(link) = body["links"]["first"].as_str() {
                     body["links"]["first"] = json!(link.splitn(4, '/').nth(3).map(|path| format!("/{path}")));
                 }
@@ -223,7 +233,7 @@ const FAULTS: &[Fault] = &[
         breaks: "extended.links",
         spoil: |exchange, answer| {
             if exchange.target.contains("invoice=") {
-                body(answer, |body| {
+                change_body(answer, |body| {
                     if let Some(link) = body["links"]["last"].as_str() {
                         body["links"]["last"] = json!(link.replace("invoice=", "of="));
                     }
@@ -235,8 +245,8 @@ const FAULTS: &[Fault] = &[
         name: "invoices cannot be read one by one",
         breaks: "extended.single_objects",
         spoil: |exchange, answer| {
-            if choice(exchange, "invoice") {
-                no(answer, 404);
+            if is_choice(exchange, "invoice") {
+                refuse(answer, 404);
             }
         },
     },
@@ -254,7 +264,7 @@ const FAULTS: &[Fault] = &[
         breaks: "extended.error_body",
         spoil: |_, answer| {
             if answer.status == 422 {
-                body(answer, |body| {
+                change_body(answer, |body| {
                     for errors in
                         body["errors"].as_object_mut().into_iter().flat_map(|fields| fields.values_mut())
                     {
@@ -269,7 +279,7 @@ const FAULTS: &[Fault] = &[
         breaks: "extended.challenge",
         spoil: |_, answer| {
             if answer.status == 401 {
-                header(answer, "www-authenticate", Some("Bearer realm=\"api\""));
+                set_header(answer, "www-authenticate", Some("Bearer realm=\"api\""));
             }
         },
     },
@@ -277,7 +287,7 @@ const FAULTS: &[Fault] = &[
         name: "page 0 is the first",
         breaks: "extended.page_values",
         spoil: |exchange, answer| {
-            if choice(exchange, "page=0") {
+            if is_choice(exchange, "page=0") {
                 (answer.status, answer.body) = (200, "{}".into());
             }
         },
@@ -286,7 +296,7 @@ const FAULTS: &[Fault] = &[
         name: "per_page above 100 is 100",
         breaks: "extended.page_values",
         spoil: |exchange, answer| {
-            if choice(exchange, "per_page=101") {
+            if is_choice(exchange, "per_page=101") {
                 (answer.status, answer.body) = (200, "{}".into());
             }
         },
@@ -295,7 +305,7 @@ const FAULTS: &[Fault] = &[
         name: "an unknown status selects nothing",
         breaks: "extended.filter_values",
         spoil: |exchange, answer| {
-            if choice(exchange, "status=") {
+            if is_choice(exchange, "status=") {
                 (answer.status, answer.body) = (200, json!({ "data": [] }).to_string().into());
             }
         },
@@ -304,7 +314,7 @@ const FAULTS: &[Fault] = &[
         name: "an unknown anchor is forgotten",
         breaks: "extended.anchors",
         spoil: |exchange, answer| {
-            if choice(exchange, "anchor=") {
+            if is_choice(exchange, "anchor=") {
                 (answer.status, answer.body) = (200, json!({ "data": [] }).to_string().into());
             }
         },
@@ -313,8 +323,8 @@ const FAULTS: &[Fault] = &[
         name: "behind the last page is nothing",
         breaks: "extended.past_the_end",
         spoil: |exchange, answer| {
-            if choice(exchange, "far") {
-                no(answer, 404);
+            if is_choice(exchange, "far") {
+                refuse(answer, 404);
             }
         },
     },
@@ -323,21 +333,21 @@ const FAULTS: &[Fault] = &[
         breaks: "extended.foreign_filters",
         spoil: |exchange, answer| {
             if matches!(exchange.purpose, Purpose::Filter { .. }) {
-                no(answer, 404);
+                refuse(answer, 404);
             }
         },
     },
     Fault {
         name: "the wrong method is answered 405 without Allow",
         breaks: "extended.method",
-        spoil: |_, answer| header(answer, "allow", None),
+        spoil: |_, answer| set_header(answer, "allow", None),
     },
     Fault {
         name: "the wrong method is not found",
         breaks: "extended.method",
         spoil: |exchange, answer| {
-            if choice(exchange, "method") {
-                no(answer, 404);
+            if is_choice(exchange, "method") {
+                refuse(answer, 404);
             }
         },
     },
@@ -345,33 +355,33 @@ const FAULTS: &[Fault] = &[
         name: "an unknown path is a bad request",
         breaks: "extended.unknown_path",
         spoil: |exchange, answer| {
-            if choice(exchange, "path") {
-                no(answer, 400);
+            if is_choice(exchange, "path") {
+                refuse(answer, 400);
             }
         },
     },
     Fault {
         name: "no row states what remains",
         breaks: "extended.rate_headers",
-        spoil: |_, answer| header(answer, "x-ratelimit-remaining", None),
+        spoil: |_, answer| set_header(answer, "x-ratelimit-remaining", None),
     },
     Fault {
         name: "the stated limit is 100",
         breaks: "extended.rate_headers",
-        spoil: |_, answer| header(answer, "x-ratelimit-limit", Some("100")),
+        spoil: |_, answer| set_header(answer, "x-ratelimit-limit", Some("100")),
     },
     Fault {
         name: "Retry-After is a date",
         breaks: "extended.retry_after",
         spoil: |_, answer| {
             if answer.status == 429 {
-                header(answer, "retry-after", Some("Mon, 05 Jan 2026 09:01:00 GMT"));
+                set_header(answer, "retry-after", Some("Mon, 05 Jan 2026 09:01:00 GMT"));
             }
         },
     },
 ];
 
-fn broken(outcome: &Outcome) -> Vec<&str> {
+fn failed_ids(outcome: &Outcome) -> Vec<&str> {
     let ours = outcome.rows.iter().filter(|row| row.id.starts_with("extended."));
     ours.filter(|row| matches!(row.verdict, Verdict::Fail(_))).map(|row| row.id.as_str()).collect()
 }
@@ -398,12 +408,12 @@ fn the_built_in_server_satisfies_every_choice_and_every_fault_is_detected() {
             }
         }
         let again = Outcome::from_file(&spoiled.to_file()).unwrap();
-        if broken(&again) != [fault.breaks] {
-            wrong.push(format!("{}: expected {}, broken {:?}", fault.name, fault.breaks, broken(&again)));
+        if failed_ids(&again) != [fault.breaks] {
+            wrong.push(format!("{}: expected {}, broken {:?}", fault.name, fault.breaks, failed_ids(&again)));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    for id in extended().keys() {
+    for id in extended_statements().keys() {
         assert!(passed.iter().any(|row| row.id == *id), "{id} is not shown to hold");
         assert!(FAULTS.iter().any(|fault| fault.breaks == id), "no lie breaks {id}");
     }

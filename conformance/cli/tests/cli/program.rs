@@ -142,7 +142,7 @@ fn a_world_is_not_restarted_while_its_clock_runs() {
 }
 
 #[test]
-fn the_built_in_server_is_judged_and_everything_holds() {
+fn the_built_in_server_passes_every_check() {
     let directory = tempfile::tempdir().unwrap();
     let output = run(directory.path(), &["check", "--format", "json"]);
     assert_eq!(output.status.code(), Some(0), "{}{}", text(&output.stdout), text(&output.stderr));
@@ -153,7 +153,7 @@ fn the_built_in_server_is_judged_and_everything_holds() {
 const SCENARIO: &str = "title: One charge\nsteps:\n  - open: { charge: c1, asset: BTC, amount: 10.00 EUR }\n";
 
 #[test]
-fn a_difference_is_shown_and_the_exit_code_says_so() {
+fn a_difference_is_shown_and_sets_the_exit_code() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("one.yaml");
     fs::write(&path, SCENARIO).unwrap();

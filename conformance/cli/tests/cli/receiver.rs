@@ -71,12 +71,12 @@ fn sign(secret: &str, body: &str) -> String {
     reference_core::signature::Signer::new(secret).sign(now, body.as_bytes())
 }
 
-fn names(words: &Value) -> Vec<&str> {
+fn reason_names(words: &Value) -> Vec<&str> {
     words.as_array().unwrap().iter().map(|word| word["name"].as_str().unwrap()).collect()
 }
 
 #[test]
-fn a_signed_delivery_is_verified_and_a_clean_run_ends_with_0() {
+fn a_signed_delivery_is_verified_and_the_exit_code_is_0() {
     let mut running = start(&["--secret-env", "SHOP_TEST_SECRET,SHOP_SECRET"]);
     assert_eq!(running.post(&sign(SECRET, BODY), BODY), 200);
     let line = running.line();
@@ -84,14 +84,14 @@ fn a_signed_delivery_is_verified_and_a_clean_run_ends_with_0() {
     assert_eq!((&line["secret"], &line["try"]), (&"SHOP_SECRET".into(), &1.into()));
     assert_eq!((&line["event"], &line["mode"]), (&"charge.paid".into(), &"live".into()));
     assert_eq!((&line["subject"], &line["answer"]), (&"kanwf93se5yn".into(), &"200".into()));
-    assert_eq!((&line["bytes"], names(&line["notes"])), (&BODY.len().into(), vec![]));
+    assert_eq!((&line["bytes"], reason_names(&line["notes"])), (&BODY.len().into(), vec![]));
     let (summary, code) = running.stop();
     assert_eq!((&summary["kind"], &summary["verified"]), (&"summary".into(), &1.into()));
     assert_eq!(code, Some(0));
 }
 
 #[test]
-fn wrong_deliveries_are_explained_and_the_run_ends_with_1() {
+fn invalid_deliveries_are_explained_and_the_exit_code_is_1() {
     let mut running = start(&[
         "--secret-env",
         "SHOP_SECRET",
@@ -102,18 +102,21 @@ fn wrong_deliveries_are_explained_and_the_run_ends_with_1() {
     ]);
     assert_eq!(running.post(&sign(TEST_SECRET, BODY), BODY), 500);
     let line = running.line();
-    assert_eq!((&line["verdict"], names(&line["reasons"])), (&"not verified".into(), vec!["other_mode"]));
+    assert_eq!(
+        (&line["verdict"], reason_names(&line["reasons"])),
+        (&"not verified".into(), vec!["other_mode"])
+    );
     assert_eq!(line["answer"], "500");
 
     assert_eq!(running.post(&sign(SECRET, BODY), &format!("{BODY} ")), 200);
     let line = running.line();
-    assert_eq!(names(&line["reasons"]), ["body_rewritten"]);
-    assert_eq!((&line["try"], names(&line["notes"])), (&2.into(), vec!["retry"]));
+    assert_eq!(reason_names(&line["reasons"]), ["body_rewritten"]);
+    assert_eq!((&line["try"], reason_names(&line["notes"])), (&2.into(), vec!["retry"]));
 
     // A sender that leaks the secret in the body.
     running.post(SECRET, &format!("{{\"secret\":\"{SECRET}\"}}"));
     let line = running.line();
-    assert!(names(&line["notes"]).contains(&"secret_quoted"), "{line}");
+    assert!(reason_names(&line["notes"]).contains(&"secret_quoted"), "{line}");
 
     let (summary, code) = running.stop();
     assert_eq!((&summary["received"], &summary["not_verified"]), (&3.into(), &3.into()));
@@ -161,7 +164,7 @@ fn a_record_can_be_judged_again() {
 }
 
 #[test]
-fn wrong_usage_says_what_is_allowed() {
+fn invalid_usage_lists_the_allowed_values() {
     check_cases("receiver");
 }
 

@@ -161,7 +161,7 @@ fn run_job(here: &Path, command: &str, served: &RunningProgram) -> Output {
 }
 
 #[test]
-fn the_job_of_init_passes_on_a_fresh_server_and_the_demo_leaves_no_gap() {
+fn the_ci_job_passes_on_a_new_server_and_the_demo_has_no_gaps() {
     for (host, file) in
         [("github", ".github/workflows/chargeproof.yml"), ("gitlab", ".gitlab/chargeproof.yml")]
     {

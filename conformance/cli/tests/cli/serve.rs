@@ -166,7 +166,7 @@ fn banner(directory: &Path, arguments: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn the_banner_has_what_a_shop_needs_as_lines_for_a_shell() {
+fn the_banner_prints_shell_exports() {
     let directory = tempfile::tempdir().unwrap();
     let shown = banner(directory.path(), &["--seed", "7", "--forward-to", "http://localhost:3000/hooks"]);
     let value = |name: &str| {
@@ -374,7 +374,7 @@ fn an_invalid_world_file_is_refused_in_one_line() {
 }
 
 /// Returns the lines of stderr after these requests, up to the line with `last`.
-fn logged(arguments: &[&str], last: &str, send: impl Fn(&RunningProgram)) -> Vec<String> {
+fn log_lines(arguments: &[&str], last: &str, send: impl Fn(&RunningProgram)) -> Vec<String> {
     let directory = tempfile::tempdir().unwrap();
     let mut program = program(directory.path());
     program.stderr(Stdio::piped());
@@ -401,7 +401,7 @@ fn one_charge(served: &RunningProgram) {
 
 #[test]
 fn the_log_has_lines_without_keys() {
-    let lines = logged(&["--log", "text"], "/sandbox/advance", one_charge);
+    let lines = log_lines(&["--log", "text"], "/sandbox/advance", one_charge);
     for part in [
         "POST /sandbox/endpoints  200",
         "POST /v1/charges  422",
@@ -418,7 +418,7 @@ fn the_log_has_lines_without_keys() {
 
 #[test]
 fn the_log_is_available_as_json() {
-    let lines = logged(&["--log", "json"], "/sandbox/advance", one_charge);
+    let lines = log_lines(&["--log", "json"], "/sandbox/advance", one_charge);
     let lines: Vec<Value> = lines.iter().map(|line| serde_json::from_str(line).expect(line)).collect();
     let requests = lines.iter().filter(|line| line["what"] == "request").count();
     assert_eq!(requests, 4, "{lines:#?}");
@@ -427,8 +427,8 @@ fn the_log_is_available_as_json() {
 }
 
 #[test]
-fn there_is_no_log_without_a_terminal() {
-    let lines = logged(&[], "stopping", |served| {
+fn no_log_is_printed_without_a_terminal() {
+    let lines = log_lines(&[], "stopping", |served| {
         one_charge(served);
         served.signal("INT").unwrap();
     });

@@ -127,7 +127,7 @@ fn a_sweep_stops_at_the_first_failure_and_renders_it_shrunk() {
 }
 
 #[test]
-fn the_guides_show_what_a_sweep_and_a_replay_print() {
+fn the_guides_quote_the_current_output() {
     let directory = tempfile::tempdir().unwrap();
     let check_shown = |arguments: &[&str], from: &str, guides: &[&str]| {
         let output = support::run(directory.path(), arguments);

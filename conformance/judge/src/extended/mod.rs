@@ -15,7 +15,7 @@ use conformance_model::reading::Page;
 use conformance_model::recording::{Answer, Caller, Exchange, List, PageRequest, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::evidence::unanswered;
+use super::evidence::missing_response;
 use crate::check::{Check, Flaw};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters, Group::Isolation, Group::Extended];
@@ -23,51 +23,55 @@ const NEEDS_AUTH: &[Group] = &[Group::Account, Group::Auth, Group::Extended];
 const NEEDS_BURST: &[Group] = &[Group::Account, Group::Burst];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("extended.envelope", NEEDS, shapes::envelope),
-    Check::of("extended.objects", NEEDS, shapes::objects),
-    Check::of("extended.account_fields", NEEDS, shapes::account_fields),
-    Check::of("extended.charge_fields", NEEDS, shapes::charge_fields),
-    Check::of("extended.invoice_fields", NEEDS, shapes::invoice_fields),
-    Check::of("extended.states", NEEDS, shapes::states),
-    Check::of("extended.assets", NEEDS, shapes::assets),
-    Check::of("extended.details", NEEDS, shapes::details),
-    Check::of("extended.codes", NEEDS, shapes::codes),
-    Check::of("extended.invoice_numbers", NEEDS, shapes::invoice_numbers),
-    Check::of("extended.event_ids", NEEDS, shapes::event_ids),
-    Check::of("extended.amounts", NEEDS, shapes::amounts),
-    Check::of("extended.times", NEEDS, shapes::times),
-    Check::of("extended.meta", NEEDS, shapes::meta),
-    Check::of("extended.links", NEEDS, shapes::links),
-    Check::of("extended.single_objects", NEEDS, shapes::single_objects),
-    Check::of("extended.error_body", NEEDS, refusals::error_body),
-    Check::of("extended.challenge", NEEDS_AUTH, refusals::challenge),
-    Check::of("extended.page_values", NEEDS, refusals::page_values),
-    Check::of("extended.filter_values", NEEDS, refusals::filter_values),
-    Check::of("extended.anchors", NEEDS, refusals::anchors),
-    Check::of("extended.past_the_end", NEEDS, refusals::past_the_end),
-    Check::of("extended.foreign_filters", NEEDS, refusals::foreign_filters),
-    Check::of("extended.method", NEEDS, refusals::method),
-    Check::of("extended.unknown_path", NEEDS, refusals::unknown_path),
-    Check::of("extended.rate_headers", NEEDS, refusals::rate_headers),
-    Check::of("extended.retry_after", NEEDS_BURST, refusals::retry_after),
+    Check::new("extended.envelope", NEEDS, shapes::envelope),
+    Check::new("extended.objects", NEEDS, shapes::objects),
+    Check::new("extended.account_fields", NEEDS, shapes::account_fields),
+    Check::new("extended.charge_fields", NEEDS, shapes::charge_fields),
+    Check::new("extended.invoice_fields", NEEDS, shapes::invoice_fields),
+    Check::new("extended.states", NEEDS, shapes::states),
+    Check::new("extended.assets", NEEDS, shapes::assets),
+    Check::new("extended.details", NEEDS, shapes::details),
+    Check::new("extended.codes", NEEDS, shapes::codes),
+    Check::new("extended.invoice_numbers", NEEDS, shapes::invoice_numbers),
+    Check::new("extended.event_ids", NEEDS, shapes::event_ids),
+    Check::new("extended.amounts", NEEDS, shapes::amounts),
+    Check::new("extended.times", NEEDS, shapes::times),
+    Check::new("extended.meta", NEEDS, shapes::meta),
+    Check::new("extended.links", NEEDS, shapes::links),
+    Check::new("extended.single_objects", NEEDS, shapes::single_objects),
+    Check::new("extended.error_body", NEEDS, refusals::error_body),
+    Check::new("extended.challenge", NEEDS_AUTH, refusals::challenge),
+    Check::new("extended.page_values", NEEDS, refusals::page_values),
+    Check::new("extended.filter_values", NEEDS, refusals::filter_values),
+    Check::new("extended.anchors", NEEDS, refusals::anchors),
+    Check::new("extended.past_the_end", NEEDS, refusals::past_the_end),
+    Check::new("extended.foreign_filters", NEEDS, refusals::foreign_filters),
+    Check::new("extended.method", NEEDS, refusals::method),
+    Check::new("extended.unknown_path", NEEDS, refusals::unknown_path),
+    Check::new("extended.rate_headers", NEEDS, refusals::rate_headers),
+    Check::new("extended.retry_after", NEEDS_BURST, refusals::retry_after),
 ];
 
 /// A JSON value and the number of its exchange.
 type Sample = (u32, Value);
 
 /// Judges all values. The statement holds if none has a fault and there is at least one.
-fn each(found: impl IntoIterator<Item = Sample>, what: &str, flaw: impl Fn(&Value) -> Flaw) -> CheckResult {
+fn judge_each_sample(
+    found: impl IntoIterator<Item = Sample>,
+    what: &str,
+    flaw: impl Fn(&Value) -> Flaw,
+) -> CheckResult {
     let mut judged = false;
     for (number, value) in found {
         if let Some((expected, actual)) = flaw(&value) {
-            return Err(CheckError::broken(number, expected, actual));
+            return Err(CheckError::violation(number, expected, actual));
         }
         judged = true;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(none(what)) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample(what)) }
 }
 
-fn none(what: &str) -> CheckError {
+fn no_sample(what: &str) -> CheckError {
     CheckError::unjudged(
         format!("the recording shows no {what}"),
         "let both modes have charges, invoices, payment links and events, then check again",
@@ -95,7 +99,7 @@ fn rows(recording: &Recording, list: List) -> impl Iterator<Item = Sample> {
         .exchanges
         .iter()
         .filter(of_list)
-        .filter_map(|exchange| Some((exchange.number, Page::of(exchange)?)));
+        .filter_map(|exchange| Some((exchange.number, Page::from_exchange(exchange)?)));
     pages.flat_map(|(number, page)| {
         let rows = page.rows().cloned().unwrap_or_default();
         rows.into_iter().map(move |row| (number, row)).collect::<Vec<_>>()
@@ -118,17 +122,20 @@ fn accounts(recording: &Recording) -> impl Iterator<Item = Sample> {
 }
 
 /// Returns the response that shows a choice.
-fn choice<'a>(recording: &'a Recording, wanted: &str) -> Result<(&'a Exchange, &'a Answer), CheckError> {
-    let latest =
-        recording.last(|exchange| matches!(&exchange.purpose, Purpose::Choice { what } if what == wanted));
+fn choice_response<'a>(
+    recording: &'a Recording,
+    wanted: &str,
+) -> Result<(&'a Exchange, &'a Answer), CheckError> {
+    let latest = recording
+        .find_last(|exchange| matches!(&exchange.purpose, Purpose::Choice { what } if what == wanted));
     let clear = latest.and_then(|exchange| Some((exchange, exchange.answer()?)));
     clear
         .filter(|(_, answer)| !matches!(answer.status, 429 | 502..=504))
-        .ok_or_else(|| unanswered(latest, wanted))
+        .ok_or_else(|| missing_response(latest, wanted))
 }
 
 /// Formats a value for a report.
-fn shown(value: Option<&Value>) -> String {
+fn display_value(value: Option<&Value>) -> String {
     value.map_or_else(
         || "missing".to_owned(),
         |value| conformance_model::recording::shorten(&value.to_string()),
@@ -160,10 +167,10 @@ mod tests {
     }
 
     /// Returns the violation; `None` if the statement holds or cannot be judged.
-    fn wrong(id: &str, recording: &Recording) -> Option<String> {
+    fn violation_of(id: &str, recording: &Recording) -> Option<String> {
         let check = CHECKS.iter().find(|check| check.id == id).expect("every id in the tests has a check");
         match (check.judge)(recording) {
-            Err(CheckError::Broken(finding)) => Some(finding.actual),
+            Err(CheckError::Violation(finding)) => Some(finding.actual),
             _ => None,
         }
     }
@@ -172,7 +179,7 @@ mod tests {
     fn check_row(list: List, row: Value, id: &str, actual: Option<&str>) {
         let request = PageRequest { list, filters: vec![], page: None, per_page: None, link: None };
         let page = recording_of(Purpose::Page(request), list.path(), 200, &json!({ "data": [row] }));
-        assert_eq!(wrong(id, &page).as_deref(), actual, "{row}");
+        assert_eq!(violation_of(id, &page).as_deref(), actual, "{row}");
     }
 
     #[test]
@@ -197,7 +204,7 @@ mod tests {
     fn check_choice(what: &str, status: u16, body: Value, id: &str, fine: bool) {
         let choice = Purpose::Choice { what: what.to_owned() };
         let recording = recording_of(choice, "/v1/charges/k1", status, &body);
-        assert_eq!(wrong(id, &recording).is_none(), fine, "{status} {body}");
+        assert_eq!(violation_of(id, &recording).is_none(), fine, "{status} {body}");
     }
 
     #[test]
@@ -222,8 +229,8 @@ mod tests {
     fn an_account_is_judged_by_its_members_and_its_times() {
         let account = |body: &Value| recording_of(Purpose::Account, "/v1/account", 200, body);
         let bare = account(&json!({ "data": {} }));
-        assert_eq!(wrong("extended.account_fields", &bare).as_deref(), Some("no such member"));
+        assert_eq!(violation_of("extended.account_fields", &bare).as_deref(), Some("no such member"));
         let dated = account(&json!({ "data": { "created_at": "2026-01-05T09:00:00Z" } }));
-        assert_eq!(wrong("extended.times", &dated).as_deref(), Some("2026-01-05T09:00:00Z"));
+        assert_eq!(violation_of("extended.times", &dated).as_deref(), Some("2026-01-05T09:00:00Z"));
     }
 }

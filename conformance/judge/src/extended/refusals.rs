@@ -6,7 +6,7 @@ use conformance_model::reading::{LIMIT, Page};
 use conformance_model::recording::{Answer, Caller, Exchange, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::{choice, none, shown};
+use super::{choice_response, display_value, no_sample};
 
 fn refusals(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)> {
     let answers = recording.exchanges.iter().filter_map(|exchange| Some((exchange, exchange.answer()?)));
@@ -20,7 +20,11 @@ pub(super) fn error_body(recording: &Recording) -> CheckResult {
         let body = answer.body.json().unwrap_or_default();
         let message = body.get("message");
         if message.and_then(Value::as_str).is_none_or(str::is_empty) {
-            return Err(CheckError::broken(exchange.number, "an object with a message", exchange.summary()));
+            return Err(CheckError::violation(
+                exchange.number,
+                "an object with a message",
+                exchange.summary(),
+            ));
         }
         let by_field = |errors: &Value| {
             let lists = |list: &Value| {
@@ -30,8 +34,8 @@ pub(super) fn error_body(recording: &Recording) -> CheckResult {
             errors.as_object().is_some_and(|fields| !fields.is_empty() && fields.values().all(lists))
         };
         if answer.status == 422 && !body.get("errors").is_some_and(by_field) {
-            let actual = format!("errors {}", shown(body.get("errors")));
-            return Err(CheckError::broken(
+            let actual = format!("errors {}", display_value(body.get("errors")));
+            return Err(CheckError::violation(
                 exchange.number,
                 "errors by field, each a list of strings",
                 actual,
@@ -39,7 +43,7 @@ pub(super) fn error_body(recording: &Recording) -> CheckResult {
         }
         judged = true;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(none("refusal")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample("refusal")) }
 }
 
 pub(super) fn challenge(recording: &Recording) -> CheckResult {
@@ -47,19 +51,19 @@ pub(super) fn challenge(recording: &Recording) -> CheckResult {
     for (exchange, answer) in refusals(recording).filter(|(_, answer)| answer.status == 401) {
         let challenge = answer.header("www-authenticate").unwrap_or("none");
         if challenge != "Bearer" {
-            return Err(CheckError::broken(exchange.number, "WWW-Authenticate: Bearer", challenge));
+            return Err(CheckError::violation(exchange.number, "WWW-Authenticate: Bearer", challenge));
         }
         judged = true;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(none("401")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample("401")) }
 }
 
 /// Checks that a request got a 422 that names the parameter.
-fn refused(recording: &Recording, what: &str, name: &str) -> Result<(), CheckError> {
-    let (exchange, answer) = choice(recording, what)?;
+fn check_422(recording: &Recording, what: &str, name: &str) -> Result<(), CheckError> {
+    let (exchange, answer) = choice_response(recording, what)?;
     let named = || answer.body.json()?.get("errors")?.get(name).cloned();
     if answer.status != 422 || named().is_none() {
-        return Err(CheckError::broken(
+        return Err(CheckError::violation(
             exchange.number,
             format!("422 with errors.{name}"),
             exchange.summary(),
@@ -72,30 +76,30 @@ pub(super) fn page_values(recording: &Recording) -> CheckResult {
     for (what, name) in
         [("page=0", "page"), ("page=x", "page"), ("per_page=0", "per_page"), ("per_page=101", "per_page")]
     {
-        refused(recording, what, name)?;
+        check_422(recording, what, name)?;
     }
     Ok(CheckOutcome::Holds)
 }
 
 pub(super) fn filter_values(recording: &Recording) -> CheckResult {
-    refused(recording, "type=", "type")?;
-    refused(recording, "status=", "status")?;
+    check_422(recording, "type=", "type")?;
+    check_422(recording, "status=", "status")?;
     Ok(CheckOutcome::Holds)
 }
 
 pub(super) fn anchors(recording: &Recording) -> CheckResult {
-    refused(recording, "anchor=", "anchor")?;
+    check_422(recording, "anchor=", "anchor")?;
     Ok(CheckOutcome::Holds)
 }
 
 fn is_empty_list(exchange: &Exchange) -> bool {
-    Page::of(exchange).is_some_and(|page| page.rows().is_some_and(Vec::is_empty))
+    Page::from_exchange(exchange).is_some_and(|page| page.rows().is_some_and(Vec::is_empty))
 }
 
 pub(super) fn past_the_end(recording: &Recording) -> CheckResult {
-    let (exchange, _) = choice(recording, "far")?;
+    let (exchange, _) = choice_response(recording, "far")?;
     if !is_empty_list(exchange) {
-        return Err(CheckError::broken(exchange.number, "200 with empty data", exchange.summary()));
+        return Err(CheckError::violation(exchange.number, "200 with empty data", exchange.summary()));
     }
     Ok(CheckOutcome::Holds)
 }
@@ -111,27 +115,27 @@ pub(super) fn foreign_filters(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for exchange in recording.exchanges.iter().filter(named) {
         if !is_empty_list(exchange) {
-            return Err(CheckError::broken(exchange.number, "200 with empty data", exchange.summary()));
+            return Err(CheckError::violation(exchange.number, "200 with empty data", exchange.summary()));
         }
         judged = true;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(none("filter by an absent or foreign object")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample("filter by an absent or foreign object")) }
 }
 
 pub(super) fn method(recording: &Recording) -> CheckResult {
-    let (exchange, answer) = choice(recording, "method")?;
+    let (exchange, answer) = choice_response(recording, "method")?;
     let allowed = answer.header("allow").unwrap_or_default();
     if answer.status != 405 || !allowed.split(',').any(|method| method.trim() == "POST") {
         let actual = format!("{} with Allow: {allowed}", answer.status);
-        return Err(CheckError::broken(exchange.number, "405 with Allow: POST", actual));
+        return Err(CheckError::violation(exchange.number, "405 with Allow: POST", actual));
     }
     Ok(CheckOutcome::Holds)
 }
 
 pub(super) fn unknown_path(recording: &Recording) -> CheckResult {
-    let (exchange, answer) = choice(recording, "path")?;
+    let (exchange, answer) = choice_response(recording, "path")?;
     if answer.status != 404 {
-        return Err(CheckError::broken(exchange.number, "404", exchange.summary()));
+        return Err(CheckError::violation(exchange.number, "404", exchange.summary()));
     }
     Ok(CheckOutcome::Holds)
 }
@@ -154,11 +158,11 @@ pub(super) fn rate_headers(recording: &Recording) -> CheckResult {
                 header("x-ratelimit-remaining")
             );
             let expected = "X-RateLimit-Limit: 120 and X-RateLimit-Remaining below that";
-            return Err(CheckError::broken(exchange.number, expected, actual));
+            return Err(CheckError::violation(exchange.number, expected, actual));
         }
         judged = true;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(none("answer")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample("answer")) }
 }
 
 pub(super) fn retry_after(recording: &Recording) -> CheckResult {
@@ -166,7 +170,7 @@ pub(super) fn retry_after(recording: &Recording) -> CheckResult {
     for (exchange, answer) in refusals(recording).filter(|(_, answer)| answer.status == 429) {
         let seconds = answer.header("retry-after").unwrap_or("none");
         if !seconds.parse::<u32>().is_ok_and(|seconds| seconds >= 1) {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 exchange.number,
                 "whole seconds, at least 1",
                 format!("Retry-After: {seconds}"),

@@ -8,7 +8,9 @@ use conformance_model::reading::{Page, text_at};
 use conformance_model::recording::{List, PageRequest, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::{accounts, choice, each, none, rows, shown, subjects, successes};
+use super::{
+    accounts, choice_response, display_value, judge_each_sample, no_sample, rows, subjects, successes,
+};
 use crate::check::Flaw;
 
 const COINS: [&str; 13] = [
@@ -44,9 +46,9 @@ pub(super) fn envelope(recording: &Recording) -> CheckResult {
         .filter(|(exchange, _)| matches!(exchange.purpose, Purpose::Event { side: Side::Own, .. }))
         .map(|(exchange, body)| (exchange.number, Value::clone(&body)));
     let found: Vec<_> = alone.chain(accounts(recording)).collect();
-    each(found, "single object", |body| {
+    judge_each_sample(found, "single object", |body| {
         let wrapped = body.get("data").is_some_and(Value::is_object);
-        (!wrapped).then(|| ("the object under data".to_owned(), shown(Some(body))))
+        (!wrapped).then(|| ("the object under data".to_owned(), display_value(Some(body))))
     })
 }
 
@@ -61,54 +63,58 @@ pub(super) fn objects(recording: &Recording) -> CheckResult {
     found.extend(
         subjects(recording, List::Invoices, "invoice").into_iter().map(|found| named("invoice", found)),
     );
-    each(found, "object", |pair| {
+    judge_each_sample(found, "object", |pair| {
         let object = pair[1].get("object");
         (object != Some(&pair[0]))
-            .then(|| (format!("object {}", pair[0]), format!("object {}", shown(object))))
+            .then(|| (format!("object {}", pair[0]), format!("object {}", display_value(object))))
     })
 }
 
 /// Returns the first of these names that an object does not have.
-fn lacks(object: &Value, names: &str) -> Flaw {
+fn missing_member(object: &Value, names: &str) -> Flaw {
     let missing = names.split_whitespace().find(|name| object.get(name).is_none())?;
     Some((format!("the member {missing}"), "no such member".to_owned()))
 }
 
 pub(super) fn account_fields(recording: &Recording) -> CheckResult {
-    each(accounts(recording), "account", |body| lacks(body.get("data").unwrap_or(&Value::Null), ACCOUNT))
+    judge_each_sample(accounts(recording), "account", |body| {
+        missing_member(body.get("data").unwrap_or(&Value::Null), ACCOUNT)
+    })
 }
 
 pub(super) fn charge_fields(recording: &Recording) -> CheckResult {
-    each(rows(recording, List::Charges), "charge", |charge| lacks(charge, CHARGE))
+    judge_each_sample(rows(recording, List::Charges), "charge", |charge| missing_member(charge, CHARGE))
 }
 
 pub(super) fn invoice_fields(recording: &Recording) -> CheckResult {
-    each(rows(recording, List::Invoices), "invoice", |invoice| lacks(invoice, INVOICE))
+    judge_each_sample(rows(recording, List::Invoices), "invoice", |invoice| missing_member(invoice, INVOICE))
 }
 
-fn one_of(value: Option<&Value>, allowed: &[&str]) -> Flaw {
+fn check_one_of(value: Option<&Value>, allowed: &[&str]) -> Flaw {
     let fine = value.and_then(Value::as_str).is_some_and(|text| allowed.contains(&text));
-    (!fine).then(|| (format!("one of {}", allowed.join(", ")), shown(value)))
+    (!fine).then(|| (format!("one of {}", allowed.join(", ")), display_value(value)))
 }
 
 pub(super) fn states(recording: &Recording) -> CheckResult {
     let charge = ["pending", "underpaid", "paid", "expired", "canceled"];
     let charges = subjects(recording, List::Charges, "charge");
-    each(charges, "charge", |charge_object| one_of(charge_object.get("status"), &charge))?;
+    judge_each_sample(charges, "charge", |charge_object| check_one_of(charge_object.get("status"), &charge))?;
     let invoices = subjects(recording, List::Invoices, "invoice");
-    each(invoices, "invoice", |invoice| one_of(invoice.get("status"), &["open", "paid", "void"]))
+    judge_each_sample(invoices, "invoice", |invoice| {
+        check_one_of(invoice.get("status"), &["open", "paid", "void"])
+    })
 }
 
 pub(super) fn assets(recording: &Recording) -> CheckResult {
-    each(accounts(recording), "account", |body| {
+    judge_each_sample(accounts(recording), "account", |body| {
         let assets = body.get("meta").and_then(|meta| meta.get("accepted_assets"));
         let assets = assets.and_then(Value::as_array).cloned().unwrap_or_default();
-        assets.iter().find_map(|asset| one_of(Some(asset), &COINS))
+        assets.iter().find_map(|asset| check_one_of(Some(asset), &COINS))
     })
 }
 
 pub(super) fn details(recording: &Recording) -> CheckResult {
-    each(rows(recording, List::Events), "event", |event| {
+    judge_each_sample(rows(recording, List::Events), "event", |event| {
         let details = event.get("details")?.as_object()?;
         let kind = text_at(event, &["type"])?;
         let needed: &[&str] = match kind {
@@ -118,35 +124,35 @@ pub(super) fn details(recording: &Recording) -> CheckResult {
             "charge.refunded" => &["amount"],
             "charge.canceled" => return None,
             _ if details.is_empty() => return None,
-            _ => return Some((format!("no details of {kind}"), shown(event.get("details")))),
+            _ => return Some((format!("no details of {kind}"), display_value(event.get("details")))),
         };
         let missing = needed.iter().find(|name| !details.get(**name).is_some_and(Value::is_string))?;
-        Some((format!("details.{missing} of {kind} as a string"), shown(details.get(*missing))))
+        Some((format!("details.{missing} of {kind} as a string"), display_value(details.get(*missing))))
     })
 }
 
 pub(super) fn codes(recording: &Recording) -> CheckResult {
     let charges = subjects(recording, List::Charges, "charge");
     let invoices = subjects(recording, List::Invoices, "invoice");
-    each([charges, invoices].concat(), "charge or invoice", |object| {
+    judge_each_sample([charges, invoices].concat(), "charge or invoice", |object| {
         let (id, code) = (object.get("id"), object.get("code"));
         let is_code = |text: &str| {
             text.len() == CODE_LEN && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
         };
         let fine = id == code && code.and_then(Value::as_str).is_some_and(is_code);
-        let actual = || format!("id {}, code {}", shown(id), shown(code));
+        let actual = || format!("id {}, code {}", display_value(id), display_value(code));
         (!fine).then(|| ("the same 12 of a-z and 0-9 under id and code".to_owned(), actual()))
     })
 }
 
 pub(super) fn invoice_numbers(recording: &Recording) -> CheckResult {
-    each(subjects(recording, List::Invoices, "invoice"), "invoice", |invoice| {
+    judge_each_sample(subjects(recording, List::Invoices, "invoice"), "invoice", |invoice| {
         let is_number = |text: &str| {
             text.strip_prefix("INV-")
                 .is_some_and(|digits| digits.len() >= 4 && digits.bytes().all(|b| b.is_ascii_digit()))
         };
         let fine = text_at(invoice, &["number"]).is_some_and(is_number);
-        (!fine).then(|| ("a number such as INV-0001".to_owned(), shown(invoice.get("number"))))
+        (!fine).then(|| ("a number such as INV-0001".to_owned(), display_value(invoice.get("number"))))
     })
 }
 
@@ -159,27 +165,27 @@ pub(super) fn event_ids(recording: &Recording) -> CheckResult {
     }
     for (number, ids) in &pages {
         if let Some(id) = ids.iter().find(|id| id.as_bytes().get(VERSION_AT) != Some(&b'7')) {
-            return Err(CheckError::broken(*number, "a UUID of version 7", id.as_str()));
+            return Err(CheckError::violation(*number, "a UUID of version 7", id.as_str()));
         }
         if let Some(pair) = ids.windows(2).find(|pair| pair[0] <= pair[1]) {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 *number,
                 "ids that fall",
                 format!("{} above {}", pair[0], pair[1]),
             ));
         }
     }
-    if pages.is_empty() { Err(none("event")) } else { Ok(CheckOutcome::Holds) }
+    if pages.is_empty() { Err(no_sample("event")) } else { Ok(CheckOutcome::Holds) }
 }
 
-fn coin(text: &str) -> bool {
+fn is_coin_amount(text: &str) -> bool {
     match text.split_once('.') {
         None => true,
         Some((_, decimals)) => !decimals.ends_with('0') && (1..=COIN_DECIMALS_MAX).contains(&decimals.len()),
     }
 }
 
-fn fiat(text: &str) -> bool {
+fn is_fiat_amount(text: &str) -> bool {
     text.split_once('.').is_some_and(|(_, decimals)| decimals.len() == 2)
 }
 
@@ -187,28 +193,29 @@ pub(super) fn amounts(recording: &Recording) -> CheckResult {
     let odd = |object: &Value, name: &str, fine: fn(&str) -> bool, expected: &str| {
         let value = object.get(name)?;
         let is_fine = value.is_null() || value.as_str().is_some_and(fine);
-        (!is_fine).then(|| (format!("{name} {expected}"), shown(Some(value))))
+        (!is_fine).then(|| (format!("{name} {expected}"), display_value(Some(value))))
     };
-    each(subjects(recording, List::Charges, "charge"), "charge", |charge| {
-        let coins = COIN_AMOUNTS.iter().find_map(|name| odd(charge, name, coin, "without trailing zeros"));
-        coins.or_else(|| odd(charge, "fiat_amount", fiat, "with two decimals"))
+    judge_each_sample(subjects(recording, List::Charges, "charge"), "charge", |charge| {
+        let coins =
+            COIN_AMOUNTS.iter().find_map(|name| odd(charge, name, is_coin_amount, "without trailing zeros"));
+        coins.or_else(|| odd(charge, "fiat_amount", is_fiat_amount, "with two decimals"))
     })?;
-    each(subjects(recording, List::Invoices, "invoice"), "invoice", |invoice| {
-        odd(invoice, "amount", fiat, "with two decimals")
+    judge_each_sample(subjects(recording, List::Invoices, "invoice"), "invoice", |invoice| {
+        odd(invoice, "amount", is_fiat_amount, "with two decimals")
     })
 }
 
 /// Collects all members that are times, at any depth. A due date is a day, not a time.
-fn moments(value: &Value, found: &mut Vec<Value>) {
+fn collect_times(value: &Value, found: &mut Vec<Value>) {
     match value {
-        Value::Array(items) => items.iter().for_each(|item| moments(item, found)),
+        Value::Array(items) => items.iter().for_each(|item| collect_times(item, found)),
         Value::Object(members) => {
             for (name, inner) in members {
                 let is_time = (name.ends_with("_at") && name != "due_at") || name == "time";
                 if is_time && inner.is_string() {
                     found.push(inner.clone());
                 } else if name != "metadata" {
-                    moments(inner, found);
+                    collect_times(inner, found);
                 }
             }
         }
@@ -219,10 +226,10 @@ fn moments(value: &Value, found: &mut Vec<Value>) {
 pub(super) fn times(recording: &Recording) -> CheckResult {
     let found = successes(recording).flat_map(|(exchange, body)| {
         let mut found = Vec::new();
-        moments(&body, &mut found);
+        collect_times(&body, &mut found);
         found.into_iter().map(move |moment| (exchange.number, moment)).collect::<Vec<_>>()
     });
-    each(found, "time", |moment| {
+    judge_each_sample(found, "time", |moment| {
         let text = moment.as_str().unwrap_or_default();
         let shape: String =
             text.chars().map(|character| if character.is_ascii_digit() { '0' } else { character }).collect();
@@ -233,7 +240,7 @@ pub(super) fn times(recording: &Recording) -> CheckResult {
 
 pub(super) fn meta(recording: &Recording) -> CheckResult {
     let pages = successes(recording).filter(|(exchange, _)| matches!(exchange.purpose, Purpose::Page(_)));
-    each(pages.map(|(exchange, body)| (exchange.number, Value::clone(&body))), "page", |body| {
+    judge_each_sample(pages.map(|(exchange, body)| (exchange.number, Value::clone(&body))), "page", |body| {
         let meta = body.get("meta")?;
         let empty = body.get("data").and_then(Value::as_array).is_some_and(Vec::is_empty);
         let bound = |name: &str| {
@@ -241,7 +248,7 @@ pub(super) fn meta(recording: &Recording) -> CheckResult {
         };
         let wrong = ["from", "to"].into_iter().find(|name| !bound(name));
         let wrong = wrong.or_else(|| (!meta.get("path").is_some_and(Value::is_string)).then_some("path"))?;
-        Some((format!("meta.{wrong}"), shown(meta.get(wrong))))
+        Some((format!("meta.{wrong}"), display_value(meta.get(wrong))))
     })
 }
 
@@ -251,14 +258,14 @@ pub(super) fn links(recording: &Recording) -> CheckResult {
         let Purpose::Page(PageRequest { filters, per_page, link: None, .. }) = &exchange.purpose else {
             continue;
         };
-        let Some(page) = Page::of(exchange) else { continue };
+        let Some(page) = Page::from_exchange(exchange) else { continue };
         let mut kept = filters.clone();
         kept.extend(per_page.map(|size| ("per_page".to_owned(), size.to_string())));
         for rel in ["first", "last", "prev", "next"] {
             let Some(link) = page.link(rel) else { continue };
             let address = url::Url::parse(link).ok();
             let Some(address) = address.filter(|address| address.has_host()) else {
-                return Err(CheckError::broken(
+                return Err(CheckError::violation(
                     exchange.number,
                     format!("links.{rel} as an absolute address"),
                     link,
@@ -267,21 +274,21 @@ pub(super) fn links(recording: &Recording) -> CheckResult {
             let pairs: Vec<_> = address.query_pairs().into_owned().collect();
             if let Some((name, value)) = kept.iter().find(|pair| !pairs.contains(pair)) {
                 let expected = format!("links.{rel} with {name}={value}");
-                return Err(CheckError::broken(exchange.number, expected, link));
+                return Err(CheckError::violation(exchange.number, expected, link));
             }
             judged = true;
         }
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(none("link")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample("link")) }
 }
 
 pub(super) fn single_objects(recording: &Recording) -> CheckResult {
     for what in ["charge", "invoice", "payment link"] {
-        let (exchange, answer) = choice(recording, what)?;
+        let (exchange, answer) = choice_response(recording, what)?;
         let code = exchange.target.rsplit('/').next().unwrap_or_default();
         let body = answer.body.json().unwrap_or_default();
         if answer.status != 200 || text_at(&body, &["data", "code"]) != Some(code) {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 exchange.number,
                 format!("200 with data.code \"{code}\""),
                 exchange.summary(),

@@ -37,7 +37,7 @@ pub(super) fn deposit_addresses(recording: &Recording) -> CheckResult {
                 let other = addresses.entry(address).or_insert(own);
                 // A charge that is listed in both modes is judged by isolation.lists.
                 if other.mode != view.mode && other.code != code {
-                    return Err(CheckError::broken(
+                    return Err(CheckError::violation(
                         view.number(),
                         format!(
                             "other addresses in {} mode than in {} mode",

@@ -21,7 +21,7 @@ pub(super) struct Round<'a> {
 
 /// Returns the headers that differ between equal responses to equal requests, such as the name of a replica or a
 /// request id. They do not depend on the object.
-fn noise(recording: &Recording) -> BTreeSet<&str> {
+fn noise_headers(recording: &Recording) -> BTreeSet<&str> {
     let mut answers: BTreeMap<_, Vec<&Answer>> = BTreeMap::new();
     // Single objects are the subject of the comparison.
     for exchange in recording.exchanges.iter().filter(|exchange| key(exchange).is_none()) {
@@ -55,7 +55,7 @@ fn key(exchange: &Exchange) -> Option<(Option<ObjectKind>, u8, Side)> {
 
 /// Returns the rounds of these foreign responses. Other statements judge statuses other than 404.
 pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> Vec<Round<'a>> {
-    let noise = noise(recording);
+    let noise = noise_headers(recording);
     let numbers: BTreeSet<u8> = foreign.iter().filter_map(|exchange| Some(key(exchange)?.1)).collect();
     let Some((first, (kind, ..))) = foreign.first().and_then(|exchange| Some((exchange, key(exchange)?)))
     else {
@@ -112,14 +112,14 @@ const LENGTH: &str = "body length";
 /// # Errors
 ///
 /// If only one round was sent, a difference is not judged: it may depend on the order of the requests.
-pub(super) fn lasting(rounds: &[Round<'_>]) -> Result<Option<(u32, String)>, CheckError> {
+pub(super) fn lasting_difference(rounds: &[Round<'_>]) -> Result<Option<(u32, String)>, CheckError> {
     let mut differences = rounds.iter().map(Round::differences);
     let Some(mut common) = differences.next() else { return Ok(None) };
     for other in differences {
         common.retain(|name, values| other.get(name) == Some(values));
     }
     let Some((name, values)) = common.into_iter().next() else { return Ok(None) };
-    let difference = described(&name, values);
+    let difference = describe_difference(&name, values);
     match rounds {
         [_] => Err(CheckError::unjudged(
             format!(
@@ -131,7 +131,7 @@ pub(super) fn lasting(rounds: &[Round<'_>]) -> Result<Option<(u32, String)>, Che
     }
 }
 
-fn described(name: &str, [foreign, absent]: [Option<String>; 2]) -> String {
+fn describe_difference(name: &str, [foreign, absent]: [Option<String>; 2]) -> String {
     let show = |value: Option<String>| value.map_or("missing".to_owned(), |text| shorten(text.trim()));
     format!("{name}: {} (otherwise {})", show(foreign), show(absent))
 }
@@ -147,10 +147,10 @@ pub(super) fn refusals<'a>(
     if foreign.len().min(absent.len()) < 2 {
         return None;
     }
-    let round = Round { foreign, absent, noise: noise(recording) };
+    let round = Round { foreign, absent, noise: noise_headers(recording) };
     let is_of_body = |name: &str| name.starts_with("body") && name != LENGTH;
     let difference = round.differences().into_iter().find(|(name, _)| is_of_body(name));
-    difference.map(|(name, values)| (number, described(&name, values)))
+    difference.map(|(name, values)| (number, describe_difference(&name, values)))
 }
 
 /// Splits a response into named features: each header field, and each member of the body.
@@ -175,7 +175,7 @@ fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, Str
     }
     let body = neutral(&answer.body);
     match answer.body.json() {
-        Some(value) => places("body", &value, &neutral, &mut features),
+        Some(value) => json_features("body", &value, &neutral, &mut features),
         None => drop(features.insert("body".into(), body.clone())),
     }
     // Sorts after the members. Covers differences that they do not, such as the order of names.
@@ -184,7 +184,7 @@ fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, Str
     features
 }
 
-fn places(
+fn json_features(
     at: &str,
     value: &Value,
     neutral: &impl Fn(&str) -> String,
@@ -195,7 +195,7 @@ fn places(
             let names: Vec<_> = members.keys().map(String::as_str).collect();
             features.insert(format!("{at} names"), names.join(" "));
             for (name, inner) in members {
-                places(&format!("{at}.{name}"), inner, neutral, features);
+                json_features(&format!("{at}.{name}"), inner, neutral, features);
             }
         }
         other => drop(features.insert(at.to_owned(), neutral(&other.to_string()))),

@@ -48,7 +48,7 @@ use conformance_model::recording::{
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::diff::{KINDS, contradict};
-use super::evidence::{PageView, check_media_type, modes_share_codes, pages, unanswered, with_article};
+use super::evidence::{PageView, check_media_type, missing_response, modes_share_codes, pages, with_article};
 use crate::check::Check;
 
 mod addresses;
@@ -58,28 +58,33 @@ const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 const NEEDS_LEAKS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation, Group::Leaks];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("errors.not_found", NEEDS, not_found),
-    Check::of("errors.not_found_json", NEEDS, not_found_json),
-    Check::of("isolation.not_found", NEEDS_LEAKS, foreign_not_found),
-    Check::of("isolation.indistinguishable", NEEDS, indistinguishable),
-    Check::of("isolation.objects", &[Group::Account, Group::Lists, Group::Objects], objects),
-    Check::of("isolation.lists", NEEDS, lists),
-    Check::of("isolation.deposit_addresses", &[Group::Account, Group::Lists], addresses::deposit_addresses),
-    Check::of("isolation.filter_charge", NEEDS, |recording| filter_trials(recording, List::Events, "charge")),
-    Check::of("isolation.filter_invoice", NEEDS, |recording| {
+    Check::new("errors.not_found", NEEDS, not_found),
+    Check::new("errors.not_found_json", NEEDS, not_found_json),
+    Check::new("isolation.not_found", NEEDS_LEAKS, foreign_not_found),
+    Check::new("isolation.indistinguishable", NEEDS, judge_indistinguishable),
+    Check::new("isolation.objects", &[Group::Account, Group::Lists, Group::Objects], objects),
+    Check::new("isolation.lists", NEEDS, lists),
+    Check::new("isolation.deposit_addresses", &[Group::Account, Group::Lists], addresses::deposit_addresses),
+    Check::new("isolation.filter_charge", NEEDS, |recording| {
+        filter_trials(recording, List::Events, "charge")
+    }),
+    Check::new("isolation.filter_invoice", NEEDS, |recording| {
         filter_trials(recording, List::Events, "invoice")
     }),
-    Check::of("isolation.filter_payment_link", NEEDS, |recording| {
+    Check::new("isolation.filter_payment_link", NEEDS, |recording| {
         filter_trials(recording, List::Charges, "payment_link")
     })
     .part(Part::Links),
-    Check::of("isolation.second_account", &[Group::Account, Group::Other], second_account),
+    Check::new("isolation.second_account", &[Group::Account, Group::Other], second_account),
 ];
 
 /// Returns the responses for absent or foreign ids. They count only if an own event gets 200 at the same path.
-fn answered<'a>(recording: &'a Recording, wanted: &[Side]) -> Result<Vec<&'a Exchange>, CheckError> {
+fn answered_exchanges<'a>(
+    recording: &'a Recording,
+    wanted: &[Side],
+) -> Result<Vec<&'a Exchange>, CheckError> {
     let own = |mode| {
-        recording.last(|exchange| {
+        recording.find_last(|exchange| {
             exchange.caller == Caller::Own(mode)
                 && matches!(&exchange.purpose, Purpose::Event { side: Side::Own, .. })
         })
@@ -98,7 +103,7 @@ fn answered<'a>(recording: &'a Recording, wanted: &[Side]) -> Result<Vec<&'a Exc
     }
     match Mode::BOTH.into_iter().find_map(own) {
         Some(exchange) if exchange.status() != Some(200) => {
-            Err(unanswered(Some(exchange), "an own event on the same path"))
+            Err(missing_response(Some(exchange), "an own event on the same path"))
         }
         _ => Err(needs_both_modes("an event")),
     }
@@ -114,11 +119,11 @@ fn needs_both_modes(what: &str) -> CheckError {
 const ABSENT: &[Side] = &[Side::AbsentBefore, Side::AbsentAfter];
 
 fn not_found(recording: &Recording) -> CheckResult {
-    for exchange in answered(recording, ABSENT)? {
+    for exchange in answered_exchanges(recording, ABSENT)? {
         // An id that is not a UUID may get any 3xx or 4xx, but must not cause a server error.
         let is_refused = exchange.status().is_some_and(|status| (300..500).contains(&status));
         if exchange.status() != Some(404) && !(is_refused && is_resembling(exchange)) {
-            return Err(CheckError::broken(exchange.number, "404", exchange.summary()));
+            return Err(CheckError::violation(exchange.number, "404", exchange.summary()));
         }
     }
     Ok(CheckOutcome::Holds)
@@ -130,10 +135,10 @@ fn is_resembling(exchange: &Exchange) -> bool {
 }
 
 fn not_found_json(recording: &Recording) -> CheckResult {
-    for exchange in answered(recording, ABSENT)? {
+    for exchange in answered_exchanges(recording, ABSENT)? {
         let Some(answer) = exchange.answer().filter(|answer| answer.status == 404) else { continue };
         if !answer.body.is_utf8() || !answer.body.json().is_some_and(|body| has_text(&body)) {
-            return Err(CheckError::broken(exchange.number, "a message in JSON", exchange.summary()));
+            return Err(CheckError::violation(exchange.number, "a message in JSON", exchange.summary()));
         }
         check_media_type(exchange, answer)?;
     }
@@ -146,8 +151,8 @@ fn is_respelled(exchange: &Exchange) -> bool {
 }
 
 /// Judges HEAD of an event of the other mode. A server may refuse the method.
-fn heads(recording: &Recording) -> Result<(), CheckError> {
-    let foreign = answered(recording, &[Side::Foreign])?;
+fn check_head(recording: &Recording) -> Result<(), CheckError> {
+    let foreign = answered_exchanges(recording, &[Side::Foreign])?;
     let is_foreign = |of: &Exchange| {
         foreign.iter().any(|exchange| (exchange.caller, &exchange.target) == (of.caller, &of.target))
     };
@@ -158,32 +163,32 @@ fn heads(recording: &Recording) -> Result<(), CheckError> {
     let served = |exchange: &&Exchange| exchange.status().is_some_and(|status| (200..300).contains(&status));
     let found = heads.filter(|exchange| exchange.answer().is_some()).find(served);
     found.map_or(Ok(()), |exchange| {
-        Err(CheckError::broken(exchange.number, "404, as GET has it", exchange.summary()))
+        Err(CheckError::violation(exchange.number, "404, as GET has it", exchange.summary()))
     })
 }
 
 fn foreign_not_found(recording: &Recording) -> CheckResult {
-    heads(recording)?;
-    for exchange in answered(recording, &[Side::Foreign])? {
+    check_head(recording)?;
+    for exchange in answered_exchanges(recording, &[Side::Foreign])? {
         let is_served = exchange.status().is_some_and(|status| status < 300);
         if exchange.status() != Some(404) && (is_served || !is_respelled(exchange)) {
             let expected = "404, the same body as for an unknown id";
-            return Err(CheckError::broken(exchange.number, expected, exchange.summary()));
+            return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
         }
     }
-    both_directions(answered(recording, &[Side::Foreign])?)
+    both_directions(answered_exchanges(recording, &[Side::Foreign])?)
 }
 
-fn indistinguishable(recording: &Recording) -> CheckResult {
-    let foreign = answered(recording, &[Side::Foreign])?;
+fn judge_indistinguishable(recording: &Recording) -> CheckResult {
+    let foreign = answered_exchanges(recording, &[Side::Foreign])?;
     let mut compared = Vec::new();
     for mode in Mode::BOTH {
         let of_mode = foreign.iter().filter(|exchange| exchange.caller == Caller::Own(mode));
         let of_mode: Vec<_> = of_mode.copied().collect();
         let rounds = compare::rounds(recording, &of_mode);
-        if let Some((number, difference)) = compare::lasting(&rounds)? {
+        if let Some((number, difference)) = compare::lasting_difference(&rounds)? {
             let expected = "the same answer as for an id that does not exist";
-            return Err(CheckError::broken(number, expected, difference));
+            return Err(CheckError::violation(number, expected, difference));
         }
         compared.extend(of_mode.first().filter(|_| !rounds.is_empty()));
     }
@@ -221,7 +226,7 @@ fn lists(recording: &Recording) -> CheckResult {
         }
         if let Some((key, view)) = live.iter().find(|(key, _)| test.contains_key(*key)) {
             let actual = format!("{} is listed in both", shorten(key));
-            return Err(CheckError::broken(view.number(), "nothing that both modes list", actual));
+            return Err(CheckError::violation(view.number(), "nothing that both modes list", actual));
         }
     }
     held_elsewhere(&views)?;
@@ -229,7 +234,7 @@ fn lists(recording: &Recording) -> CheckResult {
 }
 
 /// Returns the codes of the charges or invoices in a row of a list.
-fn held(list: List, row: &Value, member: &str) -> Vec<String> {
+fn object_codes(list: List, row: &Value, member: &str) -> Vec<String> {
     let own = (list == List::Events).then(|| text_at(row, &[member, "code"])).flatten();
     let of_invoice = (member == "charge").then(|| match list {
         List::Events => charges_of(row),
@@ -259,13 +264,13 @@ fn held_elsewhere(views: &[PageView<'_>]) -> Result<(), CheckError> {
                 let object = row.get(member).unwrap_or(&Value::Null);
                 let is_other = move |code: &String| {
                     let elsewhere = other.get(code.as_str()).filter(|_| !own.contains_key(code.as_str()));
-                    elsewhere.is_some_and(|found| !differs(object, found, code))
+                    elsewhere.is_some_and(|found| !has_other_values(object, found, code))
                 };
-                held(view.request.list, row, member).into_iter().filter(is_other)
+                object_codes(view.request.list, row, member).into_iter().filter(is_other)
             });
             if let Some(code) = codes.next() {
                 let expected = format!("no {member} of {} mode", view.mode.other().as_str());
-                return Err(CheckError::broken(view.number(), expected, format!("{member} {code}")));
+                return Err(CheckError::violation(view.number(), expected, format!("{member} {code}")));
             }
         }
     }
@@ -274,7 +279,7 @@ fn held_elsewhere(views: &[PageView<'_>]) -> Result<(), CheckError> {
 
 /// Returns `true` if an object with this code has other amounts than one of the other mode. Then it is another object,
 /// because each mode numbers its own.
-fn differs(object: &Value, other: &Value, code: &str) -> bool {
+fn has_other_values(object: &Value, other: &Value, code: &str) -> bool {
     const FIXED: [&str; 7] =
         ["fiat_amount", "fiat_currency", "asset", "asset_amount", "amount", "currency", "number"];
     let contradicts = |name: &&str| {
@@ -300,11 +305,11 @@ fn key(list: List, row: &Value) -> Option<String> {
 
 /// Judges single charges, invoices and payment links, if the operator gave their paths.
 fn objects(recording: &Recording) -> CheckResult {
-    let any = recording.last(|exchange| matches!(exchange.purpose, Purpose::Object { .. }));
+    let any = recording.find_last(|exchange| matches!(exchange.purpose, Purpose::Object { .. }));
     if any.is_none() {
         let account = recording.account(Mode::Test);
         if account.and_then(Exchange::status) != Some(200) {
-            return Err(unanswered(account, "the account"));
+            return Err(missing_response(account, "the account"));
         }
         return Err(CheckError::Inapplicable(
             "the specification does not define the paths of single objects, and `check.paths` sets none"
@@ -345,16 +350,20 @@ fn objects_of(recording: &Recording, kind: ObjectKind, mode: Mode) -> Result<boo
     for exchange in &foreign {
         match exchange.status() {
             None | Some(429 | 502..=504) if exchange.number != last.number => {}
-            None | Some(429 | 502..=504) => return Err(unanswered(Some(exchange), "a foreign object")),
+            None | Some(429 | 502..=504) => return Err(missing_response(Some(exchange), "a foreign object")),
             Some(404) => {}
             Some(200) if modes_share_codes(recording, kind.field()) => {
                 return Err(shared_codes(kind.as_str()));
             }
-            Some(_) => return Err(CheckError::broken(exchange.number, "404", exchange.summary())),
+            Some(_) => return Err(CheckError::violation(exchange.number, "404", exchange.summary())),
         }
     }
-    if let Some((number, difference)) = compare::lasting(&compare::rounds(recording, &foreign))? {
-        return Err(CheckError::broken(number, "the same answer as for one that does not exist", difference));
+    if let Some((number, difference)) = compare::lasting_difference(&compare::rounds(recording, &foreign))? {
+        return Err(CheckError::violation(
+            number,
+            "the same answer as for one that does not exist",
+            difference,
+        ));
     }
     Ok(true)
 }
@@ -391,15 +400,15 @@ fn filter_trials(recording: &Recording, list: List, name: &str) -> CheckResult {
         let Some(absent) = before.next_back() else { continue };
         for exchange in [absent, foreign] {
             if exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504)) {
-                return Err(unanswered(Some(exchange), "the filtered list"));
+                return Err(missing_response(Some(exchange), "the filtered list"));
             }
         }
-        let (expected, actual) = (outline(absent), outline(foreign));
+        let (expected, actual) = (page_summary(absent), page_summary(foreign));
         if expected != actual && modes_share_codes(recording, name) {
             return Err(shared_codes(filtered_kind(name)));
         }
         if expected != actual {
-            return Err(CheckError::broken(
+            return Err(CheckError::violation(
                 foreign.number,
                 format!("{expected}, as for one that does not exist"),
                 actual,
@@ -420,7 +429,7 @@ fn filter_trials(recording: &Recording, list: List, name: &str) -> CheckResult {
     if let Some((number, difference)) =
         compare::refusals(recording, refusals(Side::Foreign), refusals(Side::AbsentBefore))
     {
-        return Err(CheckError::broken(
+        return Err(CheckError::violation(
             number,
             "the same refusal as for one that does not exist",
             difference,
@@ -430,9 +439,9 @@ fn filter_trials(recording: &Recording, list: List, name: &str) -> CheckResult {
 }
 
 /// Returns a summary of a filtered list: status, number of rows, numbers, and links with their pages.
-fn outline(exchange: &Exchange) -> String {
+fn page_summary(exchange: &Exchange) -> String {
     let status = exchange.status().unwrap_or_default();
-    let Some(page) = Page::of(exchange) else { return status.to_string() };
+    let Some(page) = Page::from_exchange(exchange) else { return status.to_string() };
     let rows = page.rows().map_or("no".into(), |rows| rows.len().to_string());
     let number = |name| page.meta(name).map_or("no number".into(), |number| number.to_string());
     let leads = |rel| {
@@ -450,23 +459,23 @@ fn outline(exchange: &Exchange) -> String {
 }
 
 fn second_account(recording: &Recording) -> CheckResult {
-    let Some(account) = recording
-        .last(|exchange| exchange.caller == Caller::OtherAccount && exchange.purpose == Purpose::Account)
-    else {
+    let Some(account) = recording.find_last(|exchange| {
+        exchange.caller == Caller::OtherAccount && exchange.purpose == Purpose::Account
+    }) else {
         let own = recording.account(Mode::Test);
         if own.and_then(Exchange::status) != Some(200) {
-            return Err(unanswered(own, "the account"));
+            return Err(missing_response(own, "the account"));
         }
         return Err(CheckError::Inapplicable(
             "there was no key of another account; set CHARGEPROOF_OTHER_ACCOUNT_KEY to one".into(),
         ));
     };
     let latest = recording
-        .last(|exchange| matches!(&exchange.purpose, Purpose::Event { side: Side::OtherAccount, .. }));
+        .find_last(|exchange| matches!(&exchange.purpose, Purpose::Event { side: Side::OtherAccount, .. }));
     let Some(latest) = latest.filter(|exchange| exchange.answer().is_some()) else {
         return Err(nothing_of_the_other_account(recording, latest, account));
     };
-    let Caller::Own(mode) = latest.caller else { return Err(unanswered(Some(latest), "our key")) };
+    let Caller::Own(mode) = latest.caller else { return Err(missing_response(Some(latest), "our key")) };
     if account.answer().map(|answer| &answer.body)
         == recording.account(mode).and_then(Exchange::answer).map(|answer| &answer.body)
     {
@@ -477,28 +486,30 @@ fn second_account(recording: &Recording) -> CheckResult {
         ));
     }
     match latest.status() {
-        Some(429 | 502..=504) => Err(unanswered(Some(latest), "an event of the other account")),
+        Some(429 | 502..=504) => Err(missing_response(Some(latest), "an event of the other account")),
         // How an event of another account is refused is not specified.
         Some(400..500) => nothing_shared(recording, mode).map(|()| CheckOutcome::Holds),
-        _ => Err(CheckError::broken(latest.number, "a refusal", latest.summary())),
+        _ => Err(CheckError::violation(latest.number, "a refusal", latest.summary())),
     }
 }
 
 /// Checks that neither a filter by a charge of the other account nor a list shows objects of that account.
 fn nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
     let trial = |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Filter { side: Side::OtherAccount, filter, .. } if filter == "charge");
-    let listed = recording.last(|exchange| exchange.purpose == Purpose::OtherEvents).and_then(Page::of);
+    let listed = recording
+        .find_last(|exchange| exchange.purpose == Purpose::OtherEvents)
+        .and_then(Page::from_exchange);
     let events = listed.and_then(|page| page.rows().cloned()).unwrap_or_default();
     let is_theirs = |row: &Value| events.iter().any(|event| event["id"] == row["id"]);
     if let Some((exchange, page)) =
-        recording.last(trial).and_then(|exchange| Some((exchange, Page::of(exchange)?)))
+        recording.find_last(trial).and_then(|exchange| Some((exchange, Page::from_exchange(exchange)?)))
     {
         let rows = page.rows().map_or(&[][..], Vec::as_slice);
         // A server that ignores the filter returns the own events.
         let is_counted = rows.is_empty() && page.meta("total").is_some_and(|total| total > 0);
         if is_counted || rows.iter().any(is_theirs) {
             let expected = "no events of a charge of the other account";
-            return Err(CheckError::broken(exchange.number, expected, exchange.summary()));
+            return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
         }
     }
     for (list, member) in KINDS {
@@ -506,7 +517,11 @@ fn nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
             let is_theirs = |row: &&Value| events.iter().any(|event| is_same_object(&event[member], row));
             if let Some(row) = view.rows().iter().find(is_theirs) {
                 let expected = format!("no {member} of the other account");
-                return Err(CheckError::broken(view.number(), expected, format!("{member} {}", row["code"])));
+                return Err(CheckError::violation(
+                    view.number(),
+                    expected,
+                    format!("{member} {}", row["code"]),
+                ));
             }
         }
     }
@@ -534,15 +549,15 @@ fn nothing_of_the_other_account(
             "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key that works",
         );
     }
-    let listed = recording.last(|exchange| exchange.purpose == Purpose::OtherEvents);
-    match listed.map(|exchange| (exchange, Page::of(exchange))) {
+    let listed = recording.find_last(|exchange| exchange.purpose == Purpose::OtherEvents);
+    match listed.map(|exchange| (exchange, Page::from_exchange(exchange))) {
         Some((_, Some(page))) if page.rows().is_some_and(Vec::is_empty) => CheckError::unjudged(
             "the other account has no event in the mode of its key",
             "open a charge with CHARGEPROOF_OTHER_ACCOUNT_KEY's account and mode, then check again",
         ),
         Some((exchange, _)) if latest.is_none() => {
-            unanswered(Some(exchange), "the events of the other account")
+            missing_response(Some(exchange), "the events of the other account")
         }
-        _ => unanswered(latest.or(Some(account)), "an event of the other account"),
+        _ => missing_response(latest.or(Some(account)), "an event of the other account"),
     }
 }

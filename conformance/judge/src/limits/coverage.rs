@@ -8,15 +8,15 @@ use conformance_model::reading::{LimiterReading, WINDOW, is_served, retry_after}
 use conformance_model::recording::{Burst, Caller, Exchange, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::history::of_key;
-use super::{answers_429, burst_step, never_refused, series};
-use crate::evidence::unanswered;
+use super::history::test_key_exchanges;
+use super::{answers_429, burst_step, last_burst, never_refused};
+use crate::evidence::missing_response;
 
 pub(super) fn every_path(recording: &Recording) -> CheckResult {
-    let (series, _) = series(recording)?;
+    let (series, _) = last_burst(recording)?;
     answers_429(recording)?;
     let mut rounds: BTreeMap<u8, BTreeMap<(&str, &str), u16>> = BTreeMap::new();
-    for exchange in in_rounds(recording) {
+    for exchange in round_exchanges(recording) {
         if let (Some(round), Some(status)) = (round_of(exchange), exchange.status()) {
             rounds.entry(round).or_default().insert((exchange.method(), &exchange.target), status);
         }
@@ -37,18 +37,23 @@ pub(super) fn every_path(recording: &Recording) -> CheckResult {
     };
     let (refused, served) = (with(|status| status == 429), with(|status| (200..300).contains(&status)));
     // In a burst of this length, a bucket would have served more than 120.
-    let is_window = series.fit() == LimiterReading::Exact && series.elapsed >= Duration::from_millis(1_500);
+    let is_window =
+        series.reading() == LimiterReading::Exact && series.elapsed >= Duration::from_millis(1_500);
     let refilled = if is_window { 0 } else { refilled_in_rounds(recording) };
     if let Some((method, path)) = served.difference(&refused).next() {
         if served_in_rounds(recording) <= refilled {
             return Err(too_brief);
         }
-        let shown = recording.last(|exchange| {
+        let shown = recording.find_last(|exchange| {
             (exchange.method(), exchange.target.as_str()) == (*method, *path) && round_of(exchange).is_some()
         });
         let actual =
             format!("{method} {path} was served {} times while other paths were refused", rounds.len());
-        return Err(CheckError::broken(shown.map(|exchange| exchange.number), "429 on every path", actual));
+        return Err(CheckError::violation(
+            shown.map(|exchange| exchange.number),
+            "429 on every path",
+            actual,
+        ));
     }
     let absent = with(|status| status == 404);
     match absent.difference(&refused).next() {
@@ -66,25 +71,25 @@ fn round_of(exchange: &Exchange) -> Option<u8> {
     }
 }
 
-pub(super) fn in_rounds(recording: &Recording) -> impl Iterator<Item = &Exchange> {
+pub(super) fn round_exchanges(recording: &Recording) -> impl Iterator<Item = &Exchange> {
     recording.exchanges.iter().filter(|exchange| round_of(exchange).is_some())
 }
 
 fn served_in_rounds(recording: &Recording) -> u128 {
-    in_rounds(recording)
+    round_exchanges(recording)
         .filter(|exchange| exchange.status().is_some_and(|status| (200..300).contains(&status)))
         .count() as u128
 }
 
 /// Returns the tokens that a bucket of two per second gets during the rounds, plus one for a partial token before.
 pub(super) fn refilled_in_rounds(recording: &Recording) -> u128 {
-    let start = in_rounds(recording).next().map_or(Duration::ZERO, |exchange| exchange.sent);
-    let end = in_rounds(recording).last().map_or(Duration::ZERO, |exchange| exchange.ended);
+    let start = round_exchanges(recording).next().map_or(Duration::ZERO, |exchange| exchange.sent);
+    let end = round_exchanges(recording).last().map_or(Duration::ZERO, |exchange| exchange.ended);
     end.saturating_sub(start).as_millis() / 500 + 1
 }
 
 pub(super) fn per_key(recording: &Recording) -> CheckResult {
-    series(recording)?;
+    last_burst(recording)?;
     let other = burst_step(recording, &Burst::OtherKey);
     let Some(exchange) = other else { return Err(not_asked_while_refused(recording, "the live key")) };
     match exchange.status() {
@@ -92,20 +97,20 @@ pub(super) fn per_key(recording: &Recording) -> CheckResult {
             "the live key is at its own limit",
             "check again with a live key that is less busy",
         )),
-        Some(429) => Err(CheckError::broken(
+        Some(429) => Err(CheckError::violation(
             exchange.number,
             "200 to the live key while the test key is refused",
             "429",
         )),
         Some(_) if is_served(exchange) => Ok(CheckOutcome::Holds),
-        _ => Err(unanswered(other, "the live key")),
+        _ => Err(missing_response(other, "the live key")),
     }
 }
 
 /// Returns `true` if another key is at its own limit: it was refused before the test key, or after the minute of the
 /// test key ended.
 pub(crate) fn is_busy(recording: &Recording, refused: &Exchange) -> bool {
-    let of_test = of_key(recording).find(|exchange| exchange.status() == Some(429));
+    let of_test = test_key_exchanges(recording).find(|exchange| exchange.status() == Some(429));
     let earlier = |exchange: &Exchange| {
         of_test.is_some_and(|test| exchange.number < test.number || exchange.sent < test.sent)
     };

@@ -16,26 +16,26 @@ const SHARE_FALLS: Duration = Duration::from_secs(15);
 const FRESH: usize = 8;
 
 /// Returns the requests of the test key, in order.
-pub(super) fn of_key(recording: &Recording) -> impl DoubleEndedIterator<Item = &Exchange> {
+pub(super) fn test_key_exchanges(recording: &Recording) -> impl DoubleEndedIterator<Item = &Exchange> {
     recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(Mode::Test))
 }
 
 /// Returns the number of requests of the test key in the minute before an exchange, served or refused.
-pub(super) fn in_minute_before(recording: &Recording, exchange: &Exchange) -> u64 {
+pub(super) fn requests_in_minute_before(recording: &Recording, exchange: &Exchange) -> u64 {
     count(recording, exchange, WINDOW, Duration::ZERO)
 }
 
 /// Returns the number of refusals of the test key in the two minutes before an exchange.
 pub(super) fn refusals_before(recording: &Recording, exchange: &Exchange) -> u32 {
     let age = |earlier: &Exchange| exchange.sent.saturating_sub(earlier.ended);
-    let before =
-        of_key(recording).filter(|earlier| earlier.number < exchange.number && earlier.status() == Some(429));
+    let before = test_key_exchanges(recording)
+        .filter(|earlier| earlier.number < exchange.number && earlier.status() == Some(429));
     before.filter(|earlier| age(earlier) <= WINDOW * 2).count() as u32
 }
 
 /// Returns the number of requests of the test key that ended at most `from` and at least `to` before an exchange.
 fn count(recording: &Recording, exchange: &Exchange, from: Duration, to: Duration) -> u64 {
-    let before = of_key(recording).filter(|earlier| earlier.number < exchange.number);
+    let before = test_key_exchanges(recording).filter(|earlier| earlier.number < exchange.number);
     let age = |earlier: &Exchange| exchange.sent.saturating_sub(earlier.ended);
     before.filter(|earlier| age(earlier) <= from && age(earlier) >= to).count() as u64
 }
@@ -58,7 +58,7 @@ pub(super) fn may_be_refused(recording: &Recording, refused: &Exchange) -> bool 
     };
     // A weighted count falls below the limit soon.
     let is_soon = refused.answer().and_then(retry_after).is_none_or(|delay| delay <= SHARE_FALLS);
-    in_minute_before(recording, refused) + SLACK >= limit || is_soon && seconds.any(share)
+    requests_in_minute_before(recording, refused) + SLACK >= limit || is_soon && seconds.any(share)
 }
 
 /// Returns `true` if requests before the last minute explain a refusal, because a limiter may weight the previous minute.
@@ -69,7 +69,7 @@ pub(super) fn may_carry_over(recording: &Recording, refused: &Exchange) -> bool 
 /// Returns the evidence of two windows that end less than a minute apart: a key was refused, served a new window's
 /// worth of requests, refused and served again. Neither a bucket of two per second nor a sliding log serves that many.
 pub(super) fn short_windows(recording: &Recording) -> Option<(u32, String)> {
-    let all: Vec<_> = of_key(recording).collect();
+    let all: Vec<_> = test_key_exchanges(recording).collect();
     let is_refused = |at: &usize| all[*at].status() == Some(429);
     let is_ok = |exchange: &&&Exchange| exchange.status() == Some(200);
     let refusals: Vec<_> = (0..all.len()).filter(is_refused).collect();

@@ -39,15 +39,15 @@ use std::time::Duration;
 
 use conformance_model::group::Group;
 use conformance_model::reading::{
-    LIMIT, LimiterReading, SERVED_MAX, Series, has_text, http_date, most_in_a_minute, retry_after,
+    BurstCounts, LIMIT, LimiterReading, SERVED_MAX, has_text, http_date, most_in_a_minute, retry_after,
 };
 use conformance_model::recording::{Answer, Burst, Exchange, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::evidence::{check_media_type, unanswered};
+use super::evidence::{check_media_type, missing_response};
 use crate::check::Check;
-use coverage::{in_rounds, refilled_in_rounds};
-use history::{may_carry_over, of_key};
+use coverage::{refilled_in_rounds, round_exchanges};
+use history::{may_carry_over, test_key_exchanges};
 use other_traffic::{shared_key, used_by_others};
 
 pub(super) use coverage::{is_busy, not_asked_while_refused};
@@ -55,36 +55,36 @@ pub(super) use coverage::{is_busy, not_asked_while_refused};
 const NEEDS: &[Group] = &[Group::Account, Group::Burst];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("limits.served", NEEDS, served),
-    Check::of("limits.refused", NEEDS, refused),
-    Check::of("limits.every_path", NEEDS, coverage::every_path),
-    Check::of("limits.per_key", NEEDS, coverage::per_key),
-    Check::of("limits.retry_after", NEEDS, retry_after::given),
-    Check::of("limits.retry_after_held", NEEDS, retry_after::kept),
-    Check::of("limits.json", NEEDS, json),
+    Check::new("limits.served", NEEDS, judge_served),
+    Check::new("limits.refused", NEEDS, judge_refused),
+    Check::new("limits.every_path", NEEDS, coverage::every_path),
+    Check::new("limits.per_key", NEEDS, coverage::per_key),
+    Check::new("limits.retry_after", NEEDS, retry_after::judge_header),
+    Check::new("limits.retry_after_held", NEEDS, retry_after::judge_held),
+    Check::new("limits.json", NEEDS, json),
 ];
 
 /// Returns the last burst, and `true` if it was a repetition.
-fn series(recording: &Recording) -> Result<(Series, bool), CheckError> {
+fn last_burst(recording: &Recording) -> Result<(BurstCounts, bool), CheckError> {
     if let Some(why) = &recording.no_burst {
         return Err(CheckError::unjudged(
             format!("there was no burst: {why}"),
             "check again without --quick",
         ));
     }
-    match (Series::of(recording, 1), Series::of(recording, 2)) {
+    match (BurstCounts::from_burst(recording, 1), BurstCounts::from_burst(recording, 2)) {
         (Some(first), None) => Ok((first, false)),
         (_, Some(second)) => Ok((second, true)),
-        (None, None) => Err(unanswered(None, "a burst")),
+        (None, None) => Err(missing_response(None, "a burst")),
     }
 }
 
 /// Returns an error with the reason if there was no burst.
-pub(super) fn no_burst(recording: &Recording) -> Result<(), CheckError> {
-    series(recording).map(drop)
+pub(super) fn check_has_burst(recording: &Recording) -> Result<(), CheckError> {
+    last_burst(recording).map(drop)
 }
 
-fn too_slow(series: Series) -> CheckError {
+fn too_slow(series: BurstCounts) -> CheckError {
     /// The most responses other than 200 and 429 in a usable burst.
     const UNCLEAR_MAX: u32 = 10;
     /// The most cached responses in a usable burst.
@@ -111,9 +111,9 @@ fn too_slow(series: Series) -> CheckError {
     )
 }
 
-fn served(recording: &Recording) -> CheckResult {
-    let (series, repeated) = series(recording)?;
-    match series.fit() {
+fn judge_served(recording: &Recording) -> CheckResult {
+    let (series, repeated) = last_burst(recording)?;
+    match series.reading() {
         LimiterReading::Early if repeated && used_by_others(recording).is_some() => {
             Err(shared_key(&used_by_others(recording).unwrap_or_default()))
         }
@@ -124,7 +124,7 @@ fn served(recording: &Recording) -> CheckResult {
             ),
             "check again",
         )),
-        LimiterReading::Early if repeated => Err(CheckError::broken(
+        LimiterReading::Early if repeated => Err(CheckError::violation(
             series.refused,
             format!("{LIMIT} requests served"),
             format!(
@@ -145,7 +145,7 @@ fn served(recording: &Recording) -> CheckResult {
 }
 
 /// Returns `true` if a limiter that also weights the previous minute explains the refusal of a burst.
-fn is_carried_over(recording: &Recording, series: Series) -> bool {
+fn is_carried_over(recording: &Recording, series: BurstCounts) -> bool {
     series
         .refused
         .and_then(|number| recording.exchange(number))
@@ -153,10 +153,10 @@ fn is_carried_over(recording: &Recording, series: Series) -> bool {
 }
 
 /// Returns the kind of limiter that the burst in the next minute shows.
-fn settled(recording: &Recording) -> Option<String> {
-    let series = Series::of(recording, Burst::SETTLING)?;
+fn next_minute_reading(recording: &Recording) -> Option<String> {
+    let series = BurstCounts::from_burst(recording, Burst::SETTLING)?;
     let at = ordinal(series.refused_at());
-    match series.fit() {
+    match series.reading() {
         LimiterReading::Exact => Some(format!("in the next minute exact, at the {at}")),
         LimiterReading::Bucket => Some(format!("in the next minute a refilling bucket still, at the {at}")),
         LimiterReading::Border => {
@@ -167,18 +167,18 @@ fn settled(recording: &Recording) -> Option<String> {
     }
 }
 
-fn refused(recording: &Recording) -> CheckResult {
-    let outcome = refused_at(recording)?;
-    if let Some(next) =
-        Series::of(recording, Burst::SETTLING).filter(|series| series.fit() == LimiterReading::Unlimited)
+fn judge_refused(recording: &Recording) -> CheckResult {
+    let outcome = judge_first_refusal(recording)?;
+    if let Some(next) = BurstCounts::from_burst(recording, Burst::SETTLING)
+        .filter(|series| series.reading() == LimiterReading::Unlimited)
     {
-        return Err(CheckError::broken(
+        return Err(CheckError::violation(
             None,
             format!("429 at the {} request of the next minute too", ordinal(LIMIT + 1)),
             format!("{} requests served in {} ms", next.served, next.elapsed.as_millis()),
         ));
     }
-    Ok(match (outcome, settled(recording)) {
+    Ok(match (outcome, next_minute_reading(recording)) {
         (CheckOutcome::HoldsWith(reading), Some(settled)) => {
             CheckOutcome::HoldsWith(format!("{reading}; {settled}"))
         }
@@ -186,23 +186,23 @@ fn refused(recording: &Recording) -> CheckResult {
     })
 }
 
-fn refused_at(recording: &Recording) -> CheckResult {
-    let (series, repeated) = series(recording)?;
+fn judge_first_refusal(recording: &Recording) -> CheckResult {
+    let (series, repeated) = last_burst(recording)?;
     let limit = || format!("429 from the {} request on", ordinal(LIMIT + 1));
-    if let Some((number, actual)) = forgotten(recording) {
-        return Err(CheckError::broken(number, limit(), actual));
+    if let Some((number, actual)) = served_after_refusal(recording) {
+        return Err(CheckError::violation(number, limit(), actual));
     }
     if let Some((number, actual)) = too_many_in_a_minute(recording)
-        .or_else(|| no_refill(recording))
+        .or_else(|| impossible_refill(recording))
         .or_else(|| history::short_windows(recording))
     {
         let expected =
             format!("at most {LIMIT} requests in a minute, by windows or by a bucket that refills");
-        return Err(CheckError::broken(number, expected, actual));
+        return Err(CheckError::violation(number, expected, actual));
     }
-    let first = Series::of(recording, 1).filter(|_| repeated);
-    match series.fit() {
-        LimiterReading::Unlimited => Err(CheckError::broken(
+    let first = BurstCounts::from_burst(recording, 1).filter(|_| repeated);
+    match series.reading() {
+        LimiterReading::Unlimited => Err(CheckError::violation(
             None,
             format!("429 at the {} request", ordinal(LIMIT + 1)),
             format!("{} requests served in {} ms", series.served, series.elapsed.as_millis()),
@@ -216,24 +216,24 @@ fn refused_at(recording: &Recording) -> CheckResult {
             ),
             "see limits.served",
         )),
-        LimiterReading::Exact => Ok(exact(series, first)),
-        LimiterReading::Bucket if !Series::is_no_bucket(recording, if repeated { 2 } else { 1 }) => {
+        LimiterReading::Exact => Ok(exact_outcome(series, first)),
+        LimiterReading::Bucket if !BurstCounts::is_no_bucket(recording, if repeated { 2 } else { 1 }) => {
             match first {
-                Some(first) if first.fit() == LimiterReading::Border => {
-                    too_many_at_first(recording, first, series)
+                Some(first) if first.reading() == LimiterReading::Border => {
+                    judge_first_surplus(recording, first, series)
                 }
-                _ => Ok(CheckOutcome::HoldsWith(bucket(recording, series))),
+                _ => Ok(CheckOutcome::HoldsWith(bucket_text(recording, series))),
             }
         }
-        LimiterReading::Bucket | LimiterReading::Border => surplus(recording, series, first),
+        LimiterReading::Bucket | LimiterReading::Border => judge_surplus(recording, series, first),
     }
 }
 
-fn exact(series: Series, first: Option<Series>) -> CheckOutcome {
+fn exact_outcome(series: BurstCounts, first: Option<BurstCounts>) -> CheckOutcome {
     let at = ordinal(series.refused_at());
     CheckOutcome::HoldsWith(match first {
         None => format!("exact: the {at} request"),
-        Some(first) if first.fit() == LimiterReading::Border => format!(
+        Some(first) if first.reading() == LimiterReading::Border => format!(
             "aligned window: the {} request of a burst across the border, the {at} of the next",
             ordinal(first.refused_at())
         ),
@@ -242,7 +242,7 @@ fn exact(series: Series, first: Option<Series>) -> CheckOutcome {
 }
 
 /// Describes a token bucket, with the number of requests that it served.
-fn bucket(recording: &Recording, series: Series) -> String {
+fn bucket_text(recording: &Recording, series: BurstCounts) -> String {
     let served = most_in_a_minute(recording).map_or(0, |(count, _)| count);
     format!(
         "refilling bucket: the {} request, two more for each second of {} ms; {served} requests were served within one \
@@ -253,14 +253,14 @@ fn bucket(recording: &Recording, series: Series) -> String {
 }
 
 /// Judges a burst with more requests than a limiter of 120 admits, unless a window ended within the burst.
-fn surplus(recording: &Recording, series: Series, first: Option<Series>) -> CheckResult {
+fn judge_surplus(recording: &Recording, series: BurstCounts, first: Option<BurstCounts>) -> CheckResult {
     let at = ordinal(series.refused_at());
-    let was_surplus = |series: Series| {
-        series.fit() == LimiterReading::Border
-            || series.fit() == LimiterReading::Bucket && Series::is_no_bucket(recording, 1)
+    let was_surplus = |series: BurstCounts| {
+        series.reading() == LimiterReading::Border
+            || series.reading() == LimiterReading::Bucket && BurstCounts::is_no_bucket(recording, 1)
     };
     match first {
-        Some(first) if was_surplus(first) => Err(CheckError::broken(
+        Some(first) if was_surplus(first) => Err(CheckError::violation(
             series.refused,
             format!("429 at the {} request", ordinal(LIMIT + 1)),
             format!(
@@ -279,11 +279,11 @@ fn surplus(recording: &Recording, series: Series, first: Option<Series>) -> Chec
 
 /// Judges a first burst with more requests than a full bucket holds, if the second one shows a bucket. Fixed windows
 /// explain both only if a window ended within the second burst too.
-fn too_many_at_first(recording: &Recording, first: Series, second: Series) -> CheckResult {
+fn judge_first_surplus(recording: &Recording, first: BurstCounts, second: BurstCounts) -> CheckResult {
     if crosses_minute(recording, 2) {
-        return surplus(recording, second, None);
+        return judge_surplus(recording, second, None);
     }
-    Err(CheckError::broken(
+    Err(CheckError::violation(
         first.refused,
         format!("429 at the {} request, two later for each second of the burst", ordinal(LIMIT + 1)),
         format!(
@@ -315,12 +315,12 @@ fn too_many_in_a_minute(recording: &Recording) -> Option<(u32, String)> {
 
 /// Returns the evidence that a limiter with a short `Retry-After` is neither a bucket nor a window: a bucket serves as
 /// many requests as it has refilled, a new window nearly all.
-fn no_refill(recording: &Recording) -> Option<(u32, String)> {
+fn impossible_refill(recording: &Recording) -> Option<(u32, String)> {
     const SLACK: u128 = 4;
     const NEARLY_ALL: usize = 100;
     let rounds: Vec<Vec<_>> = (1..=u8::MAX)
         .map(|round| {
-            of_key(recording)
+            test_key_exchanges(recording)
                 .filter(|exchange| exchange.purpose == Purpose::Burst(Burst::Again { round }))
                 .collect()
         })
@@ -353,15 +353,15 @@ fn no_refill(recording: &Recording) -> Option<(u32, String)> {
 
 /// Returns the evidence that a key was served right after a refusal. During the wait of `Retry-After`, no window ends,
 /// and a bucket serves no more than it refills.
-fn forgotten(recording: &Recording) -> Option<(u32, String)> {
-    let first = in_rounds(recording).next()?;
+fn served_after_refusal(recording: &Recording) -> Option<(u32, String)> {
+    let first = round_exchanges(recording).next()?;
     let refused = recording
         .exchanges
         .iter()
         .rfind(|exchange| exchange.number < first.number && exchange.status() == Some(429))?;
     let wait = retry_after(refused.answer()?)?;
     let until = refused.ended.saturating_add(wait.saturating_sub(Duration::from_secs(1)));
-    let meanwhile: Vec<_> = in_rounds(recording).filter(|exchange| exchange.ended < until).collect();
+    let meanwhile: Vec<_> = round_exchanges(recording).filter(|exchange| exchange.ended < until).collect();
     if meanwhile.iter().any(|exchange| exchange.status() == Some(429)) {
         return None;
     }
@@ -377,12 +377,12 @@ fn forgotten(recording: &Recording) -> Option<(u32, String)> {
 }
 
 fn json(recording: &Recording) -> CheckResult {
-    series(recording)?;
+    last_burst(recording)?;
     for (exchange, answer) in
         answers_429(recording)?.into_iter().filter(|(exchange, _)| exchange.method() != "HEAD")
     {
         if !answer.body.is_utf8() || !answer.body.json().is_some_and(|body| has_text(&body)) {
-            return Err(CheckError::broken(exchange.number, "a message in JSON", exchange.summary()));
+            return Err(CheckError::violation(exchange.number, "a message in JSON", exchange.summary()));
         }
         check_media_type(exchange, answer)?;
     }
@@ -390,7 +390,7 @@ fn json(recording: &Recording) -> CheckResult {
 }
 
 pub(super) fn burst_step<'a>(recording: &'a Recording, step: &Burst) -> Option<&'a Exchange> {
-    recording.last(|exchange| matches!(&exchange.purpose, Purpose::Burst(burst) if burst == step))
+    recording.find_last(|exchange| matches!(&exchange.purpose, Purpose::Burst(burst) if burst == step))
 }
 
 fn answers_429(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckError> {

@@ -1,7 +1,7 @@
 //! Signs that another client uses the test key during the run.
 
 use conformance_model::mode::Mode;
-use conformance_model::reading::{LIMIT, Series, retry_after};
+use conformance_model::reading::{BurstCounts, LIMIT, retry_after};
 use conformance_model::recording::{Answer, Burst, Caller, Exchange, Purpose, Recording};
 use conformance_model::verdict::CheckError;
 
@@ -19,7 +19,7 @@ pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
     let left: Vec<(&Exchange, u64)> = shots
         .iter()
         .filter(|exchange| exchange.status().is_some_and(|status| status < 429))
-        .filter_map(|exchange| Some((*exchange, remaining(exchange.answer()?)?)))
+        .filter_map(|exchange| Some((*exchange, remaining_quota(exchange.answer()?)?)))
         .collect();
     if let (Some((first, before)), Some((last, after))) = (left.first(), left.last()) {
         let allowed = shots.iter().find_map(|exchange| limit_in_headers(exchange.answer()?));
@@ -35,7 +35,7 @@ pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
         }
         return None;
     }
-    let (first, second) = (Series::of(recording, 1)?, Series::of(recording, 2)?);
+    let (first, second) = (BurstCounts::from_burst(recording, 1)?, BurstCounts::from_burst(recording, 2)?);
     let is_brief =
         refusal_of(recording, second).and_then(retry_after).is_some_and(|delay| delay.as_secs() < 5);
     let differs = first.served.abs_diff(second.served) > SLACK;
@@ -90,7 +90,9 @@ fn counts_twice(recording: &Recording, left: &[(&Exchange, u64)]) -> bool {
         |exchange| path(exchange).ends_with("/v1/invoices"),
         |exchange| path(exchange).contains("/v1/events"),
     ];
-    let (Some(first), Some(second)) = (Series::of(recording, 1), Series::of(recording, 2)) else {
+    let (Some(first), Some(second)) =
+        (BurstCounts::from_burst(recording, 1), BurstCounts::from_burst(recording, 2))
+    else {
         return false;
     };
     let Some((start, before)) = left.first().filter(|_| left.len() >= QUOTAS_MIN) else { return false };
@@ -114,7 +116,8 @@ fn path(exchange: &Exchange) -> &str {
 /// another client serves a request only when an old one leaves it.
 fn refills_steadily(recording: &Recording) -> bool {
     const SERVED_MIN: u128 = 4;
-    let Some(refused) = Series::of(recording, 2).and_then(|series| recording.exchange(series.refused?))
+    let Some(refused) =
+        BurstCounts::from_burst(recording, 2).and_then(|series| recording.exchange(series.refused?))
     else {
         return false;
     };
@@ -130,12 +133,12 @@ fn refills_steadily(recording: &Recording) -> bool {
     served >= SERVED_MIN && served * 1_000 >= millis + millis / 2
 }
 
-fn refusal_of(recording: &Recording, series: Series) -> Option<&Answer> {
+fn refusal_of(recording: &Recording, series: BurstCounts) -> Option<&Answer> {
     recording.exchange(series.refused?)?.answer()
 }
 
 /// Returns the remaining quota from any of the common headers.
-fn remaining(answer: &Answer) -> Option<u64> {
+fn remaining_quota(answer: &Answer) -> Option<u64> {
     let named = ["x-ratelimit-remaining", "x-rate-limit-remaining", "ratelimit-remaining"];
     let plain = named.iter().find_map(|name| answer.header(name)?.trim().parse().ok());
     plain.or_else(|| parameter(answer.header("ratelimit")?, &["remaining", "r"]))

@@ -6,10 +6,10 @@ use conformance_model::reading::{WINDOW, http_date, retry_after};
 use conformance_model::recording::{Answer, Burst, Exchange, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::history::{in_minute_before, may_be_refused, of_key, refusals_before};
+use super::history::{may_be_refused, refusals_before, requests_in_minute_before, test_key_exchanges};
 use super::other_traffic::{shared_key, used_by_others};
-use super::{answers_429, series};
-use crate::evidence::unanswered;
+use super::{answers_429, last_burst};
+use crate::evidence::missing_response;
 
 /// The rounding of seconds and dates.
 const ROUNDING: Duration = Duration::from_secs(2);
@@ -19,12 +19,12 @@ const SHARE: Duration = Duration::from_millis(500);
 /// of a run.
 const GAP: Duration = Duration::from_secs(8);
 
-pub(super) fn given(recording: &Recording) -> CheckResult {
-    series(recording)?;
+pub(super) fn judge_header(recording: &Recording) -> CheckResult {
+    last_burst(recording)?;
     let refused = answers_429(recording)?;
     for (exchange, answer) in &refused {
         let expected = "Retry-After with whole seconds or an HTTP date";
-        let broken = |actual: String| Err(CheckError::broken(exchange.number, expected, actual));
+        let broken = |actual: String| Err(CheckError::violation(exchange.number, expected, actual));
         let values: Vec<_> = answer.headers.iter().filter(|(name, _)| name == "retry-after").collect();
         let [(_, text)] = values[..] else {
             return broken(match values.len() {
@@ -42,22 +42,22 @@ pub(super) fn given(recording: &Recording) -> CheckResult {
             && (seconds || answer.header("date").is_some())
         {
             let expected = "at most 60 s: after that long no limit of 120 in a minute refuses a key";
-            return Err(CheckError::broken(exchange.number, expected, format!("Retry-After: {text}")));
+            return Err(CheckError::violation(exchange.number, expected, format!("Retry-After: {text}")));
         }
     }
-    match grown(recording) {
+    match grown_delay(recording) {
         Some((number, actual)) => {
-            Err(CheckError::broken(number, "a time that does not grow while the key is refused", actual))
+            Err(CheckError::violation(number, "a time that does not grow while the key is refused", actual))
         }
         None => Ok(CheckOutcome::Holds),
     }
 }
 
 /// Returns a refusal with a longer wait than an earlier one, although no request was served in between.
-fn grown(recording: &Recording) -> Option<(u32, String)> {
+fn grown_delay(recording: &Recording) -> Option<(u32, String)> {
     let mut shortest: Option<(Duration, u32)> = None;
     let mut refusals = 0;
-    for exchange in of_key(recording) {
+    for exchange in test_key_exchanges(recording) {
         let delay = exchange.answer().filter(|answer| answer.status == 429).and_then(retry_after);
         let Some(delay) = delay else {
             if exchange.status() != Some(429) {
@@ -79,11 +79,11 @@ fn grown(recording: &Recording) -> Option<(u32, String)> {
     None
 }
 
-pub(super) fn kept(recording: &Recording) -> CheckResult {
-    series(recording)?;
+pub(super) fn judge_held(recording: &Recording) -> CheckResult {
+    last_burst(recording)?;
     let refused = answers_429(recording)?;
     let waited: Vec<_> =
-        recording.exchanges.iter().filter_map(|exchange| Some((exchange, span(exchange)?))).collect();
+        recording.exchanges.iter().filter_map(|exchange| Some((exchange, waited_span(exchange)?))).collect();
     let Some((last, longest)) = waited.last() else { return never_waited(recording, &refused) };
     let mut deferred = false;
     for (index, (exchange, span)) in waited.iter().enumerate() {
@@ -100,15 +100,15 @@ pub(super) fn kept(recording: &Recording) -> CheckResult {
             return Err(shared_key(&why));
         }
         // If refusals count, a request during the wait extends it.
-        if sent_meanwhile(recording, exchange, *span) && may_be_refused(recording, exchange) {
+        if sent_during_wait(recording, exchange, *span) && may_be_refused(recording, exchange) {
             deferred = true;
             continue;
         }
-        return Err(CheckError::broken(
+        return Err(CheckError::violation(
             exchange.number,
             format!("served after {} s, as Retry-After states", span.as_secs()),
             format!("{}, with {} requests in the minute before", exchange.summary(), {
-                in_minute_before(recording, exchange)
+                requests_in_minute_before(recording, exchange)
             }),
         ));
     }
@@ -128,11 +128,11 @@ pub(super) fn kept(recording: &Recording) -> CheckResult {
                 CheckOutcome::Holds
             })
         }
-        _ => Err(unanswered(Some(last), "the request after the wait")),
+        _ => Err(missing_response(Some(last), "the request after the wait")),
     }
 }
 
-fn span(exchange: &Exchange) -> Option<Duration> {
+fn waited_span(exchange: &Exchange) -> Option<Duration> {
     match &exchange.purpose {
         Purpose::Burst(Burst::Waited { span }) => Some(*span),
         _ => None,
@@ -140,10 +140,10 @@ fn span(exchange: &Exchange) -> Option<Duration> {
 }
 
 /// Returns `true` if the key sent a request during the wait that ended at this exchange.
-fn sent_meanwhile(recording: &Recording, waited: &Exchange, span: Duration) -> bool {
+fn sent_during_wait(recording: &Recording, waited: &Exchange, span: Duration) -> bool {
     let start = waited.sent.saturating_sub(span);
     let midway = Purpose::Burst(Burst::Midway);
-    of_key(recording).any(|exchange| {
+    test_key_exchanges(recording).any(|exchange| {
         exchange.purpose == midway && exchange.number < waited.number && exchange.sent >= start
     })
 }

@@ -12,7 +12,7 @@ use super::signature::signed_at;
 use crate::check::Check;
 use crate::delivered::received_deliveries;
 
-pub(crate) const CHECKS: &[Check] = &[Check::of("webhooks.clock", WITH_LISTS, clock)];
+pub(crate) const CHECKS: &[Check] = &[Check::new("webhooks.clock", WITH_LISTS, clock)];
 
 /// The largest difference between the clocks of the service and the receiver.
 const APART_SECS: i64 = 300;
@@ -28,7 +28,7 @@ fn clock(recording: &Recording) -> CheckResult {
     let new = Mode::BOTH.map(|mode| new_events(recording, mode).unwrap_or_default());
     let mut new: BTreeSet<_> = new.iter().flatten().filter_map(id).collect();
     let mut judged = false;
-    for seen in received.readable() {
+    for seen in received.readable_deliveries() {
         // Only the first delivery of each event: a retry may have the old time.
         if !seen.text(&["event_id"]).is_some_and(|event| new.remove(event)) {
             continue;
@@ -44,7 +44,7 @@ fn clock(recording: &Recording) -> CheckResult {
             };
             if by > APART_SECS {
                 let expected = format!("{name} within {APART_SECS} s of the receiver's clock");
-                return Err(seen.broken(expected, format!("{name} {by} s {side}")));
+                return Err(seen.violation(expected, format!("{name} {by} s {side}")));
             }
             judged = true;
         }

@@ -12,28 +12,30 @@ use conformance_model::verdict::{CheckOutcome, CheckResult};
 
 use super::NEEDS;
 use crate::check::{Check, Flaw};
-use crate::delivered::{ParsedDelivery, each, has_microseconds, is_uuid, member_text, received_deliveries};
+use crate::delivered::{
+    ParsedDelivery, has_microseconds, is_uuid, judge_each_delivery, member_text, received_deliveries,
+};
 
 pub(crate) const CHECKS: &[Check] = &[
-    Check::of("webhooks.post", NEEDS, post),
-    Check::of("webhooks.content_type", NEEDS, |recording| any(recording, content_type)),
-    Check::of("webhooks.user_agent", NEEDS, |recording| any(recording, user_agent)),
-    Check::of("webhooks.event_header", NEEDS, |recording| any(recording, event_header)),
-    Check::of("webhooks.delivery_id", NEEDS, delivery_ids),
-    Check::of("webhooks.body", NEEDS, |recording| readable(recording, body)),
-    Check::of("webhooks.duplicate_keys", NEEDS, |recording| readable(recording, duplicate_keys)),
-    Check::of("webhooks.event_type", NEEDS, |recording| readable(recording, event_type)),
-    Check::of("webhooks.created_at", NEEDS, |recording| readable(recording, created_at)),
-    Check::of("webhooks.data", NEEDS, |recording| readable(recording, data)),
+    Check::new("webhooks.post", NEEDS, post),
+    Check::new("webhooks.content_type", NEEDS, |recording| judge_all(recording, content_type)),
+    Check::new("webhooks.user_agent", NEEDS, |recording| judge_all(recording, user_agent)),
+    Check::new("webhooks.event_header", NEEDS, |recording| judge_all(recording, event_header)),
+    Check::new("webhooks.delivery_id", NEEDS, delivery_ids),
+    Check::new("webhooks.body", NEEDS, |recording| judge_readable(recording, body)),
+    Check::new("webhooks.duplicate_keys", NEEDS, |recording| judge_readable(recording, duplicate_keys)),
+    Check::new("webhooks.event_type", NEEDS, |recording| judge_readable(recording, event_type)),
+    Check::new("webhooks.created_at", NEEDS, |recording| judge_readable(recording, created_at)),
+    Check::new("webhooks.data", NEEDS, |recording| judge_readable(recording, data)),
 ];
 
-fn any(recording: &Recording, flaw: fn(&Deliveries, &ParsedDelivery<'_>) -> Flaw) -> CheckResult {
-    each(recording, "any content", |_| true, flaw)
+fn judge_all(recording: &Recording, flaw: fn(&Deliveries, &ParsedDelivery<'_>) -> Flaw) -> CheckResult {
+    judge_each_delivery(recording, "any content", |_| true, flaw)
 }
 
 /// Judges the deliveries with a readable body. `webhooks.post` judges the others.
-fn readable(recording: &Recording, flaw: fn(&Value, &ParsedDelivery<'_>) -> Flaw) -> CheckResult {
-    each(
+fn judge_readable(recording: &Recording, flaw: fn(&Value, &ParsedDelivery<'_>) -> Flaw) -> CheckResult {
+    judge_each_delivery(
         recording,
         "a body that is a JSON object",
         |parsed| parsed.body.as_ref().is_some_and(Value::is_object),
@@ -42,18 +44,20 @@ fn readable(recording: &Recording, flaw: fn(&Value, &ParsedDelivery<'_>) -> Flaw
 }
 
 fn post(recording: &Recording) -> CheckResult {
-    any(recording, |_, parsed| {
+    judge_all(recording, |_, parsed| {
         if parsed.delivery.method != "POST" {
             return Some(("POST".into(), shorten(&parsed.delivery.method)));
         }
         let fine = parsed.body.as_ref().is_some_and(Value::is_object);
-        (!fine).then(|| ("a body that is a JSON object".into(), shorten(&parsed.delivery.body.lossy())))
+        (!fine).then(|| {
+            ("a body that is a JSON object".into(), shorten(&parsed.delivery.body.to_string_lossy()))
+        })
     })?;
     Ok(CheckOutcome::HoldsWith("the receiver cannot observe HTTPS: TLS is terminated in front of it".into()))
 }
 
 /// Returns the single value of a header, or a description of the values otherwise.
-fn only(parsed: &ParsedDelivery<'_>, name: &str) -> Result<String, String> {
+fn single_value(parsed: &ParsedDelivery<'_>, name: &str) -> Result<String, String> {
     let values = parsed.delivery.values(name);
     match values.as_slice() {
         [] => Err(format!("no {name}")),
@@ -63,7 +67,7 @@ fn only(parsed: &ParsedDelivery<'_>, name: &str) -> Result<String, String> {
 }
 
 fn content_type(_: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
-    let found = only(parsed, "Content-Type");
+    let found = single_value(parsed, "Content-Type");
     let essence = |value: &String| {
         let essence = value.split(';').next().unwrap_or_default().trim();
         essence.eq_ignore_ascii_case("application/json")
@@ -74,7 +78,7 @@ fn content_type(_: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
 }
 
 fn user_agent(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
-    let found = only(parsed, "User-Agent");
+    let found = single_value(parsed, "User-Agent");
     let fine = found.as_ref().is_ok_and(|value| *value == all.user_agent);
     let actual = || found.map_or_else(|none| none, |value| format!("User-Agent {}", shorten(&value)));
     (!fine).then(|| (format!("User-Agent {}", all.user_agent), actual()))
@@ -82,7 +86,7 @@ fn user_agent(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
 
 fn event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
     let name = format!("{}-Event", all.header_prefix);
-    let value = match only(parsed, &name) {
+    let value = match single_value(parsed, &name) {
         Ok(value) => value,
         Err(none) => return Some((format!("{name} with the type of the event"), none)),
     };
@@ -101,16 +105,16 @@ fn event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
 }
 
 fn delivery_ids(recording: &Recording) -> CheckResult {
-    let outcome = any(recording, delivery_id)?;
+    let outcome = judge_all(recording, delivery_id)?;
     let received = received_deliveries(recording)?;
     let mut events: BTreeMap<String, (&str, String)> = BTreeMap::new();
-    for seen in received.readable() {
+    for seen in received.readable_deliveries() {
         let (Some(id), Some(event)) = (seen.text(&["id"]), seen.text(&["event_id"])) else { continue };
         let (before, name) = events.entry(id.to_ascii_lowercase()).or_insert_with(|| (event, seen.name()));
         // A retry may have the same id. Two events are two deliveries in any interpretation.
         if !before.eq_ignore_ascii_case(event) {
             let expected = format!("another id than that of {name}, which announces another event");
-            return Err(seen.broken(expected, format!("id {}", shorten(id))));
+            return Err(seen.violation(expected, format!("id {}", shorten(id))));
         }
     }
     Ok(outcome)
@@ -118,7 +122,7 @@ fn delivery_ids(recording: &Recording) -> CheckResult {
 
 fn delivery_id(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
     let name = format!("{}-Delivery", all.header_prefix);
-    let value = match only(parsed, &name) {
+    let value = match single_value(parsed, &name) {
         Ok(value) => value,
         Err(none) => return Some((format!("{name} with a UUID"), none)),
     };
@@ -146,7 +150,7 @@ fn body(body: &Value, parsed: &ParsedDelivery<'_>) -> Flaw {
 }
 
 fn duplicate_keys(_: &Value, parsed: &ParsedDelivery<'_>) -> Flaw {
-    let double = duplicate_key(&parsed.delivery.body.lossy())?;
+    let double = duplicate_key(&parsed.delivery.body.to_string_lossy())?;
     Some(("each name once in an object".into(), format!("`{}` twice", shorten(&double))))
 }
 

@@ -22,11 +22,11 @@ use crate::delivered::{ParsedDelivery, ReceivedDeliveries, received_deliveries};
 pub(super) const WITH_LISTS: &[Group] = &[Group::Account, Group::Lists, Group::Webhooks];
 
 pub(crate) const CHECKS: &[Check] = &[
-    Check::of("webhooks.mode_endpoints", WITH_LISTS, mode_endpoints),
-    Check::of("webhooks.subscribed", WITH_LISTS, subscribed).part(Part::Subset),
-    Check::of("webhooks.pushed", WITH_LISTS, pushed),
-    Check::of("webhooks.redirects", NEEDS, redirects).part(Part::Redirects),
-    Check::of("webhooks.retries", NEEDS, retries),
+    Check::new("webhooks.mode_endpoints", WITH_LISTS, mode_endpoints),
+    Check::new("webhooks.subscribed", WITH_LISTS, judge_subscribed).part(Part::Subset),
+    Check::new("webhooks.pushed", WITH_LISTS, judge_pushed),
+    Check::new("webhooks.redirects", NEEDS, redirects).part(Part::Redirects),
+    Check::new("webhooks.retries", NEEDS, retries),
 ];
 
 /// The time that deliveries of a type may lag behind others before the type counts as not delivered.
@@ -50,7 +50,7 @@ fn kind(row: &Value) -> &str {
 
 /// Returns `true` if there was an event of the mode, which could have been misrouted.
 fn had_events(recording: &Recording, received: &ReceivedDeliveries<'_>, mode: Mode) -> bool {
-    received.readable().any(|parsed| parsed.mode() == Some(mode) && !parsed.is_test())
+    received.readable_deliveries().any(|parsed| parsed.mode() == Some(mode) && !parsed.is_test())
         || new_events(recording, mode).is_some_and(|rows| !rows.is_empty())
 }
 
@@ -58,11 +58,11 @@ fn mode_endpoints(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut exercised = false;
     let mut known = false;
-    for seen in received.readable() {
+    for seen in received.readable_deliveries() {
         let (Some(own), Some(stated)) = (received.endpoint_mode(seen), seen.mode()) else { continue };
         if own != stated {
             let path = &received.all.endpoints[seen.delivery.endpoint.unwrap_or_default()].path;
-            return Err(seen.broken(
+            return Err(seen.violation(
                 format!("events of {} mode only at {path}", own.as_str()),
                 format!("one of {} mode", stated.as_str()),
             ));
@@ -76,7 +76,7 @@ fn mode_endpoints(recording: &Recording) -> CheckResult {
             "events happened in one mode only",
             "cause deliveries in the other mode too while the suite receives",
         )),
-        (false, false) if received.readable().next().is_none() => Err(no_readable_body()),
+        (false, false) if received.readable_deliveries().next().is_none() => Err(no_readable_body()),
         (false, false) => Err(no_endpoint()),
     }
 }
@@ -96,10 +96,10 @@ fn subscription(endpoint: &DeclaredEndpoint) -> Option<(&BTreeSet<String>, Mode)
     Some((endpoint.events.as_ref()?, endpoint.mode?))
 }
 
-fn subscribed(recording: &Recording) -> CheckResult {
+fn judge_subscribed(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let real = |parsed: &&ParsedDelivery<'_>| !parsed.is_test();
-    for seen in received.readable().filter(real) {
+    for seen in received.readable_deliveries().filter(real) {
         let Some(endpoint) = seen.delivery.endpoint.and_then(|at| received.all.endpoints.get(at)) else {
             continue;
         };
@@ -107,20 +107,21 @@ fn subscribed(recording: &Recording) -> CheckResult {
             && !events.contains(kind)
         {
             let wants: Vec<_> = events.iter().map(String::as_str).collect();
-            return Err(seen.broken(format!("only {} at {}", wants.join(", "), endpoint.path), kind));
+            return Err(seen.violation(format!("only {} at {}", wants.join(", "), endpoint.path), kind));
         }
     }
     // An endpoint that subscribes to all types cannot receive a wrong one.
     let exercised = received.all.endpoints.iter().filter_map(subscription).any(|(events, mode)| {
         let unwanted = |kind: &str| EVENT_TYPES.contains(&kind) && !events.contains(kind);
-        let delivered = received.readable().filter(real).filter(|parsed| parsed.mode() == Some(mode));
+        let delivered =
+            received.readable_deliveries().filter(real).filter(|parsed| parsed.mode() == Some(mode));
         delivered.filter_map(ParsedDelivery::kind).any(unwanted)
             || new_events(recording, mode).is_some_and(|rows| rows.iter().any(|row| unwanted(kind(row))))
     });
     if exercised {
         return Ok(CheckOutcome::Holds);
     }
-    if received.readable().next().is_none() {
+    if received.readable_deliveries().next().is_none() {
         return Err(no_readable_body());
     }
     Err(CheckError::unjudged(
@@ -130,33 +131,36 @@ fn subscribed(recording: &Recording) -> CheckResult {
     ))
 }
 
-fn pushed(recording: &Recording) -> CheckResult {
+fn judge_pushed(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let endpoints = received.all.endpoints.iter().enumerate();
-    let rows: Vec<_> =
-        endpoints.filter_map(|(at, endpoint)| Some((endpoint, Row::of(recording, &received, at)?))).collect();
-    let count = rows.iter().map(|(_, row)| row.delivered()).sum::<usize>();
+    let rows: Vec<_> = endpoints
+        .filter_map(|(at, endpoint)| {
+            Some((endpoint, EndpointEvents::for_endpoint(recording, &received, at)?))
+        })
+        .collect();
+    let count = rows.iter().map(|(_, row)| row.delivered_count()).sum::<usize>();
     let (mut behind, mut silent) = (None, None);
     for (endpoint, row) in &rows {
         if let Some(types) = row.types_if_few().filter(|_| !received.all.settled) {
-            return Err(few_types(endpoint, &types));
+            return Err(too_few_types(endpoint, &types));
         }
         if let Some(event) = row.events.first().filter(|_| row.is_silent) {
             let expected = format!("a {} at {}", kind(&event.0), endpoint.path);
             let actual = format!("nothing, for {} new events of this mode", row.events.len());
             if received.all.settled {
-                return Err(CheckError::broken(None, expected, actual));
+                return Err(CheckError::violation(None, expected, actual));
             }
             silent.get_or_insert((*endpoint, row.events.len()));
         }
-        for missing in row.missing() {
+        for missing in row.missing_events() {
             let id = text_at(missing.event, &["id"]).unwrap_or("without an id");
             let expected = format!("event {id} at {}", endpoint.path);
-            if (received.all.settled && !row.is_on_its_way(id))
-                || row.is_left_out(&missing)
+            if (received.all.settled && !row.is_pending(id))
+                || row.counts_as_undelivered(&missing)
                 || is_never_delivered(&rows, &received, kind(missing.event))
             {
-                return Err(CheckError::broken(
+                return Err(CheckError::violation(
                     None,
                     expected,
                     format!(
@@ -182,7 +186,7 @@ fn pushed(recording: &Recording) -> CheckResult {
                 "nothing at that address and at {}, for {events} new events of {mode} mode",
                 endpoint.path
             );
-            return Err(CheckError::broken(None, expected, actual));
+            return Err(CheckError::violation(None, expected, actual));
         }
         return Err(CheckError::unjudged(
             format!(
@@ -207,7 +211,7 @@ fn nothing_pushed(received: &ReceivedDeliveries<'_>) -> CheckError {
             "the events during the capture of these deliveries are unknown",
             "receive deliveries during the check, with `--receiver ADDR:PORT`",
         ),
-        Some(_) if received.readable().next().is_none() => no_readable_body(),
+        Some(_) if received.readable_deliveries().next().is_none() => no_readable_body(),
         Some(_) => CheckError::unjudged(
             "no new event was delivered to an endpoint whose mode and types are known",
             "let the addresses end in /live and /test, name their types with `--subscribed`, and cause an event",
@@ -230,7 +234,7 @@ fn silent_registration<'a>(all: &'a Deliveries, endpoint: &DeclaredEndpoint) -> 
 }
 
 /// Returns the result for an endpoint that received few of the types that happened: it may be registered for these only.
-fn few_types(endpoint: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckError {
+fn too_few_types(endpoint: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckError {
     let types: Vec<_> = types.iter().copied().collect();
     CheckError::unjudged(
         format!(
@@ -245,47 +249,51 @@ fn few_types(endpoint: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckError 
 /// Returns `true` if several events of a type are overtaken at the endpoints together, and none was delivered anywhere. A
 /// lost delivery is not limited to one type.
 fn is_never_delivered(
-    rows: &[(&DeclaredEndpoint, Row)],
+    rows: &[(&DeclaredEndpoint, EndpointEvents)],
     received: &ReceivedDeliveries<'_>,
     wanted: &str,
 ) -> bool {
-    let overtaken = |row: &Row| {
+    let overtaken = |row: &EndpointEvents| {
         let same =
-            |missing: &Missing<'_>| kind(missing.event) == wanted && missing.is_overtaken_for(LATENESS);
-        row.missing().filter(same).count()
+            |missing: &MissingEvent<'_>| kind(missing.event) == wanted && missing.is_overtaken_for(LATENESS);
+        row.missing_events().filter(same).count()
     };
     let was_delivered =
-        || received.readable().any(|parsed| !parsed.is_test() && parsed.kind() == Some(wanted));
+        || received.readable_deliveries().any(|parsed| !parsed.is_test() && parsed.kind() == Some(wanted));
     rows.iter().map(|(_, row)| overtaken(row)).sum::<usize>() > 1 && !was_delivered()
 }
 
 /// The new events for one endpoint, newest first, each with the time of its first delivery there.
-struct Row {
+struct EndpointEvents {
     events: Vec<(Value, Option<Duration>)>,
     /// The arrival of the last delivery that was not accepted there. After a failure, the sender may delay further ones.
-    failed: Option<Duration>,
+    last_failure: Option<Duration>,
     /// `true` if the endpoint subscribes to all types.
     wants_all: bool,
     /// `true` if the endpoint received nothing.
     is_silent: bool,
-    lasted: Duration,
+    run_duration: Duration,
     /// The ids of events that are newer than all delivered ones; the suite did not cause them.
-    on_their_way: BTreeSet<String>,
+    pending: BTreeSet<String>,
 }
 
 /// An event that was not delivered to an endpoint.
-struct Missing<'a> {
+struct MissingEvent<'a> {
     event: &'a Value,
     /// The time since a newer event was delivered, if any was.
-    overtaken: Option<Duration>,
+    overtaken_for: Option<Duration>,
 }
 
-impl Row {
-    fn of(recording: &Recording, received: &ReceivedDeliveries<'_>, at: usize) -> Option<Row> {
+impl EndpointEvents {
+    fn for_endpoint(
+        recording: &Recording,
+        received: &ReceivedDeliveries<'_>,
+        at: usize,
+    ) -> Option<EndpointEvents> {
         let (events, mode) = subscription(&received.all.endpoints[at])?;
         let wants_all = EVENT_TYPES.iter().all(|kind| events.contains(*kind));
         let rows = new_events(recording, mode)?;
-        let here = || received.seen.iter().filter(|parsed| parsed.delivery.endpoint == Some(at));
+        let here = || received.parsed.iter().filter(|parsed| parsed.delivery.endpoint == Some(at));
         let mut arrivals: BTreeMap<&str, Duration> = BTreeMap::new();
         for seen in here() {
             if let Some(id) = seen.text(&["event_id"]) {
@@ -295,7 +303,7 @@ impl Row {
         let arrival = |row: &Value| text_at(row, &["id"]).and_then(|id| arrivals.get(id)).copied();
         let id = |row: &Value| text_at(row, &["id"]).unwrap_or_default().to_owned();
         let arrived_ids: BTreeSet<_> =
-            received.seen.iter().filter_map(|seen| seen.text(&["event_id"])).collect();
+            received.parsed.iter().filter_map(|seen| seen.text(&["event_id"])).collect();
         let newest = rows.iter().position(|row| arrived_ids.contains(&*id(row)));
         let on_their_way = rows[..newest.unwrap_or(0)].iter().map(id).collect();
         let wanted = rows.into_iter().filter(|row| events.contains(kind(row)));
@@ -310,39 +318,49 @@ impl Row {
             .map(|parsed| parsed.delivery.arrived)
             .max();
         let is_silent = here().next().is_none();
-        Some(Row { events, failed, wants_all, is_silent, lasted: received.all.lasted, on_their_way })
+        Some(EndpointEvents {
+            events,
+            last_failure: failed,
+            wants_all,
+            is_silent,
+            run_duration: received.all.lasted,
+            pending: on_their_way,
+        })
     }
 
-    fn is_on_its_way(&self, id: &str) -> bool {
-        self.on_their_way.contains(id)
+    fn is_pending(&self, id: &str) -> bool {
+        self.pending.contains(id)
     }
 
-    fn delivered(&self) -> usize {
+    fn delivered_count(&self) -> usize {
         self.events.iter().filter(|(_, arrival)| arrival.is_some()).count()
     }
 
     /// Returns the undelivered events that are newer than an event delivered after the last failure.
     /// The endpoint may not have existed before that.
-    fn missing(&self) -> impl Iterator<Item = Missing<'_>> {
-        let counts = |arrival: &Option<Duration>| arrival.is_some() && *arrival > self.failed;
+    fn missing_events(&self) -> impl Iterator<Item = MissingEvent<'_>> {
+        let counts = |arrival: &Option<Duration>| arrival.is_some() && *arrival > self.last_failure;
         let oldest = self.events.iter().rposition(|(_, arrival)| counts(arrival)).unwrap_or(0);
         let all = self.events.iter().enumerate().take(oldest);
         all.filter(|(_, (_, arrival))| arrival.is_none()).map(|(at, (event, _))| {
             let newer = self.events[..at].iter().filter_map(|(_, arrival)| *arrival);
-            Missing { event, overtaken: newer.min().map(|then| self.lasted.saturating_sub(then)) }
+            MissingEvent {
+                event,
+                overtaken_for: newer.min().map(|then| self.run_duration.saturating_sub(then)),
+            }
         })
     }
 
     /// Returns `true` if a missing event counts as not delivered: it is very late, or no event of its type was
     /// delivered here. A single delivery may have been lost and be retried later.
-    fn is_left_out(&self, missing: &Missing<'_>) -> bool {
-        let alike = |other: &Missing<'_>| {
+    fn counts_as_undelivered(&self, missing: &MissingEvent<'_>) -> bool {
+        let alike = |other: &MissingEvent<'_>| {
             kind(other.event) == kind(missing.event) && other.is_overtaken_for(LATENESS)
         };
         let was_delivered =
             self.events.iter().any(|(row, arrival)| arrival.is_some() && kind(row) == kind(missing.event));
         missing.is_overtaken_for(LATENESS_LONG)
-            || (!was_delivered && self.missing().filter(alike).count() > 1)
+            || (!was_delivered && self.missing_events().filter(alike).count() > 1)
     }
 
     /// Returns the types that were delivered, if the endpoint subscribes to all and as many others are missing. Without
@@ -350,15 +368,15 @@ impl Row {
     fn types_if_few(&self) -> Option<BTreeSet<&str>> {
         let delivered = self.events.iter().filter(|(_, arrival)| arrival.is_some()).map(|(row, _)| kind(row));
         let delivered: BTreeSet<_> = delivered.collect();
-        let missing: BTreeSet<_> = self.missing().map(|missing| kind(missing.event)).collect();
+        let missing: BTreeSet<_> = self.missing_events().map(|missing| kind(missing.event)).collect();
         let never = missing.difference(&delivered).count();
         (self.wants_all && never > 1 && never >= delivered.len()).then_some(delivered)
     }
 }
 
-impl Missing<'_> {
+impl MissingEvent<'_> {
     fn is_overtaken_for(&self, span: Duration) -> bool {
-        self.overtaken.is_some_and(|overtaken| overtaken >= span)
+        self.overtaken_for.is_some_and(|overtaken| overtaken >= span)
     }
 }
 
@@ -368,7 +386,7 @@ fn redirects(recording: &Recording) -> CheckResult {
     let answered: Vec<_> = all.received.iter().filter(|delivery| delivery.was_redirected()).collect();
     let followed = all.received.iter().find(|delivery| delivery.redirected);
     if let Some(followed) = followed {
-        return Err(CheckError::broken(
+        return Err(CheckError::violation(
             None,
             "no request to the target of a redirect",
             format!("a {} there (delivery {})", followed.method, followed.number),
@@ -389,7 +407,8 @@ fn retries(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut seen = BTreeSet::new();
     let mut counted = BTreeSet::new();
-    for (at, failed) in received.seen.iter().enumerate().filter(|(_, parsed)| !parsed.delivery.was_accepted())
+    for (at, failed) in
+        received.parsed.iter().enumerate().filter(|(_, parsed)| !parsed.delivery.was_accepted())
     {
         let Some(event) = failed.text(&["event_id"]) else { continue };
         // Only the first attempt of each event counts.
@@ -399,13 +418,16 @@ fn retries(recording: &Recording) -> CheckResult {
         let same = |parsed: &&ParsedDelivery<'_>| {
             parsed.delivery.endpoint == failed.delivery.endpoint && parsed.text(&["event_id"]) == Some(event)
         };
-        let again: Vec<_> = received.seen[at + 1..].iter().filter(same).collect();
+        let again: Vec<_> = received.parsed[at + 1..].iter().filter(same).collect();
         let answer = match failed.delivery.answered {
             Some(0) | None => "no answer".to_owned(),
             Some(status) => format!("a {status}"),
         };
         let Some(first) = again.first() else {
-            seen.insert(format!("after {answer} it was not delivered again{}", within(received.all)));
+            seen.insert(format!(
+                "after {answer} it was not delivered again{}",
+                time_limit_text(received.all)
+            ));
             continue;
         };
         let kept = again.iter().all(|parsed| parsed.text(&["id"]) == failed.text(&["id"]));
@@ -424,6 +446,6 @@ fn retries(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Observed(seen.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
-fn within(all: &Deliveries) -> String {
+fn time_limit_text(all: &Deliveries) -> String {
     if all.settled { String::new() } else { format!(" within {} s", all.lasted.as_secs()) }
 }

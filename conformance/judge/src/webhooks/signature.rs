@@ -8,20 +8,20 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
 use crate::check::{Check, Flaw};
-use crate::delivered::{ParsedDelivery, ReceivedDeliveries, each, received_deliveries};
+use crate::delivered::{ParsedDelivery, ReceivedDeliveries, judge_each_delivery, received_deliveries};
 
 pub(crate) const CHECKS: &[Check] = &[
-    Check::of("webhooks.signature_shape", NEEDS, shape),
-    Check::of("webhooks.signed", NEEDS, signed),
-    Check::of("webhooks.signature_covers", NEEDS, covers),
-    Check::of("webhooks.signature_scheme", NEEDS, scheme),
+    Check::new("webhooks.signature_shape", NEEDS, shape),
+    Check::new("webhooks.signed", NEEDS, judge_signed),
+    Check::new("webhooks.signature_covers", NEEDS, judge_coverage),
+    Check::new("webhooks.signature_scheme", NEEDS, scheme),
 ];
 
 /// The exclusive maximum of `t` in seconds, in the year 5138. A larger value is in a smaller unit.
 const SECONDS_MAX: u64 = 100_000_000_000;
 
 fn shape(recording: &Recording) -> CheckResult {
-    each(recording, "any content", |_| true, flaw)
+    judge_each_delivery(recording, "any content", |_| true, shape_flaw)
 }
 
 fn name(all: &Deliveries) -> String {
@@ -36,7 +36,7 @@ pub(super) fn signed_at(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option
     times.filter_map(|time| time.parse().ok()).find(|secs| *secs < SECONDS_MAX).map(u64::cast_signed)
 }
 
-fn flaw(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
+fn shape_flaw(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
     let name = name(all);
     let expected = |what: &str| Some(format!("{name} with {what}"));
     let values = parsed.delivery.values(&name);
@@ -65,25 +65,24 @@ fn flaw(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
     None
 }
 
-fn signed(recording: &Recording) -> CheckResult {
+fn judge_signed(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
-    for seen in &received.seen {
+    for seen in &received.parsed {
         match &seen.delivery.signed {
-            SignatureStatus::Nothing => return Err(seen.broken("a signature", "none")),
+            SignatureStatus::Nothing => return Err(seen.violation("a signature", "none")),
             SignatureStatus::WithoutSecret => {
-                return Err(
-                    seen.broken("a signature made with the endpoint's secret", "a hash without any secret")
-                );
+                return Err(seen
+                    .violation("a signature made with the endpoint's secret", "a hash without any secret"));
             }
             SignatureStatus::By { own: false, .. } => {
-                return Err(seen.broken("the secret of its endpoint", "the secret of another endpoint"));
+                return Err(seen.violation("the secret of its endpoint", "the secret of another endpoint"));
             }
             _ => {}
         }
     }
     constant(&received)?;
     let with = |fits: fn(&SignatureStatus) -> bool| -> Vec<&ParsedDelivery<'_>> {
-        received.seen.iter().filter(|parsed| fits(&parsed.delivery.signed)).collect()
+        received.parsed.iter().filter(|parsed| fits(&parsed.delivery.signed)).collect()
     };
     let verified = with(|status| matches!(status, SignatureStatus::By { .. }));
     let unknown = with(|status| *status == SignatureStatus::Unknown);
@@ -98,7 +97,7 @@ fn signed(recording: &Recording) -> CheckResult {
         here().next().is_some() && !here().any(|known| event.is_some() && known.text(&["event_id"]) == event)
     };
     if let Some(odd) = unknown.iter().find(is_second_secret) {
-        return Err(odd.broken(
+        return Err(odd.violation(
             "the same secret as for the endpoint's other deliveries",
             "a signature that does not fit it",
         ));
@@ -127,7 +126,7 @@ fn is_rewritten(seen: &ParsedDelivery<'_>) -> bool {
 /// Checks that different bodies have different signatures.
 fn constant(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
     let mut bodies: BTreeMap<String, &[u8]> = BTreeMap::new();
-    for seen in &received.seen {
+    for seen in &received.parsed {
         let values = seen.delivery.values(&name(received.all));
         let signature =
             values.iter().flat_map(|value| value.split(',')).find_map(|part| part.trim().strip_prefix("v1="));
@@ -135,7 +134,7 @@ fn constant(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
         let body = seen.delivery.body.0.as_slice();
         if bodies.insert(signature.to_owned(), body).is_some_and(|other| other != body) {
             return Err(
-                seen.broken("another signature for another body", "the signature of an earlier delivery")
+                seen.violation("another signature for another body", "the signature of an earlier delivery")
             );
         }
     }
@@ -158,12 +157,14 @@ fn no_secret() -> CheckError {
 }
 
 /// Returns the deliveries whose signature matches a secret, with their constructions.
-fn made(recording: &Recording) -> Result<Vec<(ParsedDelivery<'_>, Vec<String>, String)>, CheckError> {
+fn verified_signatures(
+    recording: &Recording,
+) -> Result<Vec<(ParsedDelivery<'_>, Vec<String>, String)>, CheckError> {
     let received = received_deliveries(recording)?;
     let is_unknown = |parsed: &ParsedDelivery<'_>| parsed.delivery.signed == SignatureStatus::Unknown;
-    let unknown = received.seen.iter().filter(|parsed| is_unknown(parsed)).count();
+    let unknown = received.parsed.iter().filter(|parsed| is_unknown(parsed)).count();
     let mut made = Vec::new();
-    for seen in received.seen {
+    for seen in received.parsed {
         if let SignatureStatus::By { differs, .. } = &seen.delivery.signed {
             let names = differs.iter().map(|difference| difference.name.clone()).collect();
             let words: Vec<_> = differs.iter().map(|difference| difference.words.as_str()).collect();
@@ -179,11 +180,11 @@ fn made(recording: &Recording) -> Result<Vec<(ParsedDelivery<'_>, Vec<String>, S
 }
 
 /// Checks that the signature covers both `t` and the raw body.
-fn covers(recording: &Recording) -> CheckResult {
-    for (seen, names, words) in made(recording)? {
+fn judge_coverage(recording: &Recording) -> CheckResult {
+    for (seen, names, words) in verified_signatures(recording)? {
         let has = |name: &str| names.iter().any(|known| known == name);
         if has("body_only") || has("body_rewritten") {
-            return Err(seen.broken("t and the raw body under the signature", words));
+            return Err(seen.violation("t and the raw body under the signature", words));
         }
     }
     Ok(CheckOutcome::Holds)
@@ -191,7 +192,7 @@ fn covers(recording: &Recording) -> CheckResult {
 
 fn scheme(recording: &Recording) -> CheckResult {
     let usual = "HMAC-SHA256 of `<t>.<body>` under the secret's text, in lower-case hexadecimal digits";
-    let ways: BTreeSet<String> = made(recording)?
+    let ways: BTreeSet<String> = verified_signatures(recording)?
         .into_iter()
         .map(
             |(_, names, words)| {

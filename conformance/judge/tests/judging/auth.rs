@@ -2,7 +2,9 @@
 
 use conformance_model::recording::{Caller, Forgery, Purpose, Side};
 
-use super::{LIVE, TEST, account, check, check_says, events_request, exchange, page, recording, refusal};
+use super::{
+    LIVE, TEST, account, check, check_verdict_text, events_request, exchange, page, recording, refusal,
+};
 
 use serde_json::json;
 
@@ -47,12 +49,12 @@ fn a_key_without_letters_has_no_other_case() {
 #[test]
 fn a_missing_key_is_reported_with_the_remedy() {
     let served = vec![account(LIVE, "live"), account(TEST, "test"), refusal(Caller::NoKey, 401)];
-    check_says(&recording(served), "auth.revoked_key", "no revoked key was given");
+    check_verdict_text(&recording(served), "auth.revoked_key", "no revoked key was given");
     let listed = vec![page(events_request(None, 100), &json!([]), [1, 1, 100, 0])];
-    check_says(&recording(listed.clone()), "auth.every_path", "there is no event to request");
+    check_verdict_text(&recording(listed.clone()), "auth.every_path", "there is no event to request");
     let own = Purpose::Event { id: "a".into(), side: Side::Own, round: 1 };
     let lost = exchange(TEST, own, "/v1/events/a", 503, &json!({}));
-    check_says(
+    check_verdict_text(
         &recording([listed, vec![lost]].concat()),
         "auth.every_path",
         "also answers 200 to a key: 503",

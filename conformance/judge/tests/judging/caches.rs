@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use conformance_model::reading::{LimiterReading, Series};
+use conformance_model::reading::{BurstCounts, LimiterReading};
 use conformance_model::recording::{Caller, Ending, Exchange, Forgery, List, PageRequest, Purpose, Side};
 
 use super::limits::burst;
-use super::{LIVE, TEST, account, check, check_says, events_request, exchange, page, recording, refusal};
+use super::{
+    LIVE, TEST, account, check, check_verdict_text, events_request, exchange, page, recording, refusal,
+};
 
 use serde_json::json;
 
 const NOON: &str = "Thu, 01 Jan 2026 12:00:00 GMT";
 
-fn with(name: &str, value: &str, exchange: Exchange) -> Exchange {
+fn with_header(name: &str, value: &str, exchange: Exchange) -> Exchange {
     let mut exchange = exchange;
     let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
     answer.headers.push((name.into(), value.into()));
@@ -28,7 +30,7 @@ fn check_served(before: &[Exchange], served: Exchange, expected: &str) {
     check(&recording([&own, before, &[served]].concat()), "errors.not_found", expected);
 }
 
-fn absent(status: u16) -> Exchange {
+fn absent_event(status: u16) -> Exchange {
     event(Side::AbsentBefore, status)
 }
 
@@ -38,8 +40,8 @@ fn event(side: Side, status: u16) -> Exchange {
 }
 
 /// Returns the same response to a request that no statement uses.
-fn earlier(status: u16) -> Exchange {
-    Exchange { purpose: Purpose::Choice { what: "events".into() }, ..absent(status) }
+fn unused_response(status: u16) -> Exchange {
+    Exchange { purpose: Purpose::Choice { what: "events".into() }, ..absent_event(status) }
 }
 
 #[test]
@@ -59,27 +61,27 @@ fn a_cache_is_detected_by_its_headers() {
         ("x-cache", "white", "fail"),
         ("x-powered-by", "HIT", "fail"),
     ] {
-        check_served(&[], with(name, value, absent(200)), expected);
+        check_served(&[], with_header(name, value, absent_event(200)), expected);
     }
-    check_served(&[], with("age", "1", absent(404)), "pass");
+    check_served(&[], with_header("age", "1", absent_event(404)), "pass");
 }
 
 #[test]
 fn a_cache_is_detected_by_a_repeated_older_response() {
     let now = |seconds: u32, exchange| {
-        with("date", &NOON.replace(":00 GMT", &format!(":{seconds:02} GMT")), exchange)
+        with_header("date", &NOON.replace(":00 GMT", &format!(":{seconds:02} GMT")), exchange)
     };
     let later = |seconds| now(seconds, refusal(Caller::NoKey, 401));
-    let again = || now(0, absent(200));
-    let first = || now(0, earlier(200));
+    let again = || now(0, absent_event(200));
+    let first = || now(0, unused_response(200));
     check_served(&[first(), later(3)], again(), "not judged");
     check_served(&[first(), later(2)], again(), "fail");
     check_served(&[later(3), first()], again(), "fail");
     check_served(&[later(3)], again(), "fail");
     check_served(&[], again(), "fail");
-    check_served(&[now(0, earlier(403)), later(3)], again(), "fail");
-    check_served(&[first(), later(3)], now(0, absent(403)), "fail");
-    check_served(&[now(1, earlier(200)), later(9)], again(), "fail");
+    check_served(&[now(0, unused_response(403)), later(3)], again(), "fail");
+    check_served(&[first(), later(3)], now(0, absent_event(403)), "fail");
+    check_served(&[now(1, unused_response(200)), later(9)], again(), "fail");
     // Two replicas with different clocks.
     let at_once = Exchange { ended: Duration::from_secs(9), ..first() };
     check_served(&[at_once, later(3)], again(), "fail");
@@ -97,7 +99,7 @@ fn a_cache_excuses_only_statements_that_use_the_response() {
     let filters = vec![("type".to_owned(), "b".to_owned())];
     let by_type = PageRequest { filters, ..events_request(None, 100) };
     assert_eq!(by_type.list, List::Events);
-    let aged = |exchange| with("age", "7", exchange);
+    let aged = |exchange| with_header("age", "7", exchange);
     let plain_aged = recording(vec![aged(short(events_request(None, 100))), short(by_type.clone())]);
     let filtered_aged = recording(vec![short(events_request(None, 100)), aged(short(by_type))]);
     check(&plain_aged, "paging.length", "not judged");
@@ -108,37 +110,37 @@ fn a_cache_excuses_only_statements_that_use_the_response() {
 #[test]
 fn data_of_another_key_is_a_violation_even_from_a_cache() {
     let accounts = || vec![account(LIVE, "live"), account(TEST, "test")];
-    let forged = with("age", "7", refusal(Caller::Forged(Forgery::Unknown), 200));
+    let forged = with_header("age", "7", refusal(Caller::Forged(Forgery::Unknown), 200));
     check(&recording([accounts(), vec![forged]].concat()), "auth.unknown_key", "fail");
     let refused = exchange(TEST, Purpose::AfterRefusal, "/v1/account", 401, &json!({ "message": "No." }));
-    let kept = [accounts(), vec![with("x-cache", "HIT", refused)]].concat();
+    let kept = [accounts(), vec![with_header("x-cache", "HIT", refused)]].concat();
     check(&recording(kept), "auth.after_refusal", "fail");
-    let other_mode = with("age", "7", account(TEST, "live"));
+    let other_mode = with_header("age", "7", account(TEST, "live"));
     check(&recording(vec![account(LIVE, "live"), other_mode]), "account.mode", "fail");
 }
 
 #[test]
 fn cached_responses_in_a_burst_are_not_counted() {
     let mut met = burst(121, true, Duration::ZERO);
-    met.exchanges[7] = with("age", "1", met.exchanges[7].clone());
+    met.exchanges[7] = with_header("age", "1", met.exchanges[7].clone());
     check(&met, "limits.refused", "pass");
     let mut met = burst(120, true, Duration::ZERO);
     for exchange in &mut met.exchanges[7..90] {
-        *exchange = with("age", "1", exchange.clone());
+        *exchange = with_header("age", "1", exchange.clone());
     }
     // A limiter may or may not count cached responses.
     check(&met, "limits.served", "pass");
     let mut met = burst(60, false, Duration::ZERO);
     check(&met, "limits.refused", "not judged");
-    met.exchanges[7] = with("age", "1", met.exchanges[7].clone());
+    met.exchanges[7] = with_header("age", "1", met.exchanges[7].clone());
     check(&met, "limits.refused", "not judged");
     // The reason is the number of requests, because one cached response decides nothing.
-    check_says(&met, "limits.refused", "only 60 requests could be sent");
+    check_verdict_text(&met, "limits.refused", "only 60 requests could be sent");
     let mut mostly_cached = burst(130, false, Duration::ZERO);
     for exchange in &mut mostly_cached.exchanges[7..120] {
-        *exchange = with("age", "1", exchange.clone());
+        *exchange = with_header("age", "1", exchange.clone());
     }
-    check_says(&mostly_cached, "limits.refused", "a cache answered 113 requests of the burst");
+    check_verdict_text(&mostly_cached, "limits.refused", "a cache answered 113 requests of the burst");
 }
 
 #[test]
@@ -151,14 +153,18 @@ fn cached_responses_do_not_hide_the_first_refusal() {
     ] {
         let mut met = burst(served, true, Duration::ZERO);
         for exchange in &mut met.exchanges[7..7 + cached] {
-            *exchange = with("x-cache", "HIT", exchange.clone());
+            *exchange = with_header("x-cache", "HIT", exchange.clone());
         }
-        assert_eq!(Series::of(&met, 1).expect("a burst").fit(), expected, "{served} with {cached} cached");
+        assert_eq!(
+            BurstCounts::from_burst(&met, 1).expect("a burst").reading(),
+            expected,
+            "{served} with {cached} cached"
+        );
     }
 }
 
 #[test]
 fn a_violation_beside_a_cache_counts() {
-    let aged = with("age", "1", absent(200));
-    check(&recording(vec![event(Side::Own, 200), aged, absent(200)]), "errors.not_found", "fail");
+    let aged = with_header("age", "1", absent_event(200));
+    check(&recording(vec![event(Side::Own, 200), aged, absent_event(200)]), "errors.not_found", "fail");
 }

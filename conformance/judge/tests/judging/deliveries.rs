@@ -9,7 +9,7 @@ use conformance_model::mode::Mode;
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::recording::Recording;
 
-use super::{check, check_says, recording};
+use super::{check, check_verdict_text, recording};
 
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ fn of_charge(kind: &str, at: &str, charge: &Value) -> Value {
     })
 }
 
-fn one(kind: &str, charge: &Value) -> Recording {
+fn one_delivery(kind: &str, charge: &Value) -> Recording {
     recording_of(vec![delivery(&of_charge(kind, AT, charge))])
 }
 
@@ -76,7 +76,7 @@ fn a_charge_may_be_open_until_it_is_paid() {
         ("charge.created", "pending", json!("0E-18"), json!({}), "fail"),
     ] {
         let charge = json!({ "status": status, "fiat_amount": amount, "metadata": metadata });
-        check(&one(kind, &charge), "charges.amounts", expected);
+        check(&one_delivery(kind, &charge), "charges.amounts", expected);
     }
     for (kind, metadata, expected) in [
         ("charge.created", json!(null), "pass"),
@@ -84,23 +84,27 @@ fn a_charge_may_be_open_until_it_is_paid() {
         ("charge.created", json!([]), "fail"),
         ("charge.paid", json!({ "a": 1 }), "pass"),
     ] {
-        check(&one(kind, &json!({ "metadata": metadata })), "charges.metadata", expected);
+        check(&one_delivery(kind, &json!({ "metadata": metadata })), "charges.metadata", expected);
     }
 }
 
 #[test]
 fn a_finding_names_the_delivery_and_the_value() {
-    let odd = one("charge.paid", &json!({ "fiat_amount": 49.9 }));
-    check_says(&odd, "charges.amounts", "fiat_amount 49.9 (delivery 1, charge.paid)");
-    check_says(&odd, "webhooks.content_type", "no Content-Type (delivery 1");
-    check_says(&odd, "charges.fields", "code missing (delivery 1, charge.paid)");
+    let odd = one_delivery("charge.paid", &json!({ "fiat_amount": 49.9 }));
+    check_verdict_text(&odd, "charges.amounts", "fiat_amount 49.9 (delivery 1, charge.paid)");
+    check_verdict_text(&odd, "webhooks.content_type", "no Content-Type (delivery 1");
+    check_verdict_text(&odd, "charges.fields", "code missing (delivery 1, charge.paid)");
 }
 
 #[test]
 fn undocumented_fields_of_charges_are_observed() {
-    let seen = |charge: &Value| one("charge.paid", charge);
-    check_says(&seen(&json!({ "code": "k", "colour": "red" })), "charges.other_fields", "seen: \"colour\"");
-    check_says(&seen(&json!({ "code": "k" })), "charges.other_fields", "seen: \"nothing\"");
+    let seen = |charge: &Value| one_delivery("charge.paid", charge);
+    check_verdict_text(
+        &seen(&json!({ "code": "k", "colour": "red" })),
+        "charges.other_fields",
+        "seen: \"colour\"",
+    );
+    check_verdict_text(&seen(&json!({ "code": "k" })), "charges.other_fields", "seen: \"nothing\"");
 }
 
 #[test]
@@ -110,7 +114,7 @@ fn transitions_are_observed_by_the_times_of_events() {
     let both = |first: &Value, second: &Value| recording_of(vec![delivery(first), delivery(second)]);
     let (pending, paid) = (charge(AT, "pending"), charge(later, "paid"));
     for recording in [both(&pending, &paid), both(&paid, &pending)] {
-        check_says(&recording, "charges.transitions", "seen: \"pending to paid\"");
+        check_verdict_text(&recording, "charges.transitions", "seen: \"pending to paid\"");
     }
     check(&both(&paid, &paid), "charges.transitions", "not judged");
     // Events at the same time: the order of arrival means nothing.
@@ -127,19 +131,19 @@ fn transitions_are_observed_by_the_times_of_events() {
 fn missing_deliveries_are_reported_with_the_other_requests() {
     let mut none = recording_of(vec![]);
     check(&none, "webhooks.post", "not judged");
-    check_says(&none, "webhooks.post", "why: \"no delivery arrived within 60 s\"");
+    check_verdict_text(&none, "webhooks.post", "why: \"no delivery arrived within 60 s\"");
     let deliveries = none.deliveries.as_mut().expect("a receiver");
     (deliveries.strays, deliveries.trouble) = (2, Some("the command failed".into()));
     let why = "within 60 s; the command failed; 2 other requests were received that are not deliveries";
-    check_says(&none, "webhooks.post", why);
+    check_verdict_text(&none, "webhooks.post", why);
 }
 
-fn signed(signed: SignatureStatus, endpoint: usize, event: &str) -> Delivery {
+fn signed_delivery(signed: SignatureStatus, endpoint: usize, event: &str) -> Delivery {
     let body = json!({ "event_id": event, "n": endpoint });
     Delivery { signed, endpoint: Some(endpoint), ..delivery(&body) }
 }
 
-fn by(own: bool, differs: &[&str]) -> SignatureStatus {
+fn matching_signature(own: bool, differs: &[&str]) -> SignatureStatus {
     let differs =
         differs.iter().map(|differs| Difference { name: (*differs).into(), words: format!("in {differs}") });
     SignatureStatus::By { own, differs: differs.collect() }
@@ -147,48 +151,59 @@ fn by(own: bool, differs: &[&str]) -> SignatureStatus {
 
 #[test]
 fn a_signature_is_judged_by_the_secret_that_it_matches() {
-    let ours = || by(true, &[]);
+    let ours = || matching_signature(true, &[]);
     for (first, second, expected) in [
-        (signed(ours(), 0, "a"), signed(ours(), 0, "b"), "pass"),
-        (signed(ours(), 0, "a"), signed(SignatureStatus::NoSecret, 1, "b"), "pass"),
-        (signed(ours(), 0, "a"), signed(SignatureStatus::Nothing, 0, "b"), "fail"),
-        (signed(ours(), 0, "a"), signed(SignatureStatus::WithoutSecret, 0, "b"), "fail"),
-        (signed(ours(), 0, "a"), signed(by(false, &[]), 0, "b"), "fail"),
+        (signed_delivery(ours(), 0, "a"), signed_delivery(ours(), 0, "b"), "pass"),
+        (signed_delivery(ours(), 0, "a"), signed_delivery(SignatureStatus::NoSecret, 1, "b"), "pass"),
+        (signed_delivery(ours(), 0, "a"), signed_delivery(SignatureStatus::Nothing, 0, "b"), "fail"),
+        (signed_delivery(ours(), 0, "a"), signed_delivery(SignatureStatus::WithoutSecret, 0, "b"), "fail"),
+        (signed_delivery(ours(), 0, "a"), signed_delivery(matching_signature(false, &[]), 0, "b"), "fail"),
         // The same endpoint and another event: its secret would have signed both.
-        (signed(ours(), 0, "a"), signed(SignatureStatus::Unknown, 0, "b"), "fail"),
-        (signed(ours(), 0, "a"), signed(SignatureStatus::Unknown, 0, "a"), "not judged"),
-        (signed(ours(), 0, "a"), signed(SignatureStatus::Unknown, 1, "b"), "not judged"),
+        (signed_delivery(ours(), 0, "a"), signed_delivery(SignatureStatus::Unknown, 0, "b"), "fail"),
+        (signed_delivery(ours(), 0, "a"), signed_delivery(SignatureStatus::Unknown, 0, "a"), "not judged"),
+        (signed_delivery(ours(), 0, "a"), signed_delivery(SignatureStatus::Unknown, 1, "b"), "not judged"),
         // If a rewritten body is signed, the suite may not know all rewritings.
         (
-            signed(by(true, &["body_rewritten"]), 0, "a"),
-            signed(SignatureStatus::Unknown, 0, "b"),
+            signed_delivery(matching_signature(true, &["body_rewritten"]), 0, "a"),
+            signed_delivery(SignatureStatus::Unknown, 0, "b"),
             "not judged",
         ),
-        (signed(SignatureStatus::NoSecret, 0, "a"), signed(SignatureStatus::NoSecret, 0, "b"), "not judged"),
+        (
+            signed_delivery(SignatureStatus::NoSecret, 0, "a"),
+            signed_delivery(SignatureStatus::NoSecret, 0, "b"),
+            "not judged",
+        ),
     ] {
         check(&recording_of(vec![first, second]), "webhooks.signed", expected);
     }
-    let all = recording_of(vec![signed(ours(), 0, "a"), signed(SignatureStatus::NoSecret, 1, "b")]);
-    check_says(&all, "webhooks.signed", "1 deliveries match the secret of their endpoint; of 1 others");
-    let known = recording_of(vec![signed(ours(), 0, "a")]);
-    check_says(&known, "webhooks.signed", "match the secret of their endpoint\"");
-    let none = recording_of(vec![signed(SignatureStatus::NoSecret, 0, "a")]);
-    check_says(&none, "webhooks.signed", "no secret of an endpoint is known");
+    let all = recording_of(vec![
+        signed_delivery(ours(), 0, "a"),
+        signed_delivery(SignatureStatus::NoSecret, 1, "b"),
+    ]);
+    check_verdict_text(
+        &all,
+        "webhooks.signed",
+        "1 deliveries match the secret of their endpoint; of 1 others",
+    );
+    let known = recording_of(vec![signed_delivery(ours(), 0, "a")]);
+    check_verdict_text(&known, "webhooks.signed", "match the secret of their endpoint\"");
+    let none = recording_of(vec![signed_delivery(SignatureStatus::NoSecret, 0, "a")]);
+    check_verdict_text(&none, "webhooks.signed", "no secret of an endpoint is known");
 }
 
 #[test]
 fn body_and_time_must_be_signed() {
     for (name, expected) in [("body_only", "warn"), ("body_rewritten", "warn"), ("upper_case", "pass")] {
-        let made = recording_of(vec![signed(by(true, &[name]), 0, "a")]);
+        let made = recording_of(vec![signed_delivery(matching_signature(true, &[name]), 0, "a")]);
         check(&made, "webhooks.signature_covers", expected);
     }
-    check_says(
-        &recording_of(vec![signed(by(true, &[]), 0, "a")]),
+    check_verdict_text(
+        &recording_of(vec![signed_delivery(matching_signature(true, &[]), 0, "a")]),
         "webhooks.signature_scheme",
         "HMAC-SHA256 of",
     );
-    let odd = recording_of(vec![signed(by(true, &["x", "y"]), 0, "a")]);
-    check_says(&odd, "webhooks.signature_scheme", "seen: \"as usual, but in x; in y\"");
+    let odd = recording_of(vec![signed_delivery(matching_signature(true, &["x", "y"]), 0, "a")]);
+    check_verdict_text(&odd, "webhooks.signature_scheme", "seen: \"as usual, but in x; in y\"");
 }
 
 #[test]
@@ -212,7 +227,7 @@ fn the_signature_has_a_shape() {
         signed.headers.extend_from_within(..);
         check(&recording_of(vec![signed]), "webhooks.signature_shape", "fail");
     }
-    check_says(
+    check_verdict_text(
         &recording_of(vec![delivery(&json!({}))]),
         "webhooks.signature_shape",
         "no X-Service-Signature",
@@ -223,7 +238,7 @@ fn the_signature_has_a_shape() {
 fn one_signature_for_two_bodies_is_a_violation() {
     let with = |value: &str, body: &Value| {
         let headers = vec![("X-Service-Signature".into(), RawBytes(value.into()))];
-        Delivery { headers, signed: by(true, &[]), ..delivery(body) }
+        Delivery { headers, signed: matching_signature(true, &[]), ..delivery(body) }
     };
     for (first, second, expected) in [
         (with("t=1,v1=ab", &json!({ "a": 1 })), with("t=1,v1=ab", &json!({ "a": 1 })), "pass"),
@@ -278,11 +293,11 @@ fn retries_of_refused_deliveries_are_observed() {
             "delivered again 7 s later under a new id\"",
         ),
     ] {
-        check_says(&recording_of(all), "webhooks.retries", says);
+        check_verdict_text(&recording_of(all), "webhooks.retries", says);
     }
     let mut settled = recording_of(vec![attempt("1", 1, Some(500)), attempt("1", 8, Some(200))]);
     settled.deliveries.as_mut().expect("a receiver").settled = true;
-    check_says(&settled, "webhooks.retries", "it was delivered again under the same id");
+    check_verdict_text(&settled, "webhooks.retries", "it was delivered again under the same id");
 }
 
 #[test]
@@ -305,5 +320,5 @@ fn the_formats_of_an_invoice_are_observed() {
     let seen = recording_of(vec![delivery(&json!({ "data": { "invoice": invoice } }))]);
     let forms =
         "amount a boolean, charges an array, code a string, customer an object, number a number, status null";
-    check_says(&seen, "invoices.formats", forms);
+    check_verdict_text(&seen, "invoices.formats", forms);
 }

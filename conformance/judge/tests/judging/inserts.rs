@@ -2,7 +2,7 @@
 
 use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose, Recording, Step};
 
-use super::{LIVE, TEST, check, check_says, events_request, exchange, page, recording};
+use super::{LIVE, TEST, check, check_verdict_text, events_request, exchange, page, recording};
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn rows(ids: &[u64]) -> Value {
 }
 
 /// Returns a long page of five records, a first small page, and a second one that was read after a creation.
-fn grown(list: List, second: &[u64]) -> Vec<Exchange> {
+fn grown_list(list: List, second: &[u64]) -> Vec<Exchange> {
     let of_list = |page| PageRequest { list, ..events_request(page, 2) };
     vec![
         page(PageRequest { list, ..events_request(None, 100) }, &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
@@ -29,16 +29,20 @@ fn check_both(exchanges: Vec<Exchange>, lost: &str, literal: &str) {
 
 #[test]
 fn the_second_page_is_compared_with_the_long_page() {
-    check_both(grown(List::Events, &[3, 2]), "pass", "pass");
-    check_both(grown(List::Events, &[4, 3]), "pass", "fail");
-    check_both(grown(List::Events, &[2, 1]), "fail", "not judged");
-    check_says(&recording(grown(List::Events, &[4, 3])), "paging.stable_literal", "4 moved there");
+    check_both(grown_list(List::Events, &[3, 2]), "pass", "pass");
+    check_both(grown_list(List::Events, &[4, 3]), "pass", "fail");
+    check_both(grown_list(List::Events, &[2, 1]), "fail", "not judged");
+    check_verdict_text(
+        &recording(grown_list(List::Events, &[4, 3])),
+        "paging.stable_literal",
+        "4 moved there",
+    );
 }
 
 #[test]
 fn pages_of_different_lists_are_not_compared() {
-    let [long, first, second] = &grown(List::Events, &[4, 3])[..] else { panic!("three pages") };
-    let charges = grown(List::Charges, &[3, 2])[1].clone();
+    let [long, first, second] = &grown_list(List::Events, &[4, 3])[..] else { panic!("three pages") };
+    let charges = grown_list(List::Charges, &[3, 2])[1].clone();
     let before = vec![charges, long.clone(), first.clone(), second.clone()];
     check(&recording(before), "paging.stable_literal", "fail");
     let mut filtered = second.clone();
@@ -56,7 +60,7 @@ fn pages_of_different_lists_are_not_compared() {
 #[test]
 fn a_stable_way_of_paging_in_one_list_does_not_excuse_another_list() {
     let all = [(List::Charges, [3, 2]), (List::Invoices, [3, 2]), (List::Events, [4, 3])];
-    let exchanges = all.iter().flat_map(|(list, second)| grown(*list, second)).collect();
+    let exchanges = all.iter().flat_map(|(list, second)| grown_list(*list, second)).collect();
     check_both(exchanges, "pass", "fail");
 }
 
@@ -68,7 +72,7 @@ fn during_inserts(caller: Caller, step: Step, ids: &[u64]) -> Exchange {
 
 #[test]
 fn the_reason_for_missing_growth_is_reported() {
-    let says = |exchanges, part: &str| check_says(&recording(exchanges), "paging.stable", part);
+    let says = |exchanges, part: &str| check_verdict_text(&recording(exchanges), "paging.stable", part);
     says(vec![], "pass --allow-writes");
     let whole = during_inserts(TEST, Step::Whole, &[2, 1]);
     says(vec![whole.clone()], "no list of the test mode has 3 or more records");
@@ -77,7 +81,7 @@ fn the_reason_for_missing_growth_is_reported() {
 }
 
 /// Returns a list of four records that was read page by page while records were created.
-fn arranged(later: &[Exchange], fresh: &[u64]) -> Recording {
+fn with_own_inserts(later: &[Exchange], fresh: &[u64]) -> Recording {
     let (whole, first) =
         (during_inserts(TEST, Step::Whole, &[4, 3, 2, 1]), during_inserts(TEST, Step::First, &[4, 3]));
     recording([&[whole, first], later, &[during_inserts(TEST, Step::Fresh, fresh)]].concat())
@@ -98,7 +102,7 @@ fn created_records_are_at_the_head_and_hide_no_others() {
         (vec![number(&[2, 1])], vec![5, 4, 3, 2, 1, 0], "pass", "pass"),
         (vec![], vec![5, 4, 3, 2, 1], "not judged", "not judged"),
     ] {
-        let recording = arranged(&later, &fresh);
+        let recording = with_own_inserts(&later, &fresh);
         check(&recording, "paging.stable", lost);
         check(&recording, "paging.stable_literal", literal);
     }
@@ -140,7 +144,7 @@ fn listed_records_do_not_vanish() {
         (&[4, 3, 2], "fail"),
     ] {
         let mut all =
-            arranged(&[during_inserts(TEST, Step::ByNumber { page: 2 }, &[2, 1])], &[5, 4, 3, 2, 1]);
+            with_own_inserts(&[during_inserts(TEST, Step::ByNumber { page: 2 }, &[2, 1])], &[5, 4, 3, 2, 1]);
         all.exchanges.push(during_inserts(TEST, Step::Fresh, again));
         check(&recording(all.exchanges), "paging.stable", expected);
     }

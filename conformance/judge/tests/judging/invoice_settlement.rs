@@ -2,7 +2,7 @@
 
 use conformance_model::recording::{PageRequest, Recording};
 
-use super::{check, check_says, events_request, page, recording};
+use super::{check, check_verdict_text, events_request, page, recording};
 
 use serde_json::{Value, json};
 
@@ -49,7 +49,7 @@ fn an_invoice_is_paid_by_a_charge() {
         check(&recording, "types.invoice_paid", charge_of);
     }
     let alone = events(&[paid(json!(["c1"]))], LATER, 0);
-    check_says(&alone, "events.both_paid", "beside invoice.paid i");
+    check_verdict_text(&alone, "events.both_paid", "beside invoice.paid i");
 }
 
 #[test]

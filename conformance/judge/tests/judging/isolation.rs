@@ -2,7 +2,7 @@
 
 use conformance_model::recording::{Caller, Ending, Exchange, List, PageRequest, Purpose, Recording, Side};
 
-use super::{LIVE, TEST, check, check_says, events_request, exchange, page, recording};
+use super::{LIVE, TEST, check, check_verdict_text, events_request, exchange, page, recording};
 
 use serde_json::{Value, json};
 
@@ -21,8 +21,8 @@ fn the_reason_for_missing_requests_is_reported() {
     let own = |status| event(TEST, Side::Own, status, none);
     let foreign = event(TEST, Side::Foreign, 404, none);
     let busy = recording(vec![own(503), foreign]);
-    check_says(&busy, "isolation.not_found", "an own event on the same path: 503");
-    check_says(&recording(vec![own(200)]), "isolation.not_found", "both modes must have");
+    check_verdict_text(&busy, "isolation.not_found", "an own event on the same path: 503");
+    check_verdict_text(&recording(vec![own(200)]), "isolation.not_found", "both modes must have");
 }
 
 /// Returns an own event and two rounds of 404 responses, each with a body and a Content-Length.
@@ -40,7 +40,7 @@ fn comparison(caller: Caller, bodies: [&Value; 3], lengths: [&str; 3]) -> Vec<Ex
     all
 }
 
-fn both(bodies: [&Value; 3], lengths: [&str; 3]) -> Recording {
+fn both_modes(bodies: [&Value; 3], lengths: [&str; 3]) -> Recording {
     recording([comparison(TEST, bodies, lengths), comparison(LIVE, bodies, lengths)].concat())
 }
 
@@ -50,18 +50,18 @@ fn a_different_length_is_a_difference_unless_lengths_vary() {
     let same = ["9", "9", "9"];
     let other = ["9", "8", "9"];
     let id = "isolation.indistinguishable";
-    check(&both([no, no, no], same), id, "pass");
-    check(&both([no, no, no], other), id, "fail");
-    check(&both([no, no, never], other), id, "pass");
-    check(&both([no, never, no], same), id, "fail");
-    check_says(&both([no, never, no], same), id, "body length: 20 (otherwise 17)");
+    check(&both_modes([no, no, no], same), id, "pass");
+    check(&both_modes([no, no, no], other), id, "fail");
+    check(&both_modes([no, no, never], other), id, "pass");
+    check(&both_modes([no, never, no], same), id, "fail");
+    check_verdict_text(&both_modes([no, never, no], same), id, "body length: 20 (otherwise 17)");
     let found = |code| json!({ "error": { "code": code, "text": "No." } });
     let expected = "body.error.code: 7 (otherwise 5)";
-    check_says(&both([&found(5), &found(7), &found(5)], same), id, expected);
+    check_verdict_text(&both_modes([&found(5), &found(7), &found(5)], same), id, expected);
 }
 
 /// Returns equal responses to equal requests with different headers.
-fn repeated(name: &str, values: [&str; 2]) -> Vec<Exchange> {
+fn with_varying_header(name: &str, values: [&str; 2]) -> Vec<Exchange> {
     let named = |value: &str| {
         let mut served = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({}));
         let Ending::Answered(answer) = &mut served.ending else { panic!("an answer") };
@@ -75,7 +75,7 @@ fn repeated(name: &str, values: [&str; 2]) -> Vec<Exchange> {
 fn a_header_that_varies_between_equal_requests_is_noise() {
     let id = "isolation.indistinguishable";
     let no = &json!({ "message": "No." });
-    let mut differing = both([no, no, no], ["9", "8", "9"]);
+    let mut differing = both_modes([no, no, no], ["9", "8", "9"]);
     let renamed = |exchange: &mut Exchange| {
         if let Ending::Answered(answer) = &mut exchange.ending {
             answer.headers.iter_mut().for_each(|(name, _)| *name = "x-exists".into());
@@ -84,7 +84,7 @@ fn a_header_that_varies_between_equal_requests_is_noise() {
     differing.exchanges.iter_mut().for_each(renamed);
     check(&differing, id, "fail");
     for (values, expected) in [(["8", "8"], "fail"), (["8", "9"], "pass")] {
-        let all = [differing.exchanges.clone(), repeated("x-exists", values)].concat();
+        let all = [differing.exchanges.clone(), with_varying_header("x-exists", values)].concat();
         check(&recording(all), id, expected);
     }
 }
@@ -99,7 +99,7 @@ fn lists_are_compared_only_if_both_modes_have_events() {
     check(&recording(vec![event(TEST, "a")]), "isolation.lists", "not judged");
     check(&recording(vec![event(LIVE, "a"), event(TEST, "b")]), "isolation.lists", "pass");
     let shared = recording(vec![event(LIVE, "a"), event(TEST, "a")]);
-    check_says(&shared, "isolation.lists", "exchange: Some(1)");
+    check_verdict_text(&shared, "isolation.lists", "exchange: Some(1)");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn missing_events_of_the_other_account_are_reported() {
         (vec![account(200), listed(200, json!([1])), lost], "an event of the other account: no answer"),
         (vec![account(200)], "an event of the other account: 200"),
     ] {
-        check_says(&recording(all), "isolation.second_account", says);
+        check_verdict_text(&recording(all), "isolation.second_account", says);
     }
 }
 

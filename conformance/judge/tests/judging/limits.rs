@@ -6,7 +6,7 @@ use conformance_judge::judge;
 use conformance_model::body::Body;
 use conformance_model::recording::{Burst, Caller, Ending, Exchange, Purpose, Recording};
 
-use super::{LIVE, TEST, check, check_says, exchange, recording};
+use super::{LIVE, TEST, check, check_verdict_text, exchange, recording};
 
 use serde_json::json;
 
@@ -96,7 +96,7 @@ fn a_limit_that_returns_503_is_distinguished_from_an_outage() {
 
 /// Returns a burst with requests served in two seconds, then six requests without a response for ten seconds each.
 /// Meanwhile the live key is served, and a minute later the test key.
-fn silent(served: u32) -> Recording {
+fn burst_without_responses(served: u32) -> Recording {
     let mut all = burst(served, false, Duration::from_secs(2)).exchanges;
     let at = |exchange: &mut Exchange, from: u64, to: u64| {
         (exchange.sent, exchange.ended) = (Duration::from_secs(from), Duration::from_secs(to));
@@ -118,8 +118,8 @@ fn silent(served: u32) -> Recording {
 
 #[test]
 fn a_limit_without_a_response_is_detected_even_if_slow() {
-    check(&silent(120), "limits.refused", "fail");
-    check(&silent(60), "limits.refused", "not judged");
+    check(&burst_without_responses(120), "limits.refused", "fail");
+    check(&burst_without_responses(60), "limits.refused", "not judged");
 }
 
 /// Returns a refusal with a `Retry-After`, then requests in rounds, half a second apart.
@@ -167,8 +167,8 @@ fn retry_after_has_bounds() {
     ] {
         check(&first(delay), "limits.retry_after", expected);
     }
-    check_says(&first("99999999999999999999999"), "limits.retry_after", "at most 60 s");
-    check_says(&first("120"), "limits.retry_after", "Retry-After: 120");
+    check_verdict_text(&first("99999999999999999999999"), "limits.retry_after", "at most 60 s");
+    check_verdict_text(&first("120"), "limits.retry_after", "Retry-After: 120");
     // A limiter that counts refusals adds half a second for each one.
     let all = after_refusal("60", &[429; 10], Duration::ZERO).exchanges;
     let with_last = |delay: &str| {
@@ -222,7 +222,7 @@ fn a_body_that_is_not_utf_8_is_not_json() {
 }
 
 /// Returns the burst with a series number, sent some seconds after the start.
-fn later(series: u8, seconds: u64, burst: Recording) -> Vec<Exchange> {
+fn later_burst(series: u8, seconds: u64, burst: Recording) -> Vec<Exchange> {
     let moved = |mut exchange: Exchange| {
         exchange.purpose = Purpose::Burst(Burst::Shot { series });
         exchange.sent += Duration::from_secs(seconds);
@@ -236,13 +236,13 @@ fn later(series: u8, seconds: u64, burst: Recording) -> Vec<Exchange> {
 fn a_repeated_burst_is_reported_with_the_previous_one() {
     let brief = |served| burst(served, true, Duration::ZERO);
     let both = |first: u32, series, second: Recording| {
-        recording([brief(first).exchanges, later(series, 130, second)].concat())
+        recording([brief(first).exchanges, later_burst(series, 130, second)].concat())
     };
-    check_says(&brief(120), "limits.refused", "\"exact: the 121st request\"");
+    check_verdict_text(&brief(120), "limits.refused", "\"exact: the 121st request\"");
     let aligned = "aligned window: the 151st request of a burst across the border, the 121st of the next";
-    check_says(&both(150, 2, brief(120)), "limits.refused", aligned);
+    check_verdict_text(&both(150, 2, brief(120)), "limits.refused", aligned);
     let idle = "\"exact: the 121st request, once the key was idle\"";
-    check_says(&both(119, 2, brief(120)), "limits.refused", idle);
+    check_verdict_text(&both(119, 2, brief(120)), "limits.refused", idle);
     check(&both(119, 2, brief(119)), "limits.served", "fail");
     check(&both(150, 2, brief(150)), "limits.refused", "fail");
     let settling = 3;
@@ -252,7 +252,7 @@ fn a_repeated_burst_is_reported_with_the_previous_one() {
         (brief(150), "request; in the next minute at the 151st: its windows begin elsewhere"),
         (burst(123, true, Duration::from_secs(2)), "a refilling bucket still, at the 124th"),
     ] {
-        check_says(&both(120, settling, second), "limits.refused", says);
+        check_verdict_text(&both(120, settling, second), "limits.refused", says);
     }
 }
 
@@ -274,7 +274,7 @@ fn the_refused_request_is_reported_as_an_ordinal() {
         (112, "113th"),
     ] {
         let burst = burst(served, true, Duration::ZERO);
-        check_says(&burst, "limits.refused", &format!("at the {says} request"));
+        check_verdict_text(&burst, "limits.refused", &format!("at the {says} request"));
     }
 }
 
@@ -284,7 +284,7 @@ fn the_limit_is_served_in_any_duration() {
     check(&burst(119, false, Duration::from_secs(56)), "limits.served", "not judged");
     let mut none = recording(vec![]);
     none.no_burst = Some("--quick leaves it out".into());
-    check_says(&none, "limits.second_key", "there was no burst: --quick leaves it out");
+    check_verdict_text(&none, "limits.second_key", "there was no burst: --quick leaves it out");
 }
 
 #[test]
@@ -321,7 +321,7 @@ fn only_a_request_that_ended_before_retry_after_was_served_too_early() {
 
 #[test]
 fn the_finding_names_the_last_served_request_of_the_path() {
-    check_says(&rounds(Duration::ZERO), "limits.every_path", "exchange: Some(129)");
+    check_verdict_text(&rounds(Duration::ZERO), "limits.every_path", "exchange: Some(129)");
 }
 
 /// Returns a burst that ended in a refusal, and one request after it.
@@ -353,17 +353,24 @@ fn a_key_is_served_after_the_stated_wait() {
     for (status, expected) in
         [(200, "pass"), (404, "pass"), (429, "fail"), (500, "not judged"), (503, "not judged")]
     {
-        check(&and_then(TEST, waited(60), status, &[]), "limits.retry_after_held", expected);
+        check(&and_then(TEST, wait_of(60), status, &[]), "limits.retry_after_held", expected);
     }
-    let held = and_then(TEST, waited(60), 200, &[]);
-    check_says(&held, "limits.retry_after_held", "note: None");
-    let again = exchange(TEST, Purpose::Burst(waited(61)), "/v1/account", 200, &json!({}));
-    let late = and_then(TEST, waited(60), 429, &[again]);
-    check_says(&late, "limits.retry_after_held", "a second later than stated");
+    let held = and_then(TEST, wait_of(60), 200, &[]);
+    check_verdict_text(&held, "limits.retry_after_held", "note: None");
+    let again = exchange(TEST, Purpose::Burst(wait_of(61)), "/v1/account", 200, &json!({}));
+    let late = and_then(TEST, wait_of(60), 429, &[again]);
+    check_verdict_text(&late, "limits.retry_after_held", "a second later than stated");
 }
 
 /// Returns requests of a key: their number, second and status, and the `Retry-After`.
-fn at(all: &mut Vec<Exchange>, second: u64, count: usize, status: u16, delay: &str, purpose: &Burst) {
+fn push_requests(
+    all: &mut Vec<Exchange>,
+    second: u64,
+    count: usize,
+    status: u16,
+    delay: &str,
+    purpose: &Burst,
+) {
     for _ in 0..count {
         let mut shot = exchange(TEST, Purpose::Burst(purpose.clone()), "/v1/account", status, &json!({}));
         (shot.sent, shot.ended) = (Duration::from_secs(second), Duration::from_secs(second));
@@ -378,7 +385,7 @@ const SHOT: Burst = Burst::Shot { series: 1 };
 const CLOSING: Burst = Burst::Shot { series: Burst::CLOSING };
 const AGAIN: Burst = Burst::Again { round: 1 };
 
-fn waited(seconds: u64) -> Burst {
+fn wait_of(seconds: u64) -> Burst {
     Burst::Waited { span: Duration::from_secs(seconds) }
 }
 
@@ -386,15 +393,15 @@ fn waited(seconds: u64) -> Burst {
 /// and another new window.
 fn windows(length: u64) -> Recording {
     let mut all = Vec::new();
-    at(&mut all, 0, 120, 200, "", &SHOT);
-    at(&mut all, 1, 1, 429, "18", &SHOT);
-    at(&mut all, 17, 1, 429, "3", &Burst::Midway);
-    at(&mut all, 20, 1, 200, "", &waited(19));
-    at(&mut all, 20, 8, 200, "", &AGAIN);
-    at(&mut all, 21, 111, 200, "", &CLOSING);
-    at(&mut all, 22, 1, 429, &(length - 2).to_string(), &CLOSING);
-    at(&mut all, 20 + length, 1, 200, "", &waited(20));
-    at(&mut all, 20 + length, 8, 200, "", &Burst::Again { round: 2 });
+    push_requests(&mut all, 0, 120, 200, "", &SHOT);
+    push_requests(&mut all, 1, 1, 429, "18", &SHOT);
+    push_requests(&mut all, 17, 1, 429, "3", &Burst::Midway);
+    push_requests(&mut all, 20, 1, 200, "", &wait_of(19));
+    push_requests(&mut all, 20, 8, 200, "", &AGAIN);
+    push_requests(&mut all, 21, 111, 200, "", &CLOSING);
+    push_requests(&mut all, 22, 1, 429, &(length - 2).to_string(), &CLOSING);
+    push_requests(&mut all, 20 + length, 1, 200, "", &wait_of(20));
+    push_requests(&mut all, 20 + length, 8, 200, "", &Burst::Again { round: 2 });
     recording(all)
 }
 
@@ -404,19 +411,19 @@ fn windows_that_end_too_soon_are_detected() {
     check(&windows(45), "limits.refused", "fail");
     check(&windows(54), "limits.refused", "fail");
     check(&windows(60), "limits.refused", "pass");
-    check_says(&windows(45), "limits.refused", "120 requests served");
+    check_verdict_text(&windows(45), "limits.refused", "120 requests served");
 }
 
 #[test]
 fn a_refusal_after_the_wait_needs_120_requests_in_the_minute() {
     let after = |midways: usize, count: usize| {
         let mut all = Vec::new();
-        at(&mut all, 0, 120, 200, "", &SHOT);
-        at(&mut all, 1, 1, 429, "60", &SHOT);
-        at(&mut all, 40, midways, 429, "60", &Burst::Midway);
-        at(&mut all, 62, 1, 429, "60", &waited(60));
-        at(&mut all, 123, 1, 200, "", &waited(60));
-        at(&mut all, 124, count, 200, "", &AGAIN);
+        push_requests(&mut all, 0, 120, 200, "", &SHOT);
+        push_requests(&mut all, 1, 1, 429, "60", &SHOT);
+        push_requests(&mut all, 40, midways, 429, "60", &Burst::Midway);
+        push_requests(&mut all, 62, 1, 429, "60", &wait_of(60));
+        push_requests(&mut all, 123, 1, 200, "", &wait_of(60));
+        push_requests(&mut all, 124, count, 200, "", &AGAIN);
         recording(all)
     };
     // A refusal that restarts the window, and one that counts as a request.
@@ -428,11 +435,12 @@ fn a_refusal_after_the_wait_needs_120_requests_in_the_minute() {
 #[test]
 fn both_bursts_are_classified_together() {
     let brief = |served| burst(served, true, Duration::ZERO);
-    let both =
-        |first: u32, second: Recording| recording([brief(first).exchanges, later(2, 130, second)].concat());
+    let both = |first: u32, second: Recording| {
+        recording([brief(first).exchanges, later_burst(2, 130, second)].concat())
+    };
     let bucket = || burst(123, true, Duration::from_secs(2));
     check(&both(201, bucket()), "limits.refused", "fail");
-    check_says(
+    check_verdict_text(
         &both(201, bucket()),
         "limits.refused",
         "429 at the 202nd request after 0 ms; in the second burst",
@@ -449,7 +457,7 @@ fn both_bursts_are_classified_together() {
 #[test]
 fn an_early_refusal_may_be_explained_by_a_share_of_the_minute_before() {
     let repeated = |wait: u64| {
-        let mut second = later(2, wait, burst(3, true, Duration::ZERO));
+        let mut second = later_burst(2, wait, burst(3, true, Duration::ZERO));
         for exchange in &mut second {
             let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
             answer.headers.push(("x-ratelimit-remaining".into(), "116".into()));
@@ -461,9 +469,9 @@ fn an_early_refusal_may_be_explained_by_a_share_of_the_minute_before() {
 }
 
 #[test]
-fn a_bucket_that_lets_a_minutes_worth_through_is_named_with_what_it_served() {
+fn a_bucket_is_reported_with_the_requests_it_served() {
     let says = "230 requests were served within one minute";
-    check_says(&burst(230, true, Duration::from_secs(55)), "limits.refused", says);
+    check_verdict_text(&burst(230, true, Duration::from_secs(55)), "limits.refused", says);
 }
 
 #[test]
@@ -471,7 +479,7 @@ fn a_consistent_refusal_of_another_kind_is_distinguished_from_an_outage_by_the_o
     let shots = |status: Option<u16>, beside: u16| {
         let mut all = burst(120, false, Duration::ZERO).exchanges;
         let wrong = |all: &mut Vec<Exchange>| {
-            at(all, 1, 3, status.unwrap_or(500), "", &SHOT);
+            push_requests(all, 1, 3, status.unwrap_or(500), "", &SHOT);
             if status.is_none() {
                 let last = all.len() - 3;
                 all[last..].iter_mut().for_each(|exchange| exchange.ending = Ending::Lost("closed".into()));
@@ -481,7 +489,7 @@ fn a_consistent_refusal_of_another_kind_is_distinguished_from_an_outage_by_the_o
         let step = Purpose::Burst(Burst::Beside { series: 1 });
         all.push(exchange(LIVE, step, "/v1/account", beside, &json!({})));
         wrong(&mut all);
-        at(&mut all, 62, 1, 200, "", &Burst::StillRefused);
+        push_requests(&mut all, 62, 1, 200, "", &Burst::StillRefused);
         recording(all)
     };
     for status in [Some(403), Some(500), Some(502), Some(503), Some(302), None] {
@@ -494,7 +502,7 @@ fn a_consistent_refusal_of_another_kind_is_distinguished_from_an_outage_by_the_o
 fn a_quota_that_falls_by_two_in_both_bursts_is_not_another_client() {
     let both = |first: u32, by: u32| {
         let mut all = burst(first, true, Duration::ZERO).exchanges;
-        for (number, mut exchange) in (1..).zip(later(2, 180, burst(60, true, Duration::ZERO))) {
+        for (number, mut exchange) in (1..).zip(later_burst(2, 180, burst(60, true, Duration::ZERO))) {
             let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
             answer
                 .headers
@@ -533,7 +541,7 @@ fn the_limit_covers_head() {
     ] {
         check(&with(purpose, status), "limits.every_path", expected);
     }
-    check_says(&with(round(), 404), "limits.every_path", "above the limit, unknown objects get 404");
+    check_verdict_text(&with(round(), 404), "limits.every_path", "above the limit, unknown objects get 404");
 }
 
 fn set_status(exchange: &mut Exchange, status: u16) {
@@ -544,8 +552,8 @@ fn set_status(exchange: &mut Exchange, status: u16) {
 #[test]
 fn a_refused_key_is_not_reported_as_never_refused() {
     let says = "the test key was refused (exchange 121), and no request with the live key was sent meanwhile";
-    check_says(&burst(120, true, Duration::ZERO), "limits.per_key", says);
-    check_says(&burst(242, false, Duration::ZERO), "limits.per_key", "no request was refused");
+    check_verdict_text(&burst(120, true, Duration::ZERO), "limits.per_key", says);
+    check_verdict_text(&burst(242, false, Duration::ZERO), "limits.per_key", "no request was refused");
 }
 
 #[test]

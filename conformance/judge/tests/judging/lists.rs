@@ -2,23 +2,23 @@
 
 use conformance_model::recording::{Caller, Ending, Exchange, List, PageRequest, Purpose, Recording, Side};
 
-use super::{LIVE, TEST, check, check_says, events_request, exchange, page, recording};
+use super::{LIVE, TEST, check, check_verdict_text, events_request, exchange, page, recording};
 
 use serde_json::{Value, json};
 
-fn filtered(list: List, filters: &[(&str, &str)], per_page: u64) -> PageRequest {
+fn filtered_request(list: List, filters: &[(&str, &str)], per_page: u64) -> PageRequest {
     let filters = filters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     PageRequest { list, filters, ..events_request(None, per_page) }
 }
 
 /// Returns the only page of a list with these rows.
-fn whole(request: PageRequest, rows: &Value) -> Exchange {
+fn single_page(request: PageRequest, rows: &Value) -> Exchange {
     let len = rows.as_array().map_or(0, Vec::len) as u64;
     let size = request.per_page.unwrap_or(25);
     page(request, rows, [1, 1, size, len])
 }
 
-fn by(caller: Caller, exchange: Exchange) -> Exchange {
+fn with_caller(caller: Caller, exchange: Exchange) -> Exchange {
     Exchange { caller, ..exchange }
 }
 
@@ -37,8 +37,8 @@ fn changes_in_the_other_mode_do_not_matter() {
         vec![
             page(events_request(None, 100), &rows(&[5, 4, 3, 2, 1]), [1, 1, 100, 5]),
             page(events_request(Some(2), 2), &rows(ids), [2, 3, 2, 5]),
-            by(LIVE, page(events_request(Some(1), 2), &rows(&[9]), [1, 1, 2, 1])),
-            by(LIVE, page(events_request(Some(1), 2), &rows(&[9, 8]), [1, 1, 2, 2])),
+            with_caller(LIVE, page(events_request(Some(1), 2), &rows(&[9]), [1, 1, 2, 1])),
+            with_caller(LIVE, page(events_request(Some(1), 2), &rows(&[9, 8]), [1, 1, 2, 2])),
         ]
     };
     check(&recording(pages(&[3, 2])), "paging.joined", "pass");
@@ -46,29 +46,32 @@ fn changes_in_the_other_mode_do_not_matter() {
 }
 
 /// Returns an empty list filtered by a type, and a page with an event of that type.
-fn empty_beside(caller: Caller, request: PageRequest) -> Recording {
-    let known = by(caller, whole(request, &json!([{ "id": "a", "type": "charge.paid" }])));
-    recording(vec![known, whole(filtered(List::Events, &[("type", "charge.paid")], 100), &json!([]))])
+fn empty_filtered_list(caller: Caller, request: PageRequest) -> Recording {
+    let known = with_caller(caller, single_page(request, &json!([{ "id": "a", "type": "charge.paid" }])));
+    recording(vec![
+        known,
+        single_page(filtered_request(List::Events, &[("type", "charge.paid")], 100), &json!([])),
+    ])
 }
 
 #[test]
 fn an_empty_list_is_wrong_only_if_the_unfiltered_list_has_a_match() {
-    check(&empty_beside(TEST, events_request(None, 100)), "filters.type", "fail");
-    check(&empty_beside(LIVE, events_request(None, 100)), "filters.type", "pass");
+    check(&empty_filtered_list(TEST, events_request(None, 100)), "filters.type", "fail");
+    check(&empty_filtered_list(LIVE, events_request(None, 100)), "filters.type", "pass");
     check(
-        &empty_beside(TEST, PageRequest { list: List::Charges, ..events_request(None, 100) }),
+        &empty_filtered_list(TEST, PageRequest { list: List::Charges, ..events_request(None, 100) }),
         "filters.type",
         "pass",
     );
-    let other = filtered(List::Events, &[("charge", "ch1")], 100);
-    check(&empty_beside(TEST, other), "filters.type", "pass");
+    let other = filtered_request(List::Events, &[("charge", "ch1")], 100);
+    check(&empty_filtered_list(TEST, other), "filters.type", "pass");
 }
 
 /// Returns a filtered list, and all events.
-fn of(filters: &[(&str, &str)], rows: &Value, events: (Caller, &Value)) -> Recording {
+fn filtered_list(filters: &[(&str, &str)], rows: &Value, events: (Caller, &Value)) -> Recording {
     let (caller, events) = events;
-    let list = whole(filtered(List::Charges, filters, 100), rows);
-    recording(vec![by(caller, whole(events_request(None, 100), events)), list])
+    let list = single_page(filtered_request(List::Charges, filters, 100), rows);
+    recording(vec![with_caller(caller, single_page(events_request(None, 100), events)), list])
 }
 
 #[test]
@@ -87,7 +90,7 @@ fn charges_are_judged_by_their_fields() {
         (&link, json!([{ "payment_link": null }]), "filters.payment_link", "fail"),
         (&link, json!([{}]), "filters.payment_link", "not applicable"),
     ] {
-        check(&of(filters, &rows, none), id, expected);
+        check(&filtered_list(filters, &rows, none), id, expected);
     }
 }
 
@@ -96,11 +99,12 @@ fn a_payment_link_of_an_event_has_charges() {
     let shown = |link: &str| json!([{ "id": "a", "charge": { "payment_link": link } }]);
     let empty = json!([]);
     let link = [("payment_link", "pl1")];
-    check(&of(&link, &empty, (TEST, &shown("pl1"))), "filters.payment_link", "fail");
-    check(&of(&link, &empty, (TEST, &shown("pl2"))), "filters.payment_link", "not applicable");
-    check(&of(&link, &empty, (LIVE, &shown("pl1"))), "filters.payment_link", "not applicable");
-    let as_invoice = whole(PageRequest { list: List::Invoices, ..events_request(None, 100) }, &shown("pl1"));
-    let list = whole(filtered(List::Charges, &link, 100), &empty);
+    check(&filtered_list(&link, &empty, (TEST, &shown("pl1"))), "filters.payment_link", "fail");
+    check(&filtered_list(&link, &empty, (TEST, &shown("pl2"))), "filters.payment_link", "not applicable");
+    check(&filtered_list(&link, &empty, (LIVE, &shown("pl1"))), "filters.payment_link", "not applicable");
+    let as_invoice =
+        single_page(PageRequest { list: List::Invoices, ..events_request(None, 100) }, &shown("pl1"));
+    let list = single_page(filtered_request(List::Charges, &link, 100), &empty);
     check(&recording(vec![as_invoice, list]), "filters.payment_link", "not applicable");
 }
 
@@ -109,13 +113,14 @@ fn combined_filters_are_judged_if_rows_have_the_fields() {
     let both = [("status", "paid"), ("payment_link", "pl1")];
     let fits = json!([{ "status": "paid", "payment_link": "pl1" }]);
     // The page is full, and there is no unfiltered list: the total cannot be counted.
-    let full = |rows: &Value| recording(vec![page(filtered(List::Charges, &both, 1), rows, [1, 9, 1, 9])]);
+    let full =
+        |rows: &Value| recording(vec![page(filtered_request(List::Charges, &both, 1), rows, [1, 9, 1, 9])]);
     check(&full(&fits), "filters.combined", "pass");
     check(&full(&json!([{ "status": "paid" }])), "filters.combined", "not judged");
     let odd = json!([{ "code": "k", "status": "open", "payment_link": "pl1" }]);
     check(&full(&odd), "filters.combined", "fail");
-    check_says(&full(&odd), "filters.combined", "only records of status paid and payment_link pl1");
-    check_says(&full(&odd), "filters.combined", "k is not of status paid");
+    check_verdict_text(&full(&odd), "filters.combined", "only records of status paid and payment_link pl1");
+    check_verdict_text(&full(&odd), "filters.combined", "k is not of status paid");
 }
 
 #[test]
@@ -125,15 +130,15 @@ fn a_later_page_of_a_filtered_list_has_the_later_records() {
             .map(|id| json!({ "id": id, "type": if *id == "x" { "charge.created" } else { "charge.paid" } }))
             .collect()
     };
-    let filtered = filtered(List::Events, &[("type", "charge.paid")], 1);
+    let filtered = filtered_request(List::Events, &[("type", "charge.paid")], 1);
     let second = |ids: &[&str]| {
         let later = PageRequest { page: Some(2), ..filtered.clone() };
         let first = page(filtered.clone(), &of(&["a"]), [1, 3, 1, 3]);
         recording(vec![
-            whole(events_request(None, 100), &of(&["a", "x", "b", "c"])),
+            single_page(events_request(None, 100), &of(&["a", "x", "b", "c"])),
             first,
             page(later, &of(ids), [2, 3, 1, 3]),
-            whole(events_request(None, 100), &of(&["a", "x", "b", "c"])),
+            single_page(events_request(None, 100), &of(&["a", "x", "b", "c"])),
         ])
     };
     check(&second(&["b"]), "filters.total", "pass");
@@ -142,13 +147,13 @@ fn a_later_page_of_a_filtered_list_has_the_later_records() {
     check(&second(&[]), "filters.total", "fail");
     let plain = PageRequest { per_page: None, ..events_request(None, 25) };
     let mut refused = second(&["b"]);
-    refused.exchanges.push(whole(plain, &of(&["a", "x", "b", "c"])));
+    refused.exchanges.push(single_page(plain, &of(&["a", "x", "b", "c"])));
     refused.exchanges[2].ending = exchange(TEST, Purpose::Account, "", 400, &json!({})).ending;
     check(&refused, "filters.type", "fail");
     // The unfiltered list shows that there is a second page, not the total.
     refused.exchanges.remove(1);
     check(&refused, "filters.type", "fail");
-    let few = |request: PageRequest| whole(request, &of(&["a", "x"]));
+    let few = |request: PageRequest| single_page(request, &of(&["a", "x"]));
     refused.exchanges[0] = few(events_request(None, 100));
     refused.exchanges[2] = few(events_request(None, 100));
     refused.exchanges[3] = few(PageRequest { per_page: None, ..events_request(None, 25) });
@@ -162,13 +167,13 @@ fn check_states(states: &[&str], hour: u32, expected: &str) {
         let at = format!("2026-02-01T{hour:02}:00:00.000000Z");
         json!({ "id": code, "type": "charge.created", "charge": { "code": code }, "created_at": at })
     };
-    let mut all = vec![whole(
+    let mut all = vec![single_page(
         events_request(None, 100),
         &json!([event(23, "ch2"), event(hour, "ch1"), event(1, "ch0")]),
     )];
     all.extend(states.iter().map(|status| {
         let small = PageRequest { list: List::Charges, ..events_request(None, 1) };
-        whole(small, &json!([{ "code": "ch1", "status": status }]))
+        single_page(small, &json!([{ "code": "ch1", "status": status }]))
     }));
     check(&recording(all), "events.recorded", expected);
 }
@@ -185,16 +190,16 @@ fn a_status_that_changes_and_returns_needs_an_event() {
 
 #[test]
 fn a_total_that_cannot_be_counted_does_not_pass() {
-    let of_type = filtered(List::Events, &[("type", "charge.paid")], 1);
+    let of_type = filtered_request(List::Events, &[("type", "charge.paid")], 1);
     let rows = json!([{ "id": "a", "type": "charge.paid" }]);
     let long = page(events_request(None, 100), &rows, [1, 2, 100, 150]);
     let full = |total| page(of_type.clone(), &rows, [1, total, 1, total]);
     check(&recording(vec![long.clone(), full(9)]), "filters.total", "not judged");
-    let all = whole(events_request(None, 100), &rows);
+    let all = single_page(events_request(None, 100), &rows);
     let between = |filtered: Exchange| recording(vec![all.clone(), filtered, all.clone()]);
     check(&between(full(1)), "filters.total", "pass");
     check(&between(full(9)), "filters.total", "fail");
-    check_says(&between(full(9)), "filters.total", "meta.total 1 for type charge.paid");
+    check_verdict_text(&between(full(9)), "filters.total", "meta.total 1 for type charge.paid");
     // Without a later read, the other eight may have been created in between.
     check(&recording(vec![all.clone(), full(9)]), "filters.total", "not judged");
 }
@@ -210,12 +215,12 @@ fn a_filtered_page_is_compared_only_if_the_selection_did_not_change() {
     let paid = |ids: &[&str]| {
         let len = ids.len() as u64;
         page(
-            filtered(List::Events, &[("type", "charge.paid")], 2),
+            filtered_request(List::Events, &[("type", "charge.paid")], 2),
             &events(ids),
             [1, len.div_ceil(2), 2, len],
         )
     };
-    let long = |ids: &[&str]| whole(events_request(None, 100), &events(ids));
+    let long = |ids: &[&str]| single_page(events_request(None, 100), &events(ids));
     for (before, shown, after, expected) in [
         (&["p1", "c1", "p0"][..], &["p1", "p0"][..], &["p1", "c1", "p0"][..], "pass"),
         (&["p1", "c1", "p0"], &["p1"], &["p1", "c1", "p0"], "fail"),
@@ -241,7 +246,7 @@ fn a_filtered_page_is_compared_only_if_the_selection_did_not_change() {
 
 #[test]
 fn a_page_is_compared_with_the_list_at_the_time_of_its_read() {
-    let long = |ids: &[&str]| whole(events_request(None, 100), &events(ids));
+    let long = |ids: &[&str]| single_page(events_request(None, 100), &events(ids));
     let second = |ids: &[&str], total| page(events_request(Some(2), 2), &events(ids), [2, 2, 2, total]);
     let (old, new) = (["c3", "c2", "c1"], ["c4", "c3", "c2", "c1"]);
     check(&recording(vec![long(&old), second(&["c2", "c1"], 4), long(&new)]), "paging.joined", "pass");
@@ -252,7 +257,7 @@ fn a_page_is_compared_with_the_list_at_the_time_of_its_read() {
     check(&recording(vec![long(&old), second(&["c3", "c2"], 4), long(&old)]), "paging.joined", "fail");
 }
 
-fn own(caller: Caller, id: &str, status: u16, body: &Value) -> Exchange {
+fn single_event(caller: Caller, id: &str, status: u16, body: &Value) -> Exchange {
     let purpose = Purpose::Event { id: id.into(), side: Side::Own, round: 1 };
     exchange(caller, purpose, &format!("/v1/events/{id}"), status, body)
 }
@@ -260,14 +265,14 @@ fn own(caller: Caller, id: &str, status: u16, body: &Value) -> Exchange {
 #[test]
 fn a_single_event_is_judged_if_it_is_served() {
     let event = json!({ "id": "a" });
-    check(&recording(vec![own(TEST, "a", 200, &event)]), "events.single", "pass");
-    check(&recording(vec![own(TEST, "b", 200, &event)]), "events.single", "fail");
-    check(&recording(vec![own(TEST, "a", 404, &event)]), "events.single", "fail");
-    check(&recording(vec![own(Caller::Second, "a", 404, &event)]), "events.single", "not judged");
-    check(&recording(vec![own(TEST, "a", 404, &event)]), "events.envelope", "not judged");
-    check_says(&recording(vec![own(TEST, "a", 200, &event)]), "events.envelope", "bare");
-    check_says(
-        &recording(vec![own(TEST, "a", 200, &json!({ "data": event }))]),
+    check(&recording(vec![single_event(TEST, "a", 200, &event)]), "events.single", "pass");
+    check(&recording(vec![single_event(TEST, "b", 200, &event)]), "events.single", "fail");
+    check(&recording(vec![single_event(TEST, "a", 404, &event)]), "events.single", "fail");
+    check(&recording(vec![single_event(Caller::Second, "a", 404, &event)]), "events.single", "not judged");
+    check(&recording(vec![single_event(TEST, "a", 404, &event)]), "events.envelope", "not judged");
+    check_verdict_text(&recording(vec![single_event(TEST, "a", 200, &event)]), "events.envelope", "bare");
+    check_verdict_text(
+        &recording(vec![single_event(TEST, "a", 200, &json!({ "data": event }))]),
         "events.envelope",
         "under data",
     );
@@ -276,8 +281,8 @@ fn a_single_event_is_judged_if_it_is_served() {
 #[test]
 fn a_finding_quotes_the_wrong_value() {
     let row = json!([{ "id": 7, "type": "charge.lost" }]);
-    let listed = recording(vec![whole(events_request(None, 100), &row)]);
-    check_says(&listed, "events.type", "charge.lost");
-    check_says(&listed, "events.id", "id 7 (event without an id)");
-    check_says(&listed, "events.details", "details missing");
+    let listed = recording(vec![single_page(events_request(None, 100), &row)]);
+    check_verdict_text(&listed, "events.type", "charge.lost");
+    check_verdict_text(&listed, "events.id", "id 7 (event without an id)");
+    check_verdict_text(&listed, "events.details", "details missing");
 }

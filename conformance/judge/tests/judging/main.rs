@@ -19,7 +19,7 @@ mod similar_values;
 use std::time::Duration;
 
 use conformance_judge::judge;
-use conformance_model::catalogue::judged;
+use conformance_model::catalogue::judged_statements;
 use conformance_model::mode::Mode;
 use conformance_model::recording::{
     Answer, Caller, Ending, Exchange, FORMAT, Forgery, Inserts, List, PageRequest, Purpose, Recording, Side,
@@ -96,7 +96,7 @@ fn check(recording: &Recording, id: &str, expected: &str) {
 
 /// Checks that a verdict contains a string: in the note, the finding, the reason or the remedy.
 #[track_caller]
-fn check_says(recording: &Recording, id: &str, part: &str) {
+fn check_verdict_text(recording: &Recording, id: &str, part: &str) {
     let rows = judge(recording);
     let row = rows.iter().find(|row| row.id == id).expect("a statement of that name");
     let verdict = format!("{:?}", row.verdict);
@@ -106,7 +106,7 @@ fn check_says(recording: &Recording, id: &str, part: &str) {
 #[test]
 fn an_empty_recording_passes_nothing() {
     let rows = judge(&recording(Vec::new()));
-    assert_eq!(rows.len(), judged().len());
+    assert_eq!(rows.len(), judged_statements().len());
     for row in rows {
         assert!(matches!(row.verdict, Verdict::NotJudged { .. }), "{}: {:?}", row.id, row.verdict);
     }
@@ -129,7 +129,7 @@ fn a_refusal_counts_only_beside_a_200_on_the_same_path() {
 }
 
 #[test]
-fn a_missing_response_is_no_violation() {
+fn a_missing_response_is_not_a_violation() {
     let mut lost = refusal(Caller::NoKey, 401);
     lost.ending = Ending::Lost("connection reset".into());
     let served = vec![account(LIVE, "live"), account(TEST, "test"), lost];

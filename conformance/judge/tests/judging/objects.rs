@@ -8,7 +8,7 @@ use conformance_model::recording::{Burst, Ending, Exchange, List, PageRequest, P
 use serde_json::{Value, json};
 
 use super::limits::burst;
-use super::{LIVE, TEST, account, check, check_says, events_request, exchange, page, recording};
+use super::{LIVE, TEST, account, check, check_verdict_text, events_request, exchange, page, recording};
 
 const ID: &str = "0190a5c4-7f3e-7abc-8def-0123456789ab";
 
@@ -28,7 +28,7 @@ fn event(charge: &Value) -> Value {
 }
 
 /// Returns a recording of a list with one event, without webhook deliveries.
-fn listed(event: &Value) -> Recording {
+fn listed_event(event: &Value) -> Recording {
     let mut found = recording(vec![page(events_request(None, 100), &json!([event]), [1, 1, 100, 1])]);
     found.without = [Part::Webhooks].into();
     found
@@ -38,7 +38,7 @@ fn listed(event: &Value) -> Recording {
 fn check_charge(change: impl FnOnce(&mut Value), id: &str, expected: &str) {
     let mut charge = charge();
     change(&mut charge);
-    check(&listed(&event(&charge)), id, expected);
+    check(&listed_event(&event(&charge)), id, expected);
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn a_charge_in_an_event_has_the_fields_of_a_charge() {
         event["charge"]["received_amount"] = amount;
         event
     };
-    check(&listed(&open(json!("0"))), "charges.amounts", "pass");
-    check(&listed(&open(Value::Null)), "charges.amounts", "pass");
+    check(&listed_event(&open(json!("0"))), "charges.amounts", "pass");
+    check(&listed_event(&open(Value::Null)), "charges.amounts", "pass");
     check_charge(|charge| charge["received_amount"] = Value::Null, "charges.amounts", "fail");
     check_charge(|charge| charge["asset_amount"] = Value::Null, "charges.amounts", "fail");
     check_charge(|charge| charge["metadata"] = json!([]), "charges.metadata", "fail");
@@ -89,7 +89,7 @@ fn fields_of_the_payment_may_be_absent_before() {
         change(&mut charge);
         let mut event = event(&charge);
         event["type"] = json!("charge.created");
-        listed(&event)
+        listed_event(&event)
     };
     check(&opened(&without("pending")), "charges.fields", "pass");
     check(&opened(&without("paid")), "charges.fields", "fail");
@@ -107,7 +107,7 @@ fn an_invoice_in_an_event_has_its_eight_fields() {
         let mut event = event(&Value::Null);
         event["type"] = json!("invoice.paid");
         event["invoice"] = invoice.clone();
-        listed(&event)
+        listed_event(&event)
     };
     check(&of(&invoice), "invoices.fields", "pass");
     invoice.as_object_mut().unwrap().remove("hosted_url");
@@ -115,7 +115,7 @@ fn an_invoice_in_an_event_has_its_eight_fields() {
 }
 
 /// Returns a recording that lists the event, and that gets the single event with this body.
-fn alone(body: &Value) -> Recording {
+fn with_single_event(body: &Value) -> Recording {
     let purpose = Purpose::Event { id: ID.into(), side: Side::Own, round: 1 };
     let single = exchange(TEST, purpose, &format!("/v1/events/{ID}"), 200, body);
     let list = page(events_request(None, 100), &json!([event(&charge())]), [1, 1, 100, 1]);
@@ -132,17 +132,17 @@ fn a_single_event_may_be_under_any_member() {
         json!({ "result": event, "meta": { "id": "r1", "type": "answer" } }),
         json!({ "status": "ok", "result": { "id": 7, "event": event } }),
     ] {
-        check(&alone(&body), "events.single", "pass");
-        check(&alone(&body), "events.id", "pass");
+        check(&with_single_event(&body), "events.single", "pass");
+        check(&with_single_event(&body), "events.id", "pass");
     }
-    check_says(&alone(&json!({ "event": event })), "events.envelope", "under event");
+    check_verdict_text(&with_single_event(&json!({ "event": event })), "events.envelope", "under event");
 }
 
 #[test]
 fn a_text_that_is_listed_alike_before_and_after_is_the_same_alone() {
     let mut other = event(&charge());
     other["charge"]["description"] = json!("Shoes &amp; socks");
-    let once = alone(&json!({ "data": other }));
+    let once = with_single_event(&json!({ "data": other }));
     check(&once, "events.single", "pass");
     for (text, expected) in [("Shoes", "fail"), ("Boots", "pass")] {
         let mut later = event(&charge());
@@ -154,9 +154,9 @@ fn a_text_that_is_listed_alike_before_and_after_is_the_same_alone() {
 }
 
 #[test]
-fn a_body_that_is_not_utf_8_is_no_json() {
+fn a_body_that_is_not_utf_8_is_not_json() {
     for (bytes, expected) in [("T\u{fffd}".as_bytes(), "pass"), (&b"T\xe4"[..], "fail")] {
-        let mut found = alone(&json!({ "data": event(&charge()) }));
+        let mut found = with_single_event(&json!({ "data": event(&charge()) }));
         let Ending::Answered(answer) = &mut found.exchanges[1].ending else { panic!("an answer") };
         let text = answer.body.to_string();
         let (before, after) = text.split_once("Shoes").expect("a description");
@@ -177,17 +177,17 @@ fn a_single_event_equals_the_listed_one() {
     ] {
         let mut event = event(&charge());
         event[name] = other;
-        check(&alone(&json!({ "data": event })), "events.single", "fail");
+        check(&with_single_event(&json!({ "data": event })), "events.single", "fail");
     }
     // The same time with fewer decimals, and a charge that has changed since.
     let mut moved = event(&charge());
     moved["created_at"] = json!("2026-01-05T09:00:00Z");
     moved["charge"]["status"] = json!("refunded");
     moved["charge"]["fiat_amount"] = json!("49.9");
-    check(&alone(&moved), "events.single", "pass");
+    check(&with_single_event(&moved), "events.single", "pass");
 }
 
-fn refused(mut of: Exchange, status: u16) -> Exchange {
+fn with_refusal(mut of: Exchange, status: u16) -> Exchange {
     of.ending = exchange(TEST, of.purpose.clone(), "", status, &json!({ "message": "No." })).ending;
     of
 }
@@ -202,7 +202,7 @@ fn a_refusal_of_a_page_that_must_exist_is_a_violation() {
                 page(request, &json!([{ "id": "a" }, { "id": "b" }, { "id": "c" }]), [1, 1, 25, 3])
             })
             .collect();
-        all.push(refused(page(events_request(Some(2), 2), &json!([]), [2, 2, 2, 3]), second));
+        all.push(with_refusal(page(events_request(Some(2), 2), &json!([]), [2, 2, 2, 3]), second));
         recording(all)
     };
     check(&lists(200), "lists.served", "pass");
@@ -221,7 +221,7 @@ fn a_page_past_the_end_may_be_refused() {
             page(request, &json!([{ "id": "a" }]), [1, 1, 25, 1])
         })
         .collect();
-    all.push(refused(page(events_request(Some(2), 2), &json!([]), [2, 1, 2, 1]), 404));
+    all.push(with_refusal(page(events_request(Some(2), 2), &json!([]), [2, 1, 2, 1]), 404));
     check(&recording(all), "lists.served", "pass");
 }
 
@@ -231,7 +231,7 @@ fn a_known_value_of_a_filter_is_served() {
     let filtered = page(PageRequest { filters, ..events_request(None, 2) }, &json!([]), [1, 1, 2, 0]);
     for (status, expected) in [(400, "fail"), (500, "fail"), (503, "not judged")] {
         let plain = page(events_request(None, 2), &json!([]), [1, 1, 2, 0]);
-        let exchanges = vec![plain, refused(filtered.clone(), status)];
+        let exchanges = vec![plain, with_refusal(filtered.clone(), status)];
         check(&recording(exchanges), "filters.type", expected);
     }
 }
@@ -250,7 +250,7 @@ fn a_page_of_a_burst_is_judged_too() {
 
 /// Returns a recording of two bursts. `first`, `second`: the number of served requests. `left`: the remaining quota
 /// at the first and the last request of the second burst.
-fn twice(first: u32, second: u32, left: Option<(u32, u32)>) -> Recording {
+fn two_bursts(first: u32, second: u32, left: Option<(u32, u32)>) -> Recording {
     let mut all = vec![account(LIVE, "live")];
     all.extend(burst(first, true, Duration::ZERO).exchanges);
     let wait = Duration::from_secs(180);
@@ -274,18 +274,18 @@ fn twice(first: u32, second: u32, left: Option<(u32, u32)>) -> Recording {
 fn another_client_with_the_key_is_not_a_violation() {
     let id = "limits.served";
     // Refused at the same request twice: a smaller limit. At different requests: another client.
-    check(&twice(100, 100, None), id, "fail");
-    check(&twice(100, 87, None), id, "not judged");
+    check(&two_bursts(100, 100, None), id, "fail");
+    check(&two_bursts(100, 87, None), id, "not judged");
     // The quota falls with our requests; or faster; or was low from the start.
-    check(&twice(100, 100, Some((119, 20))), id, "fail");
-    check(&twice(100, 60, Some((119, 0))), id, "not judged");
-    check(&twice(60, 60, Some((59, 0))), id, "not judged");
-    check_says(&twice(60, 60, Some((59, 0))), id, "another client seems to use the test key");
+    check(&two_bursts(100, 100, Some((119, 20))), id, "fail");
+    check(&two_bursts(100, 60, Some((119, 0))), id, "not judged");
+    check(&two_bursts(60, 60, Some((59, 0))), id, "not judged");
+    check_verdict_text(&two_bursts(60, 60, Some((59, 0))), id, "another client seems to use the test key");
 }
 
 /// Checks the events of one object, each given by id, type and minute.
 #[track_caller]
-fn check_life(life: &[(&str, &str, u32)], expected: &str) {
+fn check_history(life: &[(&str, &str, u32)], expected: &str) {
     let event = |(id, kind, minute): &(&str, &str, u32)| {
         let member = kind.split('.').next().unwrap();
         let at = format!("2026-02-01T10:{minute:02}:00.000000Z");
@@ -299,17 +299,17 @@ fn check_life(life: &[(&str, &str, u32)], expected: &str) {
 
 #[test]
 fn an_object_is_created_once_and_first() {
-    check_life(&[("b", "charge.paid", 9), ("a", "charge.created", 1)], "not judged");
-    check_life(&[("b", "charge.created", 9), ("a", "charge.created", 1)], "fail");
+    check_history(&[("b", "charge.paid", 9), ("a", "charge.created", 1)], "not judged");
+    check_history(&[("b", "charge.created", 9), ("a", "charge.created", 1)], "fail");
     // The same event on two pages counts once.
-    check_life(&[("a", "charge.created", 1), ("a", "charge.created", 1)], "not judged");
-    check_life(&[("b", "charge.created", 9), ("a", "charge.paid", 1)], "fail");
+    check_history(&[("a", "charge.created", 1), ("a", "charge.created", 1)], "not judged");
+    check_history(&[("b", "charge.created", 9), ("a", "charge.paid", 1)], "fail");
     // Events of the same time may be in any order.
-    check_life(&[("b", "charge.created", 2), ("a", "charge.paid", 1)], "not judged");
-    check_life(&[("b", "invoice.viewed", 9), ("a", "invoice.viewed", 1)], "fail");
-    check_life(&[("b", "invoice.sent", 9), ("a", "invoice.sent", 1)], "not judged");
-    check_life(&[("b", "invoice.paid", 9), ("a", "invoice.voided", 1)], "fail");
-    check_life(&[("b", "invoice.voided", 9), ("a", "invoice.paid", 1)], "not judged");
+    check_history(&[("b", "charge.created", 2), ("a", "charge.paid", 1)], "not judged");
+    check_history(&[("b", "invoice.viewed", 9), ("a", "invoice.viewed", 1)], "fail");
+    check_history(&[("b", "invoice.sent", 9), ("a", "invoice.sent", 1)], "not judged");
+    check_history(&[("b", "invoice.paid", 9), ("a", "invoice.voided", 1)], "fail");
+    check_history(&[("b", "invoice.voided", 9), ("a", "invoice.paid", 1)], "not judged");
 }
 
 /// Checks a list of two charges, edited by `change`, and one event for each, which contains the unedited charge.

@@ -2,7 +2,7 @@
 
 use conformance_model::recording::{Burst, Ending, Exchange, Link, List, PageRequest, Purpose, Recording};
 
-use super::{check, check_says, events_request, page, recording};
+use super::{check, check_verdict_text, events_request, page, recording};
 
 use serde_json::{Value, json};
 
@@ -42,7 +42,7 @@ fn the_rows_of_an_incomplete_long_page_count() {
     };
     check(&beside(&[5, 4]), "paging.joined", "pass");
     check(&beside(&[5]), "paging.joined", "fail");
-    check_says(&beside(&[5, 3]), "paging.joined", "record 2 of the long page ");
+    check_verdict_text(&beside(&[5, 3]), "paging.joined", "record 2 of the long page ");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn the_order_is_judged_only_with_two_dated_records() {
 }
 
 /// Replaces a null link with an address.
-fn leads(exchange: Exchange, rel: &str, address: &str) -> Exchange {
+fn with_link(exchange: Exchange, rel: &str, address: &str) -> Exchange {
     let mut exchange = exchange;
     let Ending::Answered(answer) = &mut exchange.ending else { panic!("an answer") };
     let mut body: Value = serde_json::from_str(&answer.body).expect("JSON");
@@ -87,9 +87,9 @@ fn the_ends_of_a_list_are_judged_only_with_a_middle_page() {
     let only = page(events_request(None, 100), &rows(&[1]), [1, 1, 100, 1]);
     check(&recording(vec![only]), "paging.ends", "not judged");
     let first = || page(events_request(Some(1), 2), &rows(&[5, 4]), [1, 3, 2, 5]);
-    check(&recording(vec![leads(first(), "next", "?page=2")]), "paging.ends", "pass");
+    check(&recording(vec![with_link(first(), "next", "?page=2")]), "paging.ends", "pass");
     check(&recording(vec![first()]), "paging.ends", "fail");
-    check(&recording(vec![leads(first(), "prev", "?page=0")]), "paging.ends", "fail");
+    check(&recording(vec![with_link(first(), "prev", "?page=0")]), "paging.ends", "fail");
 }
 
 #[test]
@@ -126,12 +126,12 @@ fn a_link_is_judged_by_its_query() {
         ("next", "?page=3", "paging.links_keep_size", "fail"),
         ("next", "?page=3&cursor=b7", "paging.links_keep_size", "not judged"),
     ] {
-        check(&recording(vec![leads(middle(), rel, address)]), id, expected);
+        check(&recording(vec![with_link(middle(), rel, address)]), id, expected);
     }
 }
 
 /// Returns the first page, the second by number, and the page behind the first one's `next`.
-fn followed(filters: &[(&str, &str)], behind: &[u64], total: u64) -> Recording {
+fn with_followed_link(filters: &[(&str, &str)], behind: &[u64], total: u64) -> Recording {
     let filters: Vec<_> = filters.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     let of = |filters, page| PageRequest { filters, ..events_request(page, 2) };
     let link = Some(Link { of: 1, rel: "next".into() });
@@ -144,16 +144,16 @@ fn followed(filters: &[(&str, &str)], behind: &[u64], total: u64) -> Recording {
 
 #[test]
 fn a_link_leads_to_the_page_of_that_number() {
-    check(&followed(&[], &[3, 2], 5), "paging.links_lead", "pass");
-    check(&followed(&[], &[4, 3], 5), "paging.links_lead", "fail");
+    check(&with_followed_link(&[], &[3, 2], 5), "paging.links_lead", "pass");
+    check(&with_followed_link(&[], &[4, 3], 5), "paging.links_lead", "fail");
     // The list grew, or is another list.
-    check(&followed(&[], &[4, 3], 6), "paging.links_lead", "pass");
-    check(&followed(&[("charge", "ch1")], &[4, 3], 6), "paging.links_lead", "pass");
+    check(&with_followed_link(&[], &[4, 3], 6), "paging.links_lead", "pass");
+    check(&with_followed_link(&[("charge", "ch1")], &[4, 3], 6), "paging.links_lead", "pass");
     // Records may have changed their status while the total stayed the same.
-    check(&followed(&[("status", "paid")], &[4, 3], 5), "paging.links_lead", "pass");
+    check(&with_followed_link(&[("status", "paid")], &[4, 3], 5), "paging.links_lead", "pass");
     // A filtered list has fewer records than the unfiltered one, but no duplicates.
-    check(&followed(&[("charge", "ch1")], &[9, 8], 5), "paging.links_lead", "pass");
-    check(&followed(&[("charge", "ch1")], &[4, 3], 5), "paging.links_lead", "fail");
+    check(&with_followed_link(&[("charge", "ch1")], &[9, 8], 5), "paging.links_lead", "pass");
+    check(&with_followed_link(&[("charge", "ch1")], &[4, 3], 5), "paging.links_lead", "fail");
 }
 
 #[test]

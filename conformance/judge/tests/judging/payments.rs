@@ -43,7 +43,7 @@ fn rows(code: &str, events: &[Event]) -> Vec<Value> {
 }
 
 /// Returns a list of these events and a newer event of another charge.
-fn listed(mut all: Vec<Value>) -> Recording {
+fn listed_events(mut all: Vec<Value>) -> Recording {
     all.extend(rows("newer", &[(59, "expired", OPEN)]));
     all.sort_by_key(|row| std::cmp::Reverse(row["created_at"].to_string()));
     let total = all.len() as u64;
@@ -61,8 +61,8 @@ fn current(events: &[Event]) -> Vec<Value> {
 /// Checks a history of snapshots (`kept`), and one whose events contain the current object (`as_current`).
 #[track_caller]
 fn check_history(id: &str, events: &[Event], kept: &str, as_current: &str) {
-    check(&listed(rows("ch1", events)), id, kept);
-    check(&listed(current(events)), id, as_current);
+    check(&listed_events(rows("ch1", events)), id, kept);
+    check(&listed_events(current(events)), id, as_current);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_full_amount_is_not_underpaid() {
     check_history(id, &[(20, "underpaid", FULL)], none, none);
     // The sizes of redacted amounts mean nothing.
     for (state, expected) in [(more, "pass"), (FULL, "fail")] {
-        let mut hidden = listed(rows("ch1", &with(&[5], state)));
+        let mut hidden = listed_events(rows("ch1", &with(&[5], state)));
         hidden.exact_amounts = false;
         check(&hidden, id, expected);
     }
@@ -144,17 +144,17 @@ fn charges_that_lack_more_than_underpaid_ones_are_not_paid() {
     let short = |at| charge(at, "paid", paid);
     let id = "types.charge_underpaid";
     let fails = [under(0), short(3), short(6), short(9), under(20)].concat();
-    check(&listed(fails.clone()), id, "fail");
+    check(&listed_events(fails.clone()), id, "fail");
     // The owner may have accepted a few, or the tolerance may have changed.
-    check(&listed([under(0), short(3), short(6), under(20)].concat()), id, "pass");
-    check(&listed([short(0), under(3), short(6), short(9)].concat()), id, "fail");
-    check(&listed([under(0), short(3), short(6), short(9)].concat()), id, "pass");
-    check(&listed([short(0), short(3), short(6), under(20)].concat()), id, "pass");
-    let mut hidden = listed(fails);
+    check(&listed_events([under(0), short(3), short(6), under(20)].concat()), id, "pass");
+    check(&listed_events([short(0), under(3), short(6), short(9)].concat()), id, "fail");
+    check(&listed_events([under(0), short(3), short(6), short(9)].concat()), id, "pass");
+    check(&listed_events([short(0), short(3), short(6), under(20)].concat()), id, "pass");
+    let mut hidden = listed_events(fails);
     hidden.exact_amounts = false;
     check(&hidden, id, "pass");
     let within = |at| charge(at, "paid", State { received: "9.90", is_paid: true });
-    check(&listed([under(0), within(3), within(6), within(9), under(20)].concat()), id, "pass");
+    check(&listed_events([under(0), within(3), within(6), within(9), under(20)].concat()), id, "pass");
 }
 
 #[test]
@@ -182,11 +182,11 @@ fn one_payment_is_recorded_once() {
         check_history(id, &twice(&[(15, kind, PAID)], PAID), fine, fine);
     }
     let mut same = current(&twice(&[], PAID));
-    check(&listed(same.clone()), id, fine);
+    check(&listed_events(same.clone()), id, fine);
     for row in same.iter_mut().filter(|row| row["type"] == "charge.paid") {
         row["details"] = json!({ "txid": "ab" });
     }
-    check(&listed(same.clone()), id, "fail");
+    check(&listed_events(same.clone()), id, "fail");
     same[3]["details"] = json!({ "txid": "cd" });
-    check(&listed(same), id, fine);
+    check(&listed_events(same), id, fine);
 }

@@ -16,12 +16,12 @@ fn check_between(kind: Vec<Exchange>, statement: &str, expected: &str) {
     check(&recording([served(), kind, served()].concat()), statement, expected);
 }
 
-fn absent(status: u16) -> Exchange {
+fn absent_event(status: u16) -> Exchange {
     let purpose = Purpose::Event { id: "a".into(), side: Side::AbsentBefore, round: 1 };
     exchange(TEST, purpose, "/v1/events/a", status, &json!({ "message": "No." }))
 }
 
-fn lost(of: Exchange, why: &str) -> Exchange {
+fn without_response(of: Exchange, why: &str) -> Exchange {
     Exchange { ending: Ending::Lost(why.into()), ..of }
 }
 
@@ -30,22 +30,23 @@ fn a_permanent_failure_of_a_kind_of_requests_is_a_violation() {
     for status in [429, 502, 503, 504] {
         check_between(vec![refusal(Caller::NoKey, status); 3], "auth.no_header", "fail");
     }
-    let closed = lost(refusal(Caller::NoKey, 0), "connection closed before message completed");
+    let closed = without_response(refusal(Caller::NoKey, 0), "connection closed before message completed");
     check_between(vec![closed; 3], "auth.no_header", "fail");
-    check_between(vec![absent(503); 3], "errors.not_found", "fail");
+    check_between(vec![absent_event(503); 3], "errors.not_found", "fail");
 }
 
 #[test]
 fn one_or_two_failures_are_transient() {
     check_between(vec![refusal(Caller::NoKey, 503); 2], "auth.no_header", "not judged");
-    check_between(vec![absent(503); 2], "errors.not_found", "not judged");
+    check_between(vec![absent_event(503); 2], "errors.not_found", "not judged");
 }
 
 #[test]
 fn an_address_with_malformed_responses_only_is_a_violation() {
-    let malformed =
-        || lost(account(LIVE, "live"), "malformed response: 200 with a body cut short: end of file");
-    let refused = || lost(account(LIVE, "live"), "connection refused");
+    let malformed = || {
+        without_response(account(LIVE, "live"), "malformed response: 200 with a body cut short: end of file")
+    };
+    let refused = || without_response(account(LIVE, "live"), "connection refused");
     let (one, other) = (account(LIVE, "live"), account(TEST, "test"));
     for (exchanges, expected) in [
         (vec![malformed(); 3], "fail"),
@@ -60,7 +61,7 @@ fn an_address_with_malformed_responses_only_is_a_violation() {
 
 #[test]
 fn a_request_that_was_not_sent_does_not_count() {
-    let unsent = lost(refusal(Caller::NoKey, 0), "not asked: the server had stopped responding");
+    let unsent = without_response(refusal(Caller::NoKey, 0), "not asked: the server had stopped responding");
     check_between(vec![unsent; 3], "auth.no_header", "not judged");
 }
 
@@ -83,10 +84,10 @@ fn a_lockout_starts_after_refusals() {
 fn a_limit_without_responses_violates_the_429() {
     let step =
         |caller, step, status| exchange(caller, Purpose::Burst(step), "/v1/account", status, &json!({}));
-    let shot = || lost(step(TEST, Burst::Shot { series: 1 }, 0), "connection closed");
+    let shot = || without_response(step(TEST, Burst::Shot { series: 1 }, 0), "connection closed");
     let silent = |other| {
         let served = burst(120, false, Duration::ZERO).exchanges;
-        let still = lost(step(TEST, Burst::StillRefused, 0), "connection closed");
+        let still = without_response(step(TEST, Burst::StillRefused, 0), "connection closed");
         let after = vec![shot(), shot(), shot(), step(LIVE, Burst::OtherKey, other), still];
         recording([served, after].concat())
     };

@@ -10,13 +10,13 @@ use conformance_model::raw_bytes::RawBytes;
 use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
 
 use super::deliveries::{delivery, recording_of};
-use super::{LIVE, TEST, check, check_says, exchange};
+use super::{LIVE, TEST, check, check_verdict_text, exchange};
 
 use serde_json::{Value, json};
 
 const ID: &str = "0190a5c7-7f3e-7ddd-8def-000000000002";
 
-fn announcing(kind: &str, mode: &str) -> Delivery {
+fn event_delivery(kind: &str, mode: &str) -> Delivery {
     delivery(&json!({ "event_id": ID, "event": kind, "mode": mode }))
 }
 
@@ -25,11 +25,11 @@ fn read(caller: Caller, side: Side, status: u16, body: &Value) -> Exchange {
     exchange(caller, purpose, "/v1/events/x", status, body)
 }
 
-fn after(caller: Caller, rows: &Value) -> Exchange {
+fn list_after_deliveries(caller: Caller, rows: &Value) -> Exchange {
     exchange(caller, Purpose::AfterDeliveries, "/v1/events", 200, &json!({ "data": rows }))
 }
 
-fn beside(deliveries: Vec<Delivery>, exchanges: Vec<Exchange>) -> Recording {
+fn recording_with(deliveries: Vec<Delivery>, exchanges: Vec<Exchange>) -> Recording {
     Recording { exchanges: super::recording(exchanges).exchanges, ..recording_of(deliveries) }
 }
 
@@ -43,9 +43,9 @@ fn a_delivery_names_an_event_that_the_api_shows() {
     for (exchanges, expected) in [
         (vec![read(TEST, Side::Own, 200, &event)], "pass"),
         (vec![read(TEST, Side::Own, 200, &json!({ "data": event }))], "pass"),
-        (vec![after(TEST, &json!([event]))], "pass"),
+        (vec![list_after_deliveries(TEST, &json!([event]))], "pass"),
         (vec![read(TEST, Side::Own, 200, &lied)], "fail"),
-        (vec![after(TEST, &json!([lied]))], "fail"),
+        (vec![list_after_deliveries(TEST, &json!([lied]))], "fail"),
         (vec![read(TEST, Side::Own, 404, &none)], "fail"),
         // The event in the other mode means that the modes are confused.
         (vec![read(TEST, Side::Own, 404, &none), read(LIVE, Side::Foreign, 200, &event)], "not judged"),
@@ -55,11 +55,15 @@ fn a_delivery_names_an_event_that_the_api_shows() {
         (vec![refused], "not judged"),
         (vec![], "not judged"),
     ] {
-        check(&beside(vec![announcing("charge.paid", "test")], exchanges), "webhooks.event_id", expected);
+        check(
+            &recording_with(vec![event_delivery("charge.paid", "test")], exchanges),
+            "webhooks.event_id",
+            expected,
+        );
     }
-    let twice = vec![announcing("charge.paid", "test"), announcing("charge.paid", "test")];
-    let shown = beside(twice, vec![read(TEST, Side::Own, 200, &event)]);
-    check_says(&shown, "webhooks.event_id", "\"2 deliveries name events that the API shows");
+    let twice = vec![event_delivery("charge.paid", "test"), event_delivery("charge.paid", "test")];
+    let shown = recording_with(twice, vec![read(TEST, Side::Own, 200, &event)]);
+    check_verdict_text(&shown, "webhooks.event_id", "\"2 deliveries name events that the API shows");
 }
 
 #[test]
@@ -71,54 +75,79 @@ fn a_delivery_names_the_mode_whose_key_sees_the_event() {
         (vec![own.clone(), foreign(404)], "pass", "pass"),
         (vec![own.clone(), foreign(200)], "pass", "fail"),
         (vec![own.clone(), foreign(503)], "pass", "not judged"),
-        (vec![own.clone(), after(LIVE, &json!([event]))], "pass", "fail"),
+        (vec![own.clone(), list_after_deliveries(LIVE, &json!([event]))], "pass", "fail"),
         (vec![own], "pass", "not judged"),
         (vec![foreign(200)], "fail", "not judged"),
         (vec![], "pass", "not judged"),
     ] {
-        let recording = beside(vec![announcing("charge.paid", "test")], exchanges);
+        let recording = recording_with(vec![event_delivery("charge.paid", "test")], exchanges);
         check(&recording, "webhooks.mode", mode);
         check(&recording, "isolation.delivered", isolated);
     }
 }
 
 /// Returns the deliveries to a test endpoint that subscribes to `charge.paid` only.
-fn choosy(deliveries: Vec<Delivery>, exchanges: Vec<Exchange>) -> Recording {
-    let mut recording = beside(deliveries, exchanges);
+fn with_subscription(deliveries: Vec<Delivery>, exchanges: Vec<Exchange>) -> Recording {
+    let mut recording = recording_with(deliveries, exchanges);
     let all = recording.deliveries.as_mut().expect("a receiver");
     all.endpoints[0].events = Some(["charge.paid".to_owned()].into());
     all.endpoints.push(DeclaredEndpoint { path: "/all".into(), mode: Some(Mode::Live), events: None });
     recording
 }
 
-fn at(endpoint: usize, delivery: Delivery) -> Delivery {
+fn at_endpoint(endpoint: usize, delivery: Delivery) -> Delivery {
     Delivery { endpoint: Some(endpoint), ..delivery }
 }
 
-fn tried(kind: &str, mode: &str) -> Delivery {
+fn test_delivery(kind: &str, mode: &str) -> Delivery {
     delivery(&json!({ "event_id": null, "event": kind, "mode": mode, "test": true }))
 }
 
 #[test]
 fn an_endpoint_receives_its_types_only_and_others_must_have_occurred() {
-    let paid = || announcing("charge.paid", "test");
-    let listed = |kind: &str| after(TEST, &json!([{ "id": "new", "type": kind }]));
+    let paid = || event_delivery("charge.paid", "test");
+    let listed = |kind: &str| list_after_deliveries(TEST, &json!([{ "id": "new", "type": kind }]));
     for (deliveries, exchanges, subscribed, mode_endpoints) in [
         (vec![paid()], vec![], "not judged", "not judged"),
-        (vec![announcing("charge.expired", "test")], vec![], "fail", "not judged"),
-        (vec![tried("charge.expired", "test")], vec![], "not judged", "not judged"),
-        (vec![paid(), at(2, announcing("charge.expired", "test"))], vec![], "pass", "not judged"),
-        (vec![paid(), at(2, tried("charge.expired", "test"))], vec![], "not judged", "not judged"),
-        (vec![paid(), at(2, announcing("charge.expired", "live"))], vec![], "not judged", "pass"),
-        (vec![paid(), at(2, announcing("charge.unheard_of", "test"))], vec![], "not judged", "not judged"),
-        (vec![paid(), at(2, tried("charge.expired", "live"))], vec![], "not judged", "not judged"),
-        (vec![paid(), at(1, announcing("charge.paid", "test"))], vec![], "not judged", "fail"),
+        (vec![event_delivery("charge.expired", "test")], vec![], "fail", "not judged"),
+        (vec![test_delivery("charge.expired", "test")], vec![], "not judged", "not judged"),
+        (
+            vec![paid(), at_endpoint(2, event_delivery("charge.expired", "test"))],
+            vec![],
+            "pass",
+            "not judged",
+        ),
+        (
+            vec![paid(), at_endpoint(2, test_delivery("charge.expired", "test"))],
+            vec![],
+            "not judged",
+            "not judged",
+        ),
+        (
+            vec![paid(), at_endpoint(2, event_delivery("charge.expired", "live"))],
+            vec![],
+            "not judged",
+            "pass",
+        ),
+        (
+            vec![paid(), at_endpoint(2, event_delivery("charge.unheard_of", "test"))],
+            vec![],
+            "not judged",
+            "not judged",
+        ),
+        (
+            vec![paid(), at_endpoint(2, test_delivery("charge.expired", "live"))],
+            vec![],
+            "not judged",
+            "not judged",
+        ),
+        (vec![paid(), at_endpoint(1, event_delivery("charge.paid", "test"))], vec![], "not judged", "fail"),
         (vec![paid()], vec![listed("charge.expired")], "pass", "not judged"),
         (vec![paid()], vec![listed("charge.paid")], "not judged", "not judged"),
-        (vec![paid()], vec![after(LIVE, &json!([{ "id": "new" }]))], "not judged", "pass"),
-        (vec![paid()], vec![after(LIVE, &json!([]))], "not judged", "not judged"),
+        (vec![paid()], vec![list_after_deliveries(LIVE, &json!([{ "id": "new" }]))], "not judged", "pass"),
+        (vec![paid()], vec![list_after_deliveries(LIVE, &json!([]))], "not judged", "not judged"),
     ] {
-        let recording = choosy(deliveries, exchanges);
+        let recording = with_subscription(deliveries, exchanges);
         check(&recording, "webhooks.subscribed", subscribed);
         check(&recording, "webhooks.mode_endpoints", mode_endpoints);
     }
@@ -128,19 +157,22 @@ fn an_endpoint_receives_its_types_only_and_others_must_have_occurred() {
 type Event = (&'static str, Option<u64>);
 
 /// Returns a run of 1,000 seconds with events of both modes, newest first, and endpoints of these types in both.
-fn pushed(modes: [&[Event]; 2], types: &[&str]) -> Recording {
+fn run_with_events(modes: [&[Event]; 2], types: &[&str]) -> Recording {
     let id = |mode: Mode, index: usize| format!("{}-{index}", mode.as_str());
     let (mut came, mut lists) = (Vec::new(), Vec::new());
     for (endpoint, (mode, events)) in [Mode::Test, Mode::Live].into_iter().zip(modes).enumerate() {
         let rows =
             events.iter().enumerate().map(|(at, (kind, _))| json!({ "id": id(mode, at), "type": kind }));
-        lists.push(after(Caller::Own(mode), &Value::from_iter(rows)));
+        lists.push(list_after_deliveries(Caller::Own(mode), &Value::from_iter(rows)));
         came.extend(events.iter().enumerate().filter_map(|(index, (kind, then))| {
             let body = json!({ "event_id": id(mode, index), "event": kind, "mode": mode.as_str() });
-            Some(at(endpoint, Delivery { arrived: Duration::from_secs((*then)?), ..delivery(&body) }))
+            Some(at_endpoint(
+                endpoint,
+                Delivery { arrived: Duration::from_secs((*then)?), ..delivery(&body) },
+            ))
         }));
     }
-    let mut recording = beside(came, lists);
+    let mut recording = recording_with(came, lists);
     let all = recording.deliveries.as_mut().expect("a receiver");
     let events: BTreeSet<_> = types.iter().map(|kind| (*kind).to_owned()).collect();
     all.endpoints = [("/test", Mode::Test), ("/live", Mode::Live)]
@@ -157,7 +189,8 @@ fn pushed(modes: [&[Event]; 2], types: &[&str]) -> Recording {
 /// Checks the verdict on events of test mode only.
 #[track_caller]
 fn check_pushed(events: &[Event], settled: bool, expected: &str) {
-    let mut recording = pushed([events, &[("charge.created", Some(0))]], &["charge.paid", "charge.expired"]);
+    let mut recording =
+        run_with_events([events, &[("charge.created", Some(0))]], &["charge.paid", "charge.expired"]);
     recording.deliveries.as_mut().expect("a receiver").settled = settled;
     check(&recording, "webhooks.pushed", expected);
 }
@@ -175,7 +208,7 @@ fn check_clock(t: i64, created: i64, event: &str, expected: &str) {
     let list =
         |purpose, id: &str| exchange(TEST, purpose, "/v1/events", 200, &json!({ "data": [{ "id": id }] }));
     let lists = [(Purpose::BeforeDeliveries, "old"), (Purpose::AfterDeliveries, "new")];
-    let mut recording = beside(vec![sent], lists.map(|(purpose, id)| list(purpose, id)).into());
+    let mut recording = recording_with(vec![sent], lists.map(|(purpose, id)| list(purpose, id)).into());
     let all = recording.deliveries.as_mut().expect("a receiver");
     all.began = Some(BEGAN);
     check(&recording, "webhooks.clock", expected);
@@ -232,9 +265,9 @@ fn a_type_that_no_endpoint_receives_is_not_delivered() {
         ([once, &[(paid, Some(970))]], "not judged"),
         ([delivered, delivered], "pass"),
     ] {
-        check(&pushed(modes, &all), "webhooks.pushed", expected);
+        check(&run_with_events(modes, &all), "webhooks.pushed", expected);
     }
-    check(&pushed([once, once], &[paid]), "webhooks.pushed", "pass");
+    check(&run_with_events([once, once], &[paid]), "webhooks.pushed", "pass");
 }
 
 #[test]
@@ -243,7 +276,7 @@ fn events_after_the_last_failure_are_judged() {
     let events: &[Event] =
         &[(paid, Some(900)), (expired, None), (expired, None), (paid, Some(500)), (paid, Some(1))];
     for (failed, expected) in [(1, "fail"), (500, "pass"), (900, "pass")] {
-        let mut recording = pushed([events, &[(paid, Some(1))]], &[paid, expired]);
+        let mut recording = run_with_events([events, &[(paid, Some(1))]], &[paid, expired]);
         for delivery in &mut recording.deliveries.as_mut().expect("a receiver").received {
             delivery.answered = Some(if delivery.arrived == Duration::from_secs(failed) { 302 } else { 200 });
         }
@@ -268,7 +301,7 @@ fn a_registered_endpoint_receives_the_events_of_its_mode() {
         ([none, once], vec![], 30, "not judged"),
         ([once, none], vec![registered("/added", true)], 30, "not judged"),
     ] {
-        let mut recording = pushed(modes, &["charge.paid"]);
+        let mut recording = run_with_events(modes, &["charge.paid"]);
         let all = recording.deliveries.as_mut().expect("a receiver");
         (all.registrations, all.lasted) = (registrations, Duration::from_secs(lasted));
         for delivery in &mut all.received {
@@ -288,22 +321,22 @@ fn an_endpoint_that_receives_few_types_may_be_registered_for_these() {
         ("charge.expired", none),
         (paid, Some(1)),
     ];
-    let recording = pushed([few, &[(paid, Some(1))]], &EVENT_TYPES);
+    let recording = run_with_events([few, &[(paid, Some(1))]], &EVENT_TYPES);
     check(&recording, "webhooks.pushed", "not judged");
-    check_says(&recording, "webhooks.pushed", "name its types with `--subscribed`");
+    check_verdict_text(&recording, "webhooks.pushed", "name its types with `--subscribed`");
     // The operator named the types.
-    let named = pushed([few, &[(paid, Some(1))]], &[paid, "charge.created", "charge.expired"]);
+    let named = run_with_events([few, &[(paid, Some(1))]], &[paid, "charge.created", "charge.expired"]);
     check(&named, "webhooks.pushed", "fail");
 }
 
 #[test]
-fn unreadable_bodies_are_no_question_of_addresses() {
-    let mut recording = pushed([&[("charge.paid", Some(1))], &[]], &["charge.paid"]);
+fn unreadable_bodies_are_judged_by_webhooks_post() {
+    let mut recording = run_with_events([&[("charge.paid", Some(1))], &[]], &["charge.paid"]);
     for delivery in &mut recording.deliveries.as_mut().expect("a receiver").received {
         delivery.body = RawBytes(b"payload=%7B%7D".to_vec());
     }
     for id in ["webhooks.pushed", "webhooks.mode_endpoints", "webhooks.subscribed"] {
-        check_says(&recording, id, "see webhooks.post");
+        check_verdict_text(&recording, id, "see webhooks.post");
     }
 }
 
@@ -312,10 +345,12 @@ fn unreadable_bodies_are_no_question_of_addresses() {
 fn check_listed(arrived: u64, created_at: &str, rows: &[&str], expected: &str) {
     let event = |id: &str, at: &str| json!({ "id": id, "type": "charge.paid", "created_at": at });
     let rows = rows.iter().map(|id| event(id, "2026-02-01T10:00:00Z"));
-    let came = Delivery { arrived: Duration::from_secs(arrived), ..announcing("charge.paid", "test") };
-    let exchanges =
-        vec![after(TEST, &Value::from_iter(rows)), read(TEST, Side::Own, 200, &event(ID, created_at))];
-    let mut recording = beside(vec![came], exchanges);
+    let came = Delivery { arrived: Duration::from_secs(arrived), ..event_delivery("charge.paid", "test") };
+    let exchanges = vec![
+        list_after_deliveries(TEST, &Value::from_iter(rows)),
+        read(TEST, Side::Own, 200, &event(ID, created_at)),
+    ];
+    let mut recording = recording_with(vec![came], exchanges);
     recording.deliveries.as_mut().expect("a receiver").listed_at = Some(Duration::from_secs(100));
     check(&recording, "webhooks.event_id", expected);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use conformance_model::recording::{Burst, Caller, Exchange, Purpose};
 
 use super::limits::burst;
-use super::{LIVE, TEST, check, check_says, events_request, exchange, page, recording};
+use super::{LIVE, TEST, check, check_verdict_text, events_request, exchange, page, recording};
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn account(caller: Caller, name: &str) -> Exchange {
     exchange(caller, Purpose::Account, "/v1/account", 200, &json!({ "data": { "name": name } }))
 }
 
-fn listed(caller: Caller, ids: &[u64]) -> Exchange {
+fn events_page(caller: Caller, ids: &[u64]) -> Exchange {
     let rows = Value::from_iter(ids.iter().map(|id| json!({ "id": id })));
     Exchange { caller, ..page(events_request(None, 100), &rows, [1, 1, 100, ids.len() as u64]) }
 }
@@ -33,8 +33,8 @@ fn both_keys_of_an_account_list_the_same_events() {
         ("a", &[5, 3], &[5, 4], "fail"),
         ("a", &[5], &[5, 4], "fail"),
     ] {
-        let all = [account(TEST, "a"), account(Caller::Second, name), listed(TEST, ours)];
-        let theirs = listed(Caller::Second, theirs);
+        let all = [account(TEST, "a"), account(Caller::Second, name), events_page(TEST, ours)];
+        let theirs = events_page(Caller::Second, theirs);
         let theirs = [theirs];
         let in_turn = [&all[..], &theirs[..]].concat();
         check(&recording(in_turn), "auth.same_lists", expected);
@@ -62,7 +62,8 @@ fn the_reads_before_and_after_show_the_new_events() {
         (&[5, 4], &[6, 4], &[6, 5, 4], "not judged"),
     ] {
         let accounts = [account(TEST, "a"), account(Caller::Second, "a")];
-        let lists = [listed(TEST, before), listed(Caller::Second, theirs), listed(TEST, after)];
+        let lists =
+            [events_page(TEST, before), events_page(Caller::Second, theirs), events_page(TEST, after)];
         check(&recording([&accounts[..], &lists].concat()), "auth.same_lists", expected);
     }
 }
@@ -71,19 +72,19 @@ fn the_reads_before_and_after_show_the_new_events() {
 fn a_wrong_second_key_is_reported() {
     let status = |status| exchange(Caller::Second, Purpose::Account, "/v1/account", status, &json!({}));
     for (all, says) in [
-        (vec![account(TEST, "a"), listed(Caller::Second, &[1])], "there was no second key"),
+        (vec![account(TEST, "a"), events_page(Caller::Second, &[1])], "there was no second key"),
         (vec![account(TEST, "a"), status(401)], "the second key is refused"),
         (vec![account(TEST, "a"), status(403)], "the second key is refused"),
         (vec![account(TEST, "a"), status(503)], "the account of the second key: 503"),
     ] {
-        check_says(&recording(all), "auth.same_lists", says);
+        check_verdict_text(&recording(all), "auth.same_lists", says);
     }
 }
 
 #[test]
 fn the_second_key_has_a_separate_limit() {
     let refused = |caller| Exchange { caller, ..exchange(TEST, Purpose::Account, "/", 429, &json!({})) };
-    let none = || listed(Caller::Second, &[]);
+    let none = || events_page(Caller::Second, &[]);
     for (name, status, more, expected) in [
         ("a", 200, none(), "pass"),
         ("a", 404, none(), "pass"),
@@ -95,17 +96,17 @@ fn the_second_key_has_a_separate_limit() {
         ("a", 429, Exchange { purpose: Purpose::OtherEvents, ..refused(Caller::Second) }, "not judged"),
         // Keys of two accounts have separate limits anyway. Equal events show that it is one account.
         ("b", 200, none(), "not judged"),
-        ("b", 200, listed(Caller::Second, &[5, 4]), "pass"),
-        ("b", 200, listed(Caller::Second, &[5]), "not judged"),
+        ("b", 200, events_page(Caller::Second, &[5, 4]), "pass"),
+        ("b", 200, events_page(Caller::Second, &[5]), "not judged"),
     ] {
-        let mut all = vec![account(TEST, "a"), account(Caller::Second, name), listed(TEST, &[5, 4])];
+        let mut all = vec![account(TEST, "a"), account(Caller::Second, name), events_page(TEST, &[5, 4])];
         all.push(more);
         all.extend(burst(120, true, Duration::ZERO).exchanges);
         let step = Purpose::Burst(Burst::SecondKey);
         all.push(exchange(Caller::Second, step, "/v1/account", status, &json!({})));
         check(&recording(all), "limits.second_key", expected);
     }
-    let mut empty = vec![account(TEST, "a"), account(Caller::Second, "b"), listed(TEST, &[]), none()];
+    let mut empty = vec![account(TEST, "a"), account(Caller::Second, "b"), events_page(TEST, &[]), none()];
     empty.extend(burst(120, true, Duration::ZERO).exchanges);
     let step = Purpose::Burst(Burst::SecondKey);
     empty.push(exchange(Caller::Second, step, "/v1/account", 200, &json!({})));

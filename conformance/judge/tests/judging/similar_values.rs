@@ -5,7 +5,7 @@ use conformance_model::recording::{
 };
 use serde_json::{Value, json};
 
-use super::{LIVE, TEST, check, check_says, events_request, exchange, page, recording};
+use super::{LIVE, TEST, check, check_verdict_text, events_request, exchange, page, recording};
 
 const ID: &str = "0190a5c4-7f3e-7abc-8def-0123456789ab";
 
@@ -27,7 +27,7 @@ fn similar_ids_find_nothing_with_any_refusal() {
 }
 
 /// Returns a list of one record, and the list filtered by a value that resembles its own.
-fn filtered(list: List, row: &Value, filter: &str, status: u16, rows: &Value) -> Recording {
+fn with_similar_filter(list: List, row: &Value, filter: &str, status: u16, rows: &Value) -> Recording {
     let purpose = Purpose::Filter { list, filter: filter.to_owned(), side: Side::AbsentAfter };
     let total = rows.as_array().map_or(0, Vec::len);
     let body = json!({
@@ -63,9 +63,9 @@ fn similar_filter_values_find_nothing() {
         (List::Events, &of_invoice, "invoice"),
     ] {
         let id = format!("filters.{filter}");
-        check(&filtered(list, row, filter, 200, &json!([])), &id, "pass");
-        check(&filtered(list, row, filter, 422, &json!([])), &id, "pass");
-        check(&filtered(list, row, filter, 200, &json!([row])), &id, "fail");
+        check(&with_similar_filter(list, row, filter, 200, &json!([])), &id, "pass");
+        check(&with_similar_filter(list, row, filter, 422, &json!([])), &id, "pass");
+        check(&with_similar_filter(list, row, filter, 200, &json!([row])), &id, "fail");
     }
 }
 
@@ -101,6 +101,6 @@ fn other_accounts_are_not_found_or_listed() {
         ];
         let own = PageRequest { list: List::Charges, ..events_request(None, 100) };
         all.extend(listed.map(|row| page(own, &json!([row]), [1, 1, 100, 1])));
-        check_says(&recording(all), "isolation.second_account", says);
+        check_verdict_text(&recording(all), "isolation.second_account", says);
     }
 }

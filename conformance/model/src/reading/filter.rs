@@ -25,11 +25,12 @@ pub struct ChargeInvoices(BTreeSet<(String, String)>);
 
 impl ChargeInvoices {
     /// Returns the pairs on the pages of a recording.
-    pub fn of(recording: &Recording) -> ChargeInvoices {
+    pub fn from_recording(recording: &Recording) -> ChargeInvoices {
         let of_list = |exchange: &&Exchange| {
             page_request(exchange).is_some_and(|request| request.list != List::Charges)
         };
-        let pages: Vec<_> = recording.exchanges.iter().filter(of_list).filter_map(Page::of).collect();
+        let pages: Vec<_> =
+            recording.exchanges.iter().filter(of_list).filter_map(Page::from_exchange).collect();
         let rows = pages.iter().filter_map(Page::rows).flatten();
         let invoices = rows.map(|row| row.get("invoice").unwrap_or(row));
         let pairs = invoices.filter_map(|invoice| Some((codes_of(invoice)?, text_at(invoice, &["code"])?)));
@@ -42,7 +43,7 @@ impl ChargeInvoices {
         )
     }
 
-    fn has(&self, charge: Option<&str>, invoice: Option<&str>) -> bool {
+    fn contains(&self, charge: Option<&str>, invoice: Option<&str>) -> bool {
         charge.zip(invoice).is_some_and(|(a, b)| self.0.contains(&(a.to_owned(), b.to_owned())))
     }
 }
@@ -63,11 +64,11 @@ pub fn fits(
         (List::Events, "type") => Some(is(&["type"])),
         (List::Events, "charge") => Some(
             is(&["charge", "code"])
-                || wide(holds_charge(row, value), pairs.has(Some(value), code("invoice"))),
+                || wide(holds_charge(row, value), pairs.contains(Some(value), code("invoice"))),
         ),
         (List::Events, _) => Some(
             is(&["invoice", "code"])
-                || wide(names_invoice(row, value), pairs.has(code("charge"), Some(value))),
+                || wide(names_invoice(row, value), pairs.contains(code("charge"), Some(value))),
         ),
         (_, "payment_link") if row.get("payment_link").is_some_and(Value::is_null) => Some(false),
         (_, "payment_link") => shown_link(row).map(|shown| shown == value),

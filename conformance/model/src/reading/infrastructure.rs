@@ -74,7 +74,7 @@ pub fn is_infrastructure(name: &str) -> bool {
 }
 
 /// Returns the header field, as `name: value`, that shows that a cache served a response; `None` without one.
-pub fn cached(answer: &Answer) -> Option<String> {
+pub fn cache_evidence(answer: &Answer) -> Option<String> {
     let age = answer.header("age").filter(|text| text.trim().parse::<u64>().is_ok_and(|age| age > 0));
     if let Some(age) = age {
         return Some(format!("Age: {age}"));

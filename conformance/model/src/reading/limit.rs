@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::mode::Mode;
-use crate::reading::cached;
+use crate::reading::cache_evidence;
 use crate::recording::{Burst, Caller, Exchange, Purpose, Recording};
 
 /// The allowed requests per minute and key.
@@ -18,7 +18,7 @@ pub const BURST_TIME_MAX: Duration = Duration::from_secs(55);
 
 /// The counts of one burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Series {
+pub struct BurstCounts {
     /// Requests that were served before the first refusal, including those of the test key in the minute before. A
     /// limiter may or may not count those with a cached response: the number is the possible one nearest to the limit.
     pub served: u32,
@@ -49,10 +49,10 @@ pub enum LimiterReading {
     TooSlow,
 }
 
-impl Series {
+impl BurstCounts {
     /// Counts the requests of a burst and those of the test key in the same minute before it. `None` if there was no
     /// such burst.
-    pub fn of(recording: &Recording, series: u8) -> Option<Series> {
+    pub fn from_burst(recording: &Recording, series: u8) -> Option<BurstCounts> {
         let shots: Vec<_> = recording
             .exchanges
             .iter()
@@ -73,7 +73,13 @@ impl Series {
         let refusals = counted.iter().filter(|exchange| exchange.status() == Some(429)).count() as u32;
         let unclear = counted.len() as u32 - served - refusals;
         let served = LIMIT.clamp(served - cached, served);
-        Some(Series { served, cached, unclear, refused, elapsed: last.ended.saturating_sub(counted[0].sent) })
+        Some(BurstCounts {
+            served,
+            cached,
+            unclear,
+            refused,
+            elapsed: last.ended.saturating_sub(counted[0].sent),
+        })
     }
 
     /// Returns `true` if a request over a second after the refusal was refused too: a token bucket that refills two per
@@ -87,7 +93,7 @@ impl Series {
     }
 
     /// Returns the kind of limiter that explains the burst.
-    pub fn fit(&self) -> LimiterReading {
+    pub fn reading(&self) -> LimiterReading {
         let refill = 2 * u32::try_from(self.elapsed.as_millis().div_ceil(1000)).unwrap_or(LIMIT);
         match self.refused {
             None if self.served > SERVED_MAX && self.elapsed < WINDOW => LimiterReading::Unlimited,
@@ -111,7 +117,7 @@ pub fn is_served(exchange: &Exchange) -> bool {
 }
 
 fn is_cached(exchange: &Exchange) -> bool {
-    exchange.answer().is_some_and(|answer| cached(answer).is_some())
+    exchange.answer().is_some_and(|answer| cache_evidence(answer).is_some())
 }
 
 /// Returns the most requests of the test key that were served within any minute, with the last of them. Cached
@@ -143,8 +149,8 @@ mod tests {
     #[track_caller]
     fn check(served: u32, refused: bool, millis: u64, expected: LimiterReading) {
         let elapsed = Duration::from_millis(millis);
-        let series = Series { served, cached: 0, unclear: 0, refused: refused.then_some(1), elapsed };
-        assert_eq!(series.fit(), expected);
+        let series = BurstCounts { served, cached: 0, unclear: 0, refused: refused.then_some(1), elapsed };
+        assert_eq!(series.reading(), expected);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub fn events(recording: &Recording, mode: Mode) -> Vec<Value> {
             )
             && exchange.status() == Some(200)
     };
-    let page = recording.last(long).and_then(Page::of);
+    let page = recording.find_last(long).and_then(Page::from_exchange);
     page.and_then(|page| page.rows().cloned()).unwrap_or_default()
 }
 
@@ -42,7 +42,7 @@ fn rows_of_list(recording: &Recording, mode: Mode, list: List) -> impl Iterator<
         exchange.caller == Caller::Own(mode)
             && page_request(exchange).is_some_and(|request| request.list == list)
     };
-    let pages = recording.exchanges.iter().rev().filter(of_list).filter_map(Page::of);
+    let pages = recording.exchanges.iter().rev().filter(of_list).filter_map(Page::from_exchange);
     pages.flat_map(|page| page.rows().cloned().unwrap_or_default())
 }
 
@@ -74,7 +74,7 @@ pub fn wrapped_event(exchange: &Exchange) -> Option<(Vec<String>, Value)> {
     const MEMBERS: [&str; 6] = ["id", "type", "details", "charge", "invoice", "created_at"];
     /// Limits the search to nested envelopes and the members of an event.
     const DEPTH_MAX: usize = 3;
-    fn look(at: &Value, path: Vec<String>, found: &mut Vec<(usize, Vec<String>, Value)>) {
+    fn search_event(at: &Value, path: Vec<String>, found: &mut Vec<(usize, Vec<String>, Value)>) {
         let likeness = MEMBERS.iter().filter(|name| at.get(**name).is_some()).count();
         // An envelope has none or few of the members of an event.
         if found.iter().all(|(most, ..)| likeness > *most) {
@@ -82,12 +82,12 @@ pub fn wrapped_event(exchange: &Exchange) -> Option<(Vec<String>, Value)> {
         }
         let members = at.as_object().into_iter().flatten().filter(|(_, value)| value.is_object());
         for (name, member) in members.take_while(|_| path.len() < DEPTH_MAX) {
-            look(member, [path.clone(), vec![name.clone()]].concat(), found);
+            search_event(member, [path.clone(), vec![name.clone()]].concat(), found);
         }
     }
     let body = exchange.answer()?.body.json()?;
     let mut found = Vec::new();
-    look(&body, Vec::new(), &mut found);
+    search_event(&body, Vec::new(), &mut found);
     found.pop().map(|(_, path, event)| (path, event))
 }
 
@@ -115,7 +115,7 @@ pub fn stated_mode(exchange: &Exchange) -> Option<String> {
 }
 
 /// Returns the listed events of a mode by id, each as listed last.
-pub fn listed(recording: &Recording, mode: Mode) -> BTreeMap<String, Value> {
+pub fn listed_events(recording: &Recording, mode: Mode) -> BTreeMap<String, Value> {
     let mut listed = BTreeMap::new();
     for rows in [
         events(recording, mode),
@@ -152,6 +152,6 @@ fn rows_of(recording: &Recording, mode: Mode, purpose: &Purpose) -> Option<Vec<V
         .exchanges
         .iter()
         .filter(|exchange| exchange.caller == Caller::Own(mode) && exchange.purpose == *purpose);
-    let pages: Vec<_> = rows.filter_map(|exchange| Page::of(exchange)?.rows().cloned()).collect();
+    let pages: Vec<_> = rows.filter_map(|exchange| Page::from_exchange(exchange)?.rows().cloned()).collect();
     (!pages.is_empty()).then(|| pages.concat())
 }

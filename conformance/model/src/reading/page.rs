@@ -12,7 +12,7 @@ pub struct Page(Arc<Value>);
 
 impl Page {
     /// Returns the page of a response with status 200 and a JSON body.
-    pub fn of(exchange: &Exchange) -> Option<Page> {
+    pub fn from_exchange(exchange: &Exchange) -> Option<Page> {
         exchange.answer().filter(|answer| answer.status == 200)?.body.json().map(Page)
     }
 

@@ -21,7 +21,11 @@ fn is_long(exchange: &Exchange, list: List) -> bool {
 }
 
 /// Returns the nearest first long pages that the same key read of a list before and after an exchange.
-pub fn enclosing<'r>(recording: &'r Recording, read: &Exchange, list: List) -> Option<[&'r Exchange; 2]> {
+pub fn enclosing_reads<'r>(
+    recording: &'r Recording,
+    read: &Exchange,
+    list: List,
+) -> Option<[&'r Exchange; 2]> {
     let longs = || {
         recording
             .exchanges

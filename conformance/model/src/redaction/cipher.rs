@@ -36,8 +36,8 @@ impl Cipher {
         let (scheme, rest) = text.split_at(open);
         let is_hex = rest.chars().all(|character| character.is_ascii_hexdigit())
             && rest.chars().any(|character| character.is_ascii_digit());
-        let slots: Vec<_> = rest.chars().map(|letter| place(letter, is_hex)).collect();
-        scheme.to_owned() + &self.permuted(rest, &slots)
+        let slots: Vec<_> = rest.chars().map(|letter| slot_of(letter, is_hex)).collect();
+        scheme.to_owned() + &self.permute(rest, &slots)
     }
 
     /// Returns another number with as many digits. Zero stays zero, and no other number becomes zero.
@@ -63,14 +63,14 @@ impl Cipher {
         let mut hidden = digits.to_owned();
         loop {
             let slots: Vec<_> = hidden.char_indices().map(slot).collect();
-            hidden = self.permuted(&hidden, &slots);
+            hidden = self.permute(&hidden, &slots);
             if hidden.bytes().any(|byte| matches!(byte, b'1'..=b'9')) {
                 return hidden + exponent;
             }
         }
     }
 
-    fn permuted(&self, text: &str, slots: &[Option<Slot>]) -> String {
+    fn permute(&self, text: &str, slots: &[Option<Slot>]) -> String {
         let mut moving: Vec<Slot> = slots.iter().copied().flatten().collect();
         let shape: String = text
             .chars()
@@ -124,7 +124,7 @@ fn is_decimal(text: &str) -> bool {
         && digits.bytes().filter(|byte| *byte == b'.').count() <= 1
 }
 
-fn place(letter: char, is_hex: bool) -> Option<Slot> {
+fn slot_of(letter: char, is_hex: bool) -> Option<Slot> {
     /// The size of the blocks in which letters beyond ASCII are permuted: the same number of bytes in UTF-8.
     const BLOCK: u32 = 64;
     let letters = if is_hex { 6 } else { 26 };

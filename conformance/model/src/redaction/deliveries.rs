@@ -22,7 +22,7 @@ impl Redaction {
             for (name, value) in &mut delivery.headers {
                 let name = name.to_ascii_lowercase();
                 if !(is_plain(&name) || PLAIN.contains(&name.as_str()) || name.starts_with(&own)) {
-                    *value = RawBytes(self.hide_except_ids(&value.lossy(), ids).into_bytes());
+                    *value = RawBytes(self.hide_except_ids(&value.to_string_lossy(), ids).into_bytes());
                 }
             }
             delivery.body = self.hidden_body(&delivery.body, ids);
@@ -34,7 +34,7 @@ impl Redaction {
             Ok(text) => RawBytes(self.body(text, ids).into_bytes()),
             // Invalid UTF-8 must not become valid, or the body could be read as JSON.
             Err(_) => {
-                let mut hidden = self.hide_except_ids(&body.lossy(), ids).into_bytes();
+                let mut hidden = self.hide_except_ids(&body.to_string_lossy(), ids).into_bytes();
                 hidden.push(NO_TEXT);
                 RawBytes(hidden)
             }

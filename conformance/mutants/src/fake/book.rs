@@ -47,13 +47,13 @@ pub struct Book {
     pub events: Vec<Value>,
     /// `true` if the filter by an invoice includes the events of its charges, and that by a charge those of its
     /// invoice.
-    pub wide: bool,
+    pub wide_filters: bool,
     /// The choices of the service.
     pub choices: Choices,
     /// The number of records when the first page was read, by list, filters, size and key.
     pub anchors: RefCell<BTreeMap<String, usize>>,
     /// The comparison of a filter: its name, the value that a row shows, and the wanted one.
-    pub compares: fn(name: &str, shown: &str, wanted: &str) -> bool,
+    pub filter_matches: fn(name: &str, shown: &str, wanted: &str) -> bool,
     /// The time by the server's clock, if there is live traffic.
     pub(super) now: Option<String>,
 }
@@ -78,16 +78,16 @@ impl Book {
             charges: Vec::new(),
             invoices: Vec::new(),
             events: Vec::new(),
-            wide: false,
+            wide_filters: false,
             choices,
             anchors: RefCell::default(),
-            compares: |_, shown, wanted| shown == wanted,
+            filter_matches: |_, shown, wanted| shown == wanted,
             now: None,
         }
     }
 
     /// Returns a book with charges of two events each, then invoices of three.
-    pub fn seeded(world: u64, charges: u64, invoices: u64) -> Book {
+    pub fn with_objects(world: u64, charges: u64, invoices: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..charges {
             book.open_charge(world, number);
@@ -100,7 +100,7 @@ impl Book {
     }
 
     /// Returns a book with more records than a long page: charges, and an invoice after every second one.
-    pub fn long(world: u64, charges: u64) -> Book {
+    pub fn with_long_lists(world: u64, charges: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..charges {
             book.open_charge(world, number);
@@ -113,7 +113,7 @@ impl Book {
     }
 
     /// Returns a book with 275 records of each kind, of which only the oldest invoices are paid.
-    pub fn full(world: u64) -> Book {
+    pub fn with_many_records(world: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..275 {
             book.open_charge(world, number);
@@ -131,15 +131,15 @@ impl Book {
     }
 
     /// Opens a charge, as the create request does.
-    pub fn open(&mut self) -> Reply {
+    pub fn create_charge(&mut self) -> Reply {
         let charges = self.charges.len() as u64;
         // The charge is paid or canceled immediately.
-        self.create(|book| book.open_charge(9, charges));
+        self.add_newest(|book| book.open_charge(9, charges));
         Reply::json(201, json!({ "data": self.charges[0] }))
     }
 
     /// Moves new records to the head of their lists.
-    pub(super) fn create(&mut self, new: impl FnOnce(&mut Book)) {
+    pub(super) fn add_newest(&mut self, new: impl FnOnce(&mut Book)) {
         let before = [self.charges.len(), self.invoices.len(), self.events.len()];
         new(self);
         for (list, len) in [&mut self.charges, &mut self.invoices, &mut self.events].into_iter().zip(before) {
@@ -150,17 +150,17 @@ impl Book {
 
     fn open_charge(&mut self, world: u64, number: u64) {
         let paid = number.is_multiple_of(2);
-        let charge = self.charge(world, number, if paid { "paid" } else { "canceled" });
-        self.event(world, "charge.created", &charge, &Value::Null);
-        self.event(world, if paid { "charge.paid" } else { "charge.canceled" }, &charge, &Value::Null);
+        let charge = self.new_charge(world, number, if paid { "paid" } else { "canceled" });
+        self.add_event(world, "charge.created", &charge, &Value::Null);
+        self.add_event(world, if paid { "charge.paid" } else { "charge.canceled" }, &charge, &Value::Null);
         self.charges.push(charge);
     }
 
     /// Records a charge with these events, some minutes apart: the type, the received amount, and `true` if the charge is
     /// paid by then. Each event shows the charge as it was.
     pub(crate) fn record_charge(&mut self, world: u64, number: u64, history: &[(&str, &str, bool)]) {
-        let mut charge = self.charge(world, number, "pending");
-        self.create(|book| {
+        let mut charge = self.new_charge(world, number, "pending");
+        self.add_newest(|book| {
             for (kind, received, is_paid) in history {
                 let minute = 5 * book.events.len();
                 let (day, hour) = (20 + minute / 1_440, minute / 60 % 24);
@@ -174,14 +174,14 @@ impl Book {
                     charge["created_at"] = json!(now);
                 }
                 book.now = Some(now);
-                book.event(world, kind, &charge, &Value::Null);
+                book.add_event(world, kind, &charge, &Value::Null);
             }
             book.charges.push(charge);
         });
     }
 
     /// Returns a charge with all fields.
-    pub(super) fn charge(&self, world: u64, number: u64, status: &str) -> Value {
+    pub(super) fn new_charge(&self, world: u64, number: u64, status: &str) -> Value {
         let paid = status == "paid";
         // Three of sixteen belong to a payment link, some of them paid.
         let link =
@@ -221,7 +221,7 @@ impl Book {
         });
         let last = if paid.is_some() { "invoice.paid" } else { "invoice.viewed" };
         for kind in ["invoice.created", "invoice.sent", last] {
-            self.event(world, kind, &Value::Null, &invoice);
+            self.add_event(world, kind, &Value::Null, &invoice);
         }
         self.invoices.push(invoice);
     }
@@ -235,7 +235,7 @@ impl Book {
         format!("2025-12-{day:02}T{hour:02}:{:02}:00.000000Z", minute % 60)
     }
 
-    pub(super) fn event(&mut self, world: u64, kind: &str, charge: &Value, invoice: &Value) {
+    pub(super) fn add_event(&mut self, world: u64, kind: &str, charge: &Value, invoice: &Value) {
         let number = self.events.len();
         self.events.push(json!({
             "id": format!("0190a5c4-7f3e-7ab{world}-8def-{:012x}", (number as u64 + 1) * 0x12_3456_789a),
@@ -248,7 +248,7 @@ impl Book {
     }
 
     /// Returns the response to a request with a key of a mode.
-    pub fn answer(&self, request: &Request, mode: Mode, address: &str) -> Reply {
+    pub fn respond(&self, request: &Request, mode: Mode, address: &str) -> Reply {
         match request.path.as_str() {
             "/v1/account" => Reply::json(
                 200,
@@ -257,12 +257,14 @@ impl Book {
                     "meta": { "mode": mode.as_str(), "accepted_assets": ["BTC"] },
                 }),
             ),
-            "/v1/charges" => self.page(request, &self.charges, address),
-            "/v1/invoices" => self.page(request, &self.invoices, address),
-            "/v1/events" => self.page(request, &self.events, address),
-            path if path.starts_with("/v1/charges/") => self.single(path, &self.charges),
-            path if path.starts_with("/v1/invoices/") => self.single(path, &self.invoices),
-            path => path.strip_prefix("/v1/events/").map_or_else(|| self.not_found(), |id| self.one(id)),
+            "/v1/charges" => self.list_response(request, &self.charges, address),
+            "/v1/invoices" => self.list_response(request, &self.invoices, address),
+            "/v1/events" => self.list_response(request, &self.events, address),
+            path if path.starts_with("/v1/charges/") => self.object_response(path, &self.charges),
+            path if path.starts_with("/v1/invoices/") => self.object_response(path, &self.invoices),
+            path => path
+                .strip_prefix("/v1/events/")
+                .map_or_else(|| self.not_found(), |id| self.event_response(id)),
         }
     }
 
@@ -277,31 +279,31 @@ impl Book {
     }
 
     /// Returns a charge or an invoice by its code.
-    fn single(&self, path: &str, all: &[Value]) -> Reply {
+    fn object_response(&self, path: &str, all: &[Value]) -> Reply {
         let code = path.rsplit('/').next().unwrap_or_default();
         match all.iter().find(|row| row["code"] == code) {
             None => self.not_found(),
-            Some(found) => Reply::json(200, json!({ "data": self.dressed(found) })),
+            Some(found) => Reply::json(200, json!({ "data": self.apply_choices(found) })),
         }
     }
 
     /// Returns the response to a request of an event.
-    fn one(&self, id: &str) -> Reply {
+    fn event_response(&self, id: &str) -> Reply {
         match self.events.iter().find(|event| event["id"] == id) {
             None => self.not_found(),
-            Some(event) if self.choices.bare_event => Reply::json(200, self.dressed(event)),
-            Some(event) => Reply::json(200, json!({ "data": self.dressed(event) })),
+            Some(event) if self.choices.bare_event => Reply::json(200, self.apply_choices(event)),
+            Some(event) => Reply::json(200, json!({ "data": self.apply_choices(event) })),
         }
     }
 
     /// Returns an object in the form that the choices of the service require.
-    fn dressed(&self, event: &Value) -> Value {
+    fn apply_choices(&self, event: &Value) -> Value {
         let mut event = event.clone();
         let time = event["created_at"].as_str().map(|text| text.replace('Z', self.choices.utc));
         if let Some(time) = time {
             event["created_at"] = json!(time);
         }
-        if self.choices.current_objects && !self.wide {
+        if self.choices.current_objects && !self.wide_filters {
             for (member, list) in [("charge", &self.charges), ("invoice", &self.invoices)] {
                 let code = event[member]["code"].clone();
                 if let Some(current) = list.iter().find(|item| code.is_string() && item["code"] == code) {
@@ -313,12 +315,12 @@ impl Book {
     }
 
     /// Returns the records at the time of the first page.
-    fn anchored<'a>(&self, request: &Request, fits: Vec<&'a Value>, page: u64) -> Vec<&'a Value> {
+    fn anchored_rows<'a>(&self, request: &Request, fits: Vec<&'a Value>, page: u64) -> Vec<&'a Value> {
         if !self.choices.steady {
             return fits;
         }
         let mut anchors = self.anchors.borrow_mut();
-        let list = format!("{} {:?}", list_of(request), request.authorization);
+        let list = format!("{} {:?}", list_key(request), request.authorization);
         if page == 1 {
             anchors.insert(list, fits.len());
             return fits;
@@ -327,7 +329,7 @@ impl Book {
         fits[fits.len().saturating_sub(until)..].to_vec()
     }
 
-    fn page(&self, request: &Request, all: &[Value], address: &str) -> Reply {
+    fn list_response(&self, request: &Request, all: &[Value], address: &str) -> Reply {
         let (mut page, mut size) =
             (request.number("page").unwrap_or(1), request.number("per_page").unwrap_or(25));
         if size > 100 && self.choices.clamps {
@@ -336,13 +338,13 @@ impl Book {
         if page == 0 || size == 0 || size > 100 {
             return Reply::json(422, json!({ "message": "per_page takes 1 to 100." }));
         }
-        let fits: Vec<_> = all.iter().filter(|row| self.let_through(row, request)).collect();
+        let fits: Vec<_> = all.iter().filter(|row| self.matches_filters(row, request)).collect();
         let named =
             ["charge", "invoice", "payment_link"].iter().any(|name| request.query.contains_key(*name));
         if fits.is_empty() && named && self.choices.foreign_filter_404 {
             return self.not_found();
         }
-        let fits = self.anchored(request, fits, page);
+        let fits = self.anchored_rows(request, fits, page);
         let total = fits.len() as u64;
         let last = if total == 0 { self.choices.empty_last_page } else { total.div_ceil(size) };
         if self.choices.shows_last_page {
@@ -350,7 +352,7 @@ impl Book {
         }
         let from = ((page - 1) * size) as usize;
         let rows: Vec<_> =
-            fits.into_iter().skip(from).take(size as usize).map(|row| self.dressed(row)).collect();
+            fits.into_iter().skip(from).take(size as usize).map(|row| self.apply_choices(row)).collect();
         let link = |to: u64| {
             let mut query = Serializer::new(String::new());
             for (name, value) in request.query.iter().filter(|(name, _)| *name != "page") {
@@ -371,25 +373,27 @@ impl Book {
         Reply::json(200, json!({ "data": rows, "links": links, "meta": meta }))
     }
 
-    fn let_through(&self, row: &Value, request: &Request) -> bool {
+    fn matches_filters(&self, row: &Value, request: &Request) -> bool {
         let fits = |name: &str, shown: &Value, wanted: &str| {
-            shown.as_str().is_some_and(|shown| (self.compares)(name, shown, wanted))
+            shown.as_str().is_some_and(|shown| (self.filter_matches)(name, shown, wanted))
         };
         request.query.iter().all(|(name, value)| match name.as_str() {
             "type" | "status" | "payment_link" => fits(name, &row[name], value),
-            "invoice" if self.wide && row["charge"]["invoice"] == **value => true,
+            "invoice" if self.wide_filters && row["charge"]["invoice"] == **value => true,
             "charge" | "invoice" if fits(name, &row[name]["code"], value) => true,
-            "invoice" => self.wide && self.holds(value, &row["charge"]["code"]),
+            "invoice" => self.wide_filters && self.lists_charge(value, &row["charge"]["code"]),
             "charge" => {
-                self.wide
-                    && row["invoice"]["code"].as_str().is_some_and(|text| self.holds(text, &json!(value)))
+                self.wide_filters
+                    && row["invoice"]["code"]
+                        .as_str()
+                        .is_some_and(|text| self.lists_charge(text, &json!(value)))
             }
             _ => true,
         })
     }
 
     /// Returns `true` if an invoice lists that charge.
-    fn holds(&self, invoice: &str, charge: &Value) -> bool {
+    fn lists_charge(&self, invoice: &str, charge: &Value) -> bool {
         let charges = self.invoices.iter().filter(|listed| listed["code"] == *invoice);
         charges
             .filter_map(|charge| charge["charges"].as_array())
@@ -398,7 +402,7 @@ impl Book {
     }
 }
 
-fn list_of(request: &Request) -> String {
+fn list_key(request: &Request) -> String {
     let named = request.query.iter().filter(|(name, _)| *name != "page");
     named.fold(request.path.clone(), |text, (name, value)| format!("{text} {name}={value}"))
 }

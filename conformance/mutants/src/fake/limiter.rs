@@ -44,7 +44,7 @@ impl Limiter {
         let interval = window / REFILLED;
         match self {
             Limiter::Off => return None,
-            Limiter::SlidingCounter => return counter(hits, now, rules),
+            Limiter::SlidingCounter => return sliding_counter(hits, now, rules),
             Limiter::Gcra => {
                 let due = hits.pop().unwrap_or(0).max(now);
                 let fits = due + interval <= now + limit * interval;
@@ -90,7 +90,7 @@ impl Limiter {
 }
 
 /// The sliding window counter: the estimate is the current window plus a share of the previous one.
-fn counter(hits: &mut Vec<u64>, now: u64, rules: &Rules) -> Option<u64> {
+fn sliding_counter(hits: &mut Vec<u64>, now: u64, rules: &Rules) -> Option<u64> {
     let Rules { limit, window, refusals_count } = *rules;
     let (number, elapsed) = (now / window, now % window);
     hits.retain(|at| at / window + 1 >= number);

@@ -12,7 +12,7 @@ pub mod wire;
 
 pub use conformance_faults::Reply;
 pub use limiter::{Limiter, Rules};
-pub use run::{block_on, named, plan, run, run_and_read, run_with};
+pub use run::{block_on, ids_with_verdicts, plan, run, run_and_read, run_with};
 pub use traffic::Traffic;
 
 use std::collections::BTreeMap;
@@ -120,7 +120,7 @@ pub struct FakeServer {
     /// The account's objects in test mode.
     pub test: Book,
     /// The other account's objects in test mode.
-    pub second: Book,
+    pub other_account: Book,
     /// The duration of each request.
     pub tick: Duration,
     /// The rate limiter.
@@ -138,13 +138,13 @@ pub struct FakeServer {
     /// The form of `Retry-After` in a refusal.
     pub retry_after: RetryAfter,
     /// The identity that the limiter counts: the key, unless a mutant changes it.
-    pub counted: fn(&Request) -> String,
+    pub counted_identity: fn(&Request) -> String,
     /// `true` if a refused request counts too.
     pub refusals_count: bool,
     /// The HTTP settings.
     pub wire: wire::Wire,
     /// The prefix of paths that are not counted.
-    pub exempt: Option<&'static str>,
+    pub exempt_path: Option<&'static str>,
     /// The method that is not counted.
     pub exempt_method: Option<&'static str>,
     /// The comparison of a token with a key.
@@ -185,9 +185,9 @@ impl Default for FakeServer {
     fn default() -> FakeServer {
         FakeServer {
             clock: Clock::default(),
-            live: Book::seeded(1, 9, 3),
-            test: Book::seeded(2, 8, 4),
-            second: Book { name: "Another shop".into(), ..Book::seeded(3, 2, 1) },
+            live: Book::with_objects(1, 9, 3),
+            test: Book::with_objects(2, 8, 4),
+            other_account: Book { name: "Another shop".into(), ..Book::with_objects(3, 2, 1) },
             tick: Duration::ZERO,
             limiter: Limiter::Sliding,
             limit: 120,
@@ -196,10 +196,10 @@ impl Default for FakeServer {
             cost: |_| 1,
             reports_quota: false,
             retry_after: RetryAfter::Seconds,
-            counted: |request| request.authorization.clone().unwrap_or_default(),
+            counted_identity: |request| request.authorization.clone().unwrap_or_default(),
             refusals_count: false,
             wire: wire::Wire::default(),
-            exempt: None,
+            exempt_path: None,
             exempt_method: None,
             key_fits: |given, key| given == key,
             scheme_matters: true,
@@ -230,17 +230,17 @@ impl FakeServer {
     }
 
     /// Returns the response to a request, with all changes applied.
-    pub fn answer(&mut self, request: Request) -> Reply {
+    pub fn respond(&mut self, request: Request) -> Reply {
         self.clock.advance(self.tick);
         if let Some(traffic) = &mut self.traffic {
             traffic.run_until(self.clock.micros(), [&mut self.live, &mut self.test]);
         }
-        if let Some(reply) = self.cached(&request) {
+        if let Some(reply) = self.cached_response(&request) {
             return reply;
         }
         let key = (request.path.clone(), request.authorization.clone());
         let is_kept = request.method == "GET" && request.is_event() && request.path != "/v1/events/";
-        let reply = self.served(request);
+        let reply = self.respond_uncached(request);
         if let Some(cache) = self.event_cache.as_mut().filter(|_| is_kept && reply.status == 200) {
             cache.insert(key, (self.clock.micros(), reply.clone()));
         }
@@ -248,7 +248,7 @@ impl FakeServer {
     }
 
     /// Returns a response from the cache, with its age.
-    fn cached(&self, request: &Request) -> Option<Reply> {
+    fn cached_response(&self, request: &Request) -> Option<Reply> {
         let key = (request.path.clone(), request.authorization.clone());
         let (since, reply) = self.event_cache.as_ref().filter(|_| request.method == "GET")?.get(&key)?;
         let age = self.clock.micros() - since;
@@ -259,11 +259,11 @@ impl FakeServer {
     }
 
     /// Returns the response with all changes, without the cache.
-    fn served(&mut self, mut request: Request) -> Reply {
+    fn respond_uncached(&mut self, mut request: Request) -> Reply {
         for rewrite in &mut self.request_rewrites {
             rewrite(&mut request);
         }
-        let mut reply = self.honest(&mut request);
+        let mut reply = self.correct_response(&mut request);
         for rewrite in &mut self.reply_rewrites {
             rewrite(&request, &mut reply);
         }
@@ -275,8 +275,8 @@ impl FakeServer {
     }
 
     /// Returns the response of the service before it is changed.
-    fn honest(&mut self, request: &mut Request) -> Reply {
-        let Some((mode, second)) = self.principal(request) else {
+    fn correct_response(&mut self, request: &mut Request) -> Reply {
+        let Some((mode, second)) = self.authenticate(request) else {
             let mut reply = Reply::json(401, json!({ "message": "This key is not known." }));
             reply.set("www-authenticate", "Bearer");
             return reply;
@@ -284,9 +284,9 @@ impl FakeServer {
         request.mode = Some(mode);
         let (wait, left) = self.count(request);
         if let Some(wait) = wait {
-            return self.too_many(wait);
+            return self.rate_limited_response(wait);
         }
-        let mut reply = self.answer_of_book(request, mode, second);
+        let mut reply = self.book_response(request, mode, second);
         if self.reports_quota {
             reply.set("x-ratelimit-limit", &self.limit.to_string());
             reply.set("x-ratelimit-remaining", &left.to_string());
@@ -294,20 +294,20 @@ impl FakeServer {
         reply
     }
 
-    fn answer_of_book(&mut self, request: &Request, mode: Mode, second: bool) -> Reply {
+    fn book_response(&mut self, request: &Request, mode: Mode, second: bool) -> Reply {
         let book = match (second, mode) {
-            (true, _) => &mut self.second,
+            (true, _) => &mut self.other_account,
             (false, Mode::Live) => &mut self.live,
             (false, Mode::Test) => &mut self.test,
         };
         if request.method == "POST" && request.path == "/v1/charges" {
-            return book.open();
+            return book.create_charge();
         }
-        book.answer(request, mode, &format!("{}{}", self.address, self.prefix))
+        book.respond(request, mode, &format!("{}{}", self.address, self.prefix))
     }
 
     /// Returns the mode of the key, and `true` if it is of the other account; `None` if the key is invalid.
-    fn principal(&self, request: &Request) -> Option<(Mode, bool)> {
+    fn authenticate(&self, request: &Request) -> Option<(Mode, bool)> {
         let text = request.authorization.as_deref()?;
         let given = match text.split_once(' ') {
             Some(("Bearer", key)) => key,
@@ -327,14 +327,14 @@ impl FakeServer {
 
     /// Counts a request. Returns the microseconds until it would be served if it is refused, and the remaining quota.
     fn count(&mut self, request: &Request) -> (Option<u64>, u64) {
-        let is_exempt = self.exempt.is_some_and(|path| request.path.starts_with(path))
+        let is_exempt = self.exempt_path.is_some_and(|path| request.path.starts_with(path))
             || self.exempt_method.is_some_and(|method| request.method == method);
         if is_exempt {
             return (None, self.limit);
         }
         let now = self.clock.micros();
         self.turn += 1;
-        let mut counter = (self.counted)(request);
+        let mut counter = (self.counted_identity)(request);
         if self.replicas > 1 {
             counter += &format!(" at replica {}", self.turn % self.replicas);
         }
@@ -348,7 +348,7 @@ impl FakeServer {
         (wait, self.limit.saturating_sub(hits.len() as u64))
     }
 
-    fn too_many(&self, wait: u64) -> Reply {
+    fn rate_limited_response(&self, wait: u64) -> Reply {
         let mut reply = Reply::json(429, json!({ "message": "Too many requests." }));
         let seconds = wait.div_ceil(1_000_000);
         let now = self.clock.micros() / 1_000_000;

@@ -36,7 +36,7 @@ pub fn run_with(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
         let mut plan = plan(&base);
         if let Some(quick) = sends {
             plan.without.remove(&Part::Webhooks);
-            plan.webhooks = Some(sender::webhooks(&server).await);
+            plan.webhooks = Some(sender::start_receiver(&server).await);
             plan.quick = quick;
         }
         change(&mut plan);
@@ -68,7 +68,7 @@ pub fn run(server: FakeServer) -> Outcome {
 }
 
 /// Returns the names of the statements with one of these verdicts.
-pub fn named(outcome: &Outcome, verdicts: &[&str]) -> Vec<String> {
+pub fn ids_with_verdicts(outcome: &Outcome, verdicts: &[&str]) -> Vec<String> {
     let matching = outcome.rows.iter().filter(|row| verdicts.contains(&row.verdict.as_str()));
     let mut names: Vec<_> = matching.map(|row| row.id.clone()).collect();
     names.sort();

@@ -101,7 +101,7 @@ impl Default for Sender {
         Sender {
             change_body: Box::new(|_, _| {}),
             change_request: |_, _| {},
-            sign: |secret, t, body| format!("t={t},v1={}", hex::encode(mac(secret, &timed(t, body)))),
+            sign: |secret, t, body| format!("t={t},v1={}", hex::encode(mac(secret, &signed_text(t, body)))),
             delivers: |endpoint, mode, kind| {
                 endpoint.mode == Some(mode)
                     && endpoint.events.as_ref().is_some_and(|event| event.contains(kind))
@@ -123,7 +123,7 @@ impl Default for Sender {
 }
 
 /// Returns the signed text: the time, a full stop, the body.
-pub fn timed(t: u64, body: &[u8]) -> Vec<u8> {
+pub fn signed_text(t: u64, body: &[u8]) -> Vec<u8> {
     [t.to_string().as_bytes(), b".", body].concat()
 }
 
@@ -205,7 +205,7 @@ fn invoice(world: u64, kind: &str) -> Value {
 }
 
 /// Records one event of each type in a book, and returns the events.
-fn happen(book: &mut Book, world: u64) -> Vec<Value> {
+fn record_events(book: &mut Book, world: u64) -> Vec<Value> {
     let mut events = Vec::new();
     for (number, kind) in EVENT_TYPES.iter().enumerate() {
         let of_charge = kind.starts_with("charge.");
@@ -279,7 +279,7 @@ impl Shop {
         let mut all = Vec::new();
         for (mode, world) in [(Mode::Live, 1), (Mode::Test, 2)] {
             let book = if mode == Mode::Live { &mut server.live } else { &mut server.test };
-            all.extend(happen(book, world).into_iter().map(|event| (mode, event)));
+            all.extend(record_events(book, world).into_iter().map(|event| (mode, event)));
         }
         let sender = server.sender.as_ref().expect("the server has a sender");
         if sender.reversed {
@@ -387,7 +387,7 @@ async fn post(to: SocketAddr, sent: &DeliveryRequest) -> String {
 }
 
 /// Starts a receiver on a free port, with a trigger that causes deliveries.
-pub async fn webhooks(server: &Arc<Mutex<FakeServer>>) -> Webhooks {
+pub async fn start_receiver(server: &Arc<Mutex<FakeServer>>) -> Webhooks {
     let receiver = BackgroundReceiver::start(([127, 0, 0, 1], 0).into()).await.expect("a free port");
     Webhooks {
         names: Names::default(),

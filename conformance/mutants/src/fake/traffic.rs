@@ -35,7 +35,7 @@ impl Traffic {
         Traffic { state: seed, period, burst: burst.max(1), next: None, changes: 0 }
     }
 
-    fn below(&mut self, bound: u64) -> u64 {
+    fn next_below(&mut self, bound: u64) -> u64 {
         next_random(&mut self.state) % bound
     }
 
@@ -45,56 +45,56 @@ impl Traffic {
         loop {
             let next = match self.next {
                 Some(next) => next,
-                None => now + self.below(self.period),
+                None => now + self.next_below(self.period),
             };
             self.next = Some(next);
             if next > now || self.changes >= CHANGES_MAX {
                 break;
             }
-            let count = 1 + self.below(self.burst);
+            let count = 1 + self.next_below(self.burst);
             for _ in 0..count {
-                let (book, world) = if self.below(2) == 0 { (&mut *live, 1) } else { (&mut *test, 2) };
+                let (book, world) = if self.next_below(2) == 0 { (&mut *live, 1) } else { (&mut *test, 2) };
                 book.now = Some(timestamp(next));
-                self.change(book, world);
+                self.change_record(book, world);
                 self.changes += 1;
             }
             // Between half and one and a half times the mean.
             let mean = self.period * count;
-            self.next = Some(next + mean / 2 + self.below(mean.max(1)));
+            self.next = Some(next + mean / 2 + self.next_below(mean.max(1)));
         }
         for book in [live, test] {
             book.now = Some(timestamp(now));
         }
     }
 
-    fn change(&mut self, book: &mut Book, world: u64) {
+    fn change_record(&mut self, book: &mut Book, world: u64) {
         let number = FIRST_NUMBER + self.changes;
-        match self.below(6) {
-            0 | 1 => book.create(|book| {
-                let mut charge = book.charge(world, number, "pending");
+        match self.next_below(6) {
+            0 | 1 => book.add_newest(|book| {
+                let mut charge = book.new_charge(world, number, "pending");
                 charge["received_amount"] = json!("0");
-                book.event(world, "charge.created", &charge, &Value::Null);
+                book.add_event(world, "charge.created", &charge, &Value::Null);
                 book.charges.push(charge);
             }),
-            2 => book.create(|book| book.issue_invoice(world, number, None)),
+            2 => book.add_newest(|book| book.issue_invoice(world, number, None)),
             3 => {
                 let open = book.invoices.iter().position(|invoice| invoice["status"] == "open");
                 let pending = book.charges.iter().position(|charge| charge["status"] == "pending");
                 if let Some((invoice, charge)) = open.zip(pending) {
-                    settle(book, world, charge, "paid");
-                    pay(book, world, invoice, charge);
+                    finish_charge(book, world, charge, "paid");
+                    pay_invoice(book, world, invoice, charge);
                 }
             }
             _ => {
                 const ENDS: [&str; 4] = ["paid", "paid", "canceled", "expired"];
-                let end =
-                    ENDS[usize::try_from(self.below(ENDS.len() as u64)).expect("the index fits in a usize")];
+                let end = ENDS
+                    [usize::try_from(self.next_below(ENDS.len() as u64)).expect("the index fits in a usize")];
                 let pending: Vec<_> =
                     (0..book.charges.len()).filter(|at| book.charges[*at]["status"] == "pending").collect();
                 if !pending.is_empty() {
-                    let which =
-                        usize::try_from(self.below(pending.len() as u64)).expect("the index fits in a usize");
-                    settle(book, world, pending[which], end);
+                    let which = usize::try_from(self.next_below(pending.len() as u64))
+                        .expect("the index fits in a usize");
+                    finish_charge(book, world, pending[which], end);
                 }
             }
         }
@@ -102,7 +102,7 @@ impl Traffic {
 }
 
 /// Changes the status of a pending charge, and records the event.
-fn settle(book: &mut Book, world: u64, at: usize, end: &str) {
+fn finish_charge(book: &mut Book, world: u64, at: usize, end: &str) {
     let now = book.next_time();
     let charge = &mut book.charges[at];
     charge["status"] = json!(end);
@@ -111,15 +111,15 @@ fn settle(book: &mut Book, world: u64, at: usize, end: &str) {
         charge["received_amount"] = charge["asset_amount"].clone();
     }
     let charge = charge.clone();
-    book.create(|book| book.event(world, &format!("charge.{end}"), &charge, &Value::Null));
+    book.add_newest(|book| book.add_event(world, &format!("charge.{end}"), &charge, &Value::Null));
 }
 
 /// Pays an open invoice by a charge that was just paid.
-fn pay(book: &mut Book, world: u64, invoice: usize, charge: usize) {
+fn pay_invoice(book: &mut Book, world: u64, invoice: usize, charge: usize) {
     let paid = json!([{ "code": book.charges[charge]["code"], "status": "paid" }]);
     let invoice = &mut book.invoices[invoice];
     invoice["status"] = json!("paid");
     invoice["charges"] = paid;
     let invoice = invoice.clone();
-    book.create(|book| book.event(world, "invoice.paid", &Value::Null, &invoice));
+    book.add_newest(|book| book.add_event(world, "invoice.paid", &Value::Null, &invoice));
 }

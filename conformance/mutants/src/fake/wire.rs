@@ -92,7 +92,7 @@ async fn serve_connection(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead
     let service = service_fn(move |request| {
         let mut server = server.lock().expect("no request handler panics");
         let of_connection = answers.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut reply = answer(&mut server, &request);
+        let mut reply = respond(&mut server, &request);
         server.answers += 1;
         let is_last = wire.answers_per_connection.is_some_and(|most| of_connection >= most)
             || wire.closing_distance.is_some_and(|distance| server.answers.is_multiple_of(distance));
@@ -113,7 +113,7 @@ async fn serve_connection(server: Arc<Mutex<FakeServer>>, stream: impl AsyncRead
     let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
 
-fn answer(server: &mut FakeServer, request: &http::Request<Incoming>) -> Response<ResponseBody> {
+fn respond(server: &mut FakeServer, request: &http::Request<Incoming>) -> Response<ResponseBody> {
     let authorization = request.headers().get("authorization").and_then(|value| value.to_str().ok());
     let query = request.uri().query().unwrap_or_default();
     let request = Request {
@@ -124,7 +124,7 @@ fn answer(server: &mut FakeServer, request: &http::Request<Incoming>) -> Respons
         query: form_urlencoded::parse(query.as_bytes()).into_owned().collect::<BTreeMap<_, _>>(),
         raw_query: query.to_owned(),
     };
-    let Reply { status, headers, body, raw } = server.answer(request);
+    let Reply { status, headers, body, raw } = server.respond(request);
     let mut response = Response::builder().status(status);
     for (name, value) in headers {
         response = response.header(name, value);

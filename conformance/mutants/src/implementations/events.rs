@@ -4,7 +4,7 @@ use conformance::Mode;
 use serde_json::{Value, json};
 
 use crate::fake::{self, FakeServer, Reply, Request};
-use crate::isolation::foreign;
+use crate::isolation::is_foreign_event;
 use crate::keys::SINGLE_REFUSALS;
 use crate::mutant::{Mutant, account, events, remove, reply, rewrite, rule, single_event};
 
@@ -13,8 +13,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     reply("an unknown event without a key is answered 404", &["auth.every_path"], 401, |_, reply| {
         *reply = Reply::json(404, json!({ "message": "Not found." }))
     })
-    .at(|request| request.is_event() && !is_known(request))
-    .may(SINGLE_REFUSALS),
+    .for_requests(|request| request.is_event() && !is_known(request))
+    .may_fail(SINGLE_REFUSALS),
     reply("the message of a 401 is empty", &["auth.message"], 401, |_, reply| {
         reply.body = json!({ "message": "" })
     }),
@@ -27,8 +27,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         401,
         |_, reply| reply.status = 403,
     )
-    .at(|request| request.is_list() && has_key(request) && !is_revoked(request))
-    .may(SINGLE_REFUSALS),
+    .for_requests(|request| request.is_list() && has_key(request) && !is_revoked(request))
+    .may_fail(SINGLE_REFUSALS),
     rule("the key is accepted as the user of Basic", &["auth.other_scheme"], |server| {
         server.rewrite_requests(|request| {
             // base64 of the test key and a colon.
@@ -57,7 +57,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             });
         },
     )
-    .may(&["isolation.lists"]),
+    .may_fail(&["isolation.lists"]),
     // The account.
     rule("the first account is cached for all keys", &["account.mode"], |server| {
         let mut first = None;
@@ -85,12 +85,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let id = reply.body["data"]["id"].as_str().unwrap_or_default().replace('-', "");
         reply.body["data"]["id"] = json!(id);
     })
-    .may(&["events.id"]),
+    .may_fail(&["events.id"]),
     rule("an event is found by its id with appended characters", &["errors.not_found"], |server| {
-        found_by(server, |given, id| given.starts_with(id))
+        find_events_by(server, |given, id| given.starts_with(id))
     }),
     rule("an event is found by the beginning of its id", &["errors.not_found"], |server| {
-        found_by(server, |given, id| given.len() >= 8 && id.starts_with(given))
+        find_events_by(server, |given, id| given.len() >= 8 && id.starts_with(given))
     }),
     rule("single events of canceled charges are not found", &["events.single"], |server| {
         let canceled = |request: &Request| request.is_event();
@@ -105,7 +105,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             event["charge"] = json!({ "code": event["invoice"]["charges"][0]["code"] });
         }
     })
-    .may(&["charges.fields", "charges.status", "filters.charge", "filters.combined", "filters.total"]),
+    .may_fail(&[
+        "charges.fields",
+        "charges.status",
+        "filters.charge",
+        "filters.combined",
+        "filters.total",
+    ]),
     events("amounts of events are numbers", &["charges.amounts"], |event| {
         if event["charge"].is_object() {
             event["charge"]["fiat_amount"] = json!(49.9);
@@ -121,7 +127,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             event["charge"]["payment_link"] = json!({ "code": event["charge"]["payment_link"] });
         }
     })
-    .may(&["filters.payment_link", "filters.combined"]),
+    .may_fail(&["filters.payment_link", "filters.combined"]),
     single_event("a single event omits null members", &["events.subject"], |_, reply| {
         for member in ["charge", "invoice"] {
             if reply.body["data"][member].is_null() {
@@ -129,20 +135,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         }
     })
-    .may(&["events.single"]),
+    .may_fail(&["events.single"]),
     events("empty details are omitted", &["events.details"], |event| remove(event, "details")),
     events("statuses of charges are in capitals", &["charges.status"], |event| {
         if let Some(status) = event["charge"]["status"].as_str() {
             event["charge"]["status"] = json!(status.to_uppercase());
         }
     })
-    .may(&["events.recorded", "lists.complete"]),
+    .may_fail(&["events.recorded", "lists.complete"]),
     events("a paid charge has no time of payment", &["charges.paid_at"], |event| {
         if event["charge"]["paid_at"].is_string() {
             event["charge"]["paid_at"] = Value::Null;
         }
     })
-    .may(&["lists.complete"]),
+    .may_fail(&["lists.complete"]),
     events("the charge of an event has only some fields", &["charges.fields"], |event| {
         if event["charge"].is_object() {
             for name in ["customer_email", "metadata", "description"] {
@@ -155,12 +161,12 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             remove(&mut event["invoice"], "charges");
         }
     })
-    .may(&["events.both_paid", "types.invoice_paid", "invoices.settled"]),
+    .may_fail(&["events.both_paid", "types.invoice_paid", "invoices.settled"]),
     rule("text beyond ASCII is encoded twice in single events", &["events.single"], |server| {
-        described(server, "Grüner Tee", "GrÃ¼ner Tee")
+        garble_descriptions(server, "Grüner Tee", "GrÃ¼ner Tee")
     }),
     rule("text is escaped for HTML in single events", &["events.single"], |server| {
-        described(server, "Tea & cake", "Tea &amp; cake")
+        garble_descriptions(server, "Tea & cake", "Tea &amp; cake")
     }),
     rule("the creation of an old charge is recorded late", &["events.recorded"], |server| {
         for book in [&mut server.live, &mut server.test] {
@@ -170,14 +176,14 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             book.events.insert(0, event);
         }
     })
-    .may(&["paging.newest_first_others"]),
+    .may_fail(&["paging.newest_first_others"]),
     rule("the list of charges misses a payment", &["lists.complete"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let paid = book.charges.iter_mut().rev().find(|charge| charge["status"] == "paid");
             paid.expect("a paid charge")["status"] = json!("pending");
         }
     })
-    .may(&["lists.complete", "filters.status"]),
+    .may_fail(&["lists.complete", "filters.status"]),
     rule("the list of invoices misses a payment", &["lists.complete"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let paid = book.invoices.iter_mut().find(|invoice| invoice["status"] == "paid");
@@ -186,21 +192,21 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             paid["charges"] = json!([]);
         }
     })
-    .may(&["lists.complete", "filters.status", "invoices.settled"]),
+    .may_fail(&["lists.complete", "filters.status", "invoices.settled"]),
     rule("old events are deleted", &["events.both_paid"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let left = book.events.len() - 7;
             book.events.truncate(left);
         }
     })
-    .may(&["events.recorded"]),
+    .may_fail(&["events.recorded"]),
     rule("an event is listed twice", &["paging.joined"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let event = book.events[4].clone();
             book.events.insert(4, event);
         }
     })
-    .may(&["events.recorded", "filters.total"]),
+    .may_fail(&["events.recorded", "filters.total"]),
     rule("charges that were archived are in no list", &["lists.complete"], |server| {
         for book in [&mut server.live, &mut server.test] {
             book.charges.remove(3);
@@ -219,11 +225,11 @@ fn is_revoked(request: &Request) -> bool {
 /// Returns `true` for an event of either mode, by the form of its id.
 fn is_known(request: &Request) -> bool {
     let other = Request { mode: request.mode.map(Mode::other), ..request.clone() };
-    foreign(request) || foreign(&other)
+    is_foreign_event(request) || is_foreign_event(&other)
 }
 
 /// Also finds single events by values other than their exact ids.
-fn found_by(server: &mut FakeServer, fits: fn(given: &str, id: &str) -> bool) {
+fn find_events_by(server: &mut FakeServer, fits: fn(given: &str, id: &str) -> bool) {
     let books = [server.live.clone(), server.test.clone()];
     server.rewrite(move |request, reply| {
         let Some(given) = request.path.strip_prefix("/v1/events/").filter(|_| reply.status == 404) else {
@@ -238,7 +244,7 @@ fn found_by(server: &mut FakeServer, fits: fn(given: &str, id: &str) -> bool) {
 }
 
 /// Sets the description of the charge in all events, and a wrong one in single events.
-fn described(server: &mut FakeServer, text: &'static str, wrong: &'static str) {
+fn garble_descriptions(server: &mut FakeServer, text: &'static str, wrong: &'static str) {
     for book in [&mut server.live, &mut server.test] {
         for event in book.events.iter_mut().filter(|event| event["charge"].is_object()) {
             event["charge"]["description"] = json!(text);

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::is_filter;
 use crate::fake::Reply;
-use crate::isolation::foreign;
-use crate::mutant::{Mutant, charges, empty, reply, requests, rule};
+use crate::isolation::is_foreign_event;
+use crate::mutant::{Mutant, charges, is_empty_list, reply, requests, rule};
 
 pub(crate) const MUTANTS: &[Mutant] = &[
     // Filters.
@@ -27,7 +27,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     })
-    .may(&["filters.status", "filters.total", "lists.complete"]),
+    .may_fail(&["filters.status", "filters.total", "lists.complete"]),
     rule("two filters are combined with OR", &["filters.combined"], |server| {
         let books = [server.live.clone(), server.test.clone()];
         server.rewrite(move |request, reply| {
@@ -47,18 +47,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 let mut one = request.clone();
                 one.query.retain(|key, _| key == name);
                 one.query.insert("per_page".into(), "100".into());
-                some.extend(book.answer(&one, mode, "").body["data"].as_array().cloned().unwrap_or_default());
+                some.extend(
+                    book.respond(&one, mode, "").body["data"].as_array().cloned().unwrap_or_default(),
+                );
             }
             book.events.retain(|event| some.contains(event));
             book.charges.retain(|charge| some.contains(charge));
             let mut whole = request.clone();
             whole.query.retain(|name, _| !is_filter(name));
             let links = reply.body["links"].take();
-            *reply = book.answer(&whole, mode, "");
+            *reply = book.respond(&whole, mode, "");
             reply.body["links"] = links;
         });
     })
-    .may(&["paging.ends", "paging.links_lead"]),
+    .may_fail(&["paging.ends", "paging.links_lead"]),
     rule("the charge filter searches only the newest ten events", &["filters.total"], |server| {
         let books = [server.live.clone(), server.test.clone()];
         server.rewrite(move |request, reply| {
@@ -66,19 +68,19 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 let mut book = books[usize::from(request.mode == Some(Mode::Test))].clone();
                 book.events.truncate(10);
                 let links = reply.body["links"].take();
-                *reply = book.answer(request, request.mode.expect("a key"), "");
+                *reply = book.respond(request, request.mode.expect("a key"), "");
                 reply.body["links"] = links;
             }
         });
     })
-    .may(&["filters.charge", "filters.combined", "paging.links_lead"]),
+    .may_fail(&["filters.charge", "filters.combined", "paging.links_lead"]),
     charges("canceled charges are not found by their status", &["filters.total"], |request, reply| {
         if request.query.get("status").is_some_and(|value| value == "canceled") {
             reply.body["data"] = json!([]);
             reply.body["meta"]["total"] = json!(0);
         }
     })
-    .may(&["filters.combined", "filters.status"]),
+    .may_fail(&["filters.combined", "filters.status"]),
     requests("an unknown status of invoices is ignored", &["filters.status"], |request| {
         let known = |text: &String| matches!(text.as_str(), "open" | "paid" | "void");
         if request.path == "/v1/invoices" && !request.query.get("status").is_some_and(known) {
@@ -91,40 +93,40 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             request.query.remove("charge");
         }
     })
-    .may(&["isolation.filter_charge"]),
+    .may_fail(&["isolation.filter_charge"]),
     requests("an unknown invoice is ignored as a filter", &["filters.invoice"], |request| {
         let known = |text: &String| text.contains("mnopqr");
         if !request.query.get("invoice").is_some_and(known) {
             request.query.remove("invoice");
         }
     })
-    .may(&["isolation.filter_invoice"]),
+    .may_fail(&["isolation.filter_invoice"]),
     requests("an unknown payment link is ignored as a filter", &["filters.payment_link"], |request| {
         let known = |text: &String| text.contains("ghijkl");
         if !request.query.get("payment_link").is_some_and(known) {
             request.query.remove("payment_link");
         }
     })
-    .may(&["isolation.filter_payment_link"]),
+    .may_fail(&["isolation.filter_payment_link"]),
     // Isolation.
     reply("HEAD of an event of the other mode is 200", &["isolation.not_found"], 404, |_, reply| {
         reply.status = 200
     })
-    .at(|request| request.method == "HEAD" && foreign(request))
-    .may(&["answers.head"]),
+    .for_requests(|request| request.method == "HEAD" && is_foreign_event(request))
+    .may_fail(&["answers.head"]),
     rule("the charge filter finds events of another account", &["isolation.second_account"], |server| {
-        let second = server.second.clone();
+        let second = server.other_account.clone();
         server.rewrite(move |request, reply| {
-            if request.query.contains_key("charge") && reply.status == 200 && empty(reply) {
-                *reply = second.answer(request, Mode::Test, "");
+            if request.query.contains_key("charge") && reply.status == 200 && is_empty_list(reply) {
+                *reply = second.respond(request, Mode::Test, "");
             }
         });
     }),
     rule("an invoice of another account is listed", &["isolation.second_account"], |server| {
-        let invoice = server.second.invoices[0].clone();
+        let invoice = server.other_account.invoices[0].clone();
         server.test.invoices.insert(1, invoice);
     })
-    .may(&["lists.complete", "events.recorded", "paging.newest_first_others"]),
+    .may_fail(&["lists.complete", "events.recorded", "paging.newest_first_others"]),
     rule("single events are cached by their address", &["isolation.not_found"], |server| {
         let mut cache: BTreeMap<String, Reply> = BTreeMap::new();
         server.rewrite(move |request, reply| {
@@ -137,7 +139,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     })
-    .may(&[
+    .may_fail(&[
         "answers.head",
         "auth.appended",
         "auth.every_path",
@@ -154,7 +156,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             book.charges.push(charge);
         }
     })
-    .may(&[
+    .may_fail(&[
         "events.recorded",
         "filters.payment_link",
         "isolation.filter_payment_link",
@@ -165,12 +167,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let books = [server.test.clone(), server.live.clone()];
         server.rewrite(move |request, reply| {
             let both = request.query.contains_key("charge") && request.query.contains_key("type");
-            if both && reply.status == 200 && empty(reply) {
+            if both && reply.status == 200 && is_empty_list(reply) {
                 let links = reply.body["links"].take();
-                *reply = books[usize::from(request.mode == Some(Mode::Test))].answer(request, Mode::Live, "");
+                *reply =
+                    books[usize::from(request.mode == Some(Mode::Test))].respond(request, Mode::Live, "");
                 reply.body["links"] = links;
             }
         });
     })
-    .may(&["isolation.lists", "filters.combined"]),
+    .may_fail(&["isolation.lists", "filters.combined"]),
 ];

@@ -16,13 +16,13 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             request.query.entry("per_page".into()).or_insert("15".into());
         }
     })
-    .may(&["paging.joined", "paging.length", "paging.links_keep_size"]),
+    .may_fail(&["paging.joined", "paging.length", "paging.links_keep_size"]),
     requests("invoices have 20 on a page by default", &["paging.default_size"], |request| {
         if request.path == "/v1/invoices" {
             request.query.entry("per_page".into()).or_insert("20".into());
         }
     })
-    .may(&["paging.links_keep_size"]),
+    .may_fail(&["paging.links_keep_size"]),
     requests("a page of events ends at 50", &["paging.per_page"], |request| {
         if request.path == "/v1/events" && request.number("per_page").is_some_and(|size| size > 50) {
             request.query.insert("per_page".into(), "50".into());
@@ -33,17 +33,17 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             *reply = Reply::json(422, json!({ "message": "per_page must be less than 100." }));
         }
     })
-    .may(EVERYTHING_LISTED),
+    .may_fail(EVERYTHING_LISTED),
     list("a size of 1 is refused", &["lists.served"], |request, reply| {
         if request.number("per_page") == Some(1) {
             *reply = Reply::json(422, json!({ "message": "per_page must be at least 2." }));
         }
     })
-    .may(&["lists.served", "isolation.second_account"]),
+    .may_fail(&["lists.served", "isolation.second_account"]),
     list("meta.per_page is always 25", &["paging.per_page"], |_, reply| {
         reply.body["meta"]["per_page"] = json!(25)
     })
-    .may(&[
+    .may_fail(&[
         "filters.total",
         "paging.ends",
         "paging.last_page",
@@ -54,7 +54,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     list("meta.current_page is always 1", &["paging.current_page"], |_, reply| {
         reply.body["meta"]["current_page"] = json!(1)
     })
-    .may(&["paging.ends", "paging.length", "paging.links_lead", "filters.total"]),
+    .may_fail(&["paging.ends", "paging.length", "paging.links_lead", "filters.total"]),
     list("a last page that is full has a next one", &["paging.ends"], |_, reply| {
         let number = |name: &str| reply.body["meta"][name].as_u64().unwrap_or(1);
         let [page, last, size, total] = ["current_page", "last_page", "per_page", "total"].map(number);
@@ -64,7 +64,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["links"]["next"] = json!(next);
         }
     })
-    .may(&["paging.links_lead"]),
+    .may_fail(&["paging.links_lead"]),
     list("last is computed with the default size", &["paging.links_lead"], |_, reply| {
         let total = reply.body["meta"]["total"].as_u64().unwrap_or(1);
         let last = reply.body["meta"]["last_page"].as_u64().unwrap_or(1);
@@ -72,7 +72,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         let wrong = total.div_ceil(25).max(1);
         reply.body["links"]["last"] = json!(link.replace(&format!("page={last}"), &format!("page={wrong}")));
     })
-    .may(&["paging.links_keep_size"]),
+    .may_fail(&["paging.links_keep_size"]),
     list("prev leads two pages back", &["paging.links_lead"], |request, reply| {
         let page = request.number("page").unwrap_or(1);
         if page > 2 {
@@ -96,7 +96,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["data"].as_array_mut().expect("`data` is an array").reverse();
         }
     })
-    .may(&["paging.newest_first", "paging.newest_first_others", "paging.stable", "filters.total"]),
+    .may_fail(&["paging.newest_first", "paging.newest_first_others", "paging.stable", "filters.total"]),
     rule("totals are cached for a minute", &["paging.length"], |server| {
         let (clock, mut totals) = (server.clock.clone(), BTreeMap::new());
         server.rewrite(move |request, reply| {
@@ -114,18 +114,18 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     })
-    .may(&["filters.total", "paging.last_page", "paging.length", "paging.stable"]),
+    .may_fail(&["filters.total", "paging.last_page", "paging.length", "paging.stable"]),
     list("totals end at 20", &["paging.length"], |_, reply| {
         let total = reply.body["meta"]["total"].as_u64().unwrap_or(0).min(20);
         reply.body["meta"]["total"] = json!(total);
     })
-    .may(&["paging.last_page", "filters.total", "paging.ends", "paging.links_lead"]),
+    .may_fail(&["paging.last_page", "filters.total", "paging.ends", "paging.links_lead"]),
     rule("charges are ordered by their last change", &["paging.newest_first_others"], |server| {
-        for book in [&mut server.live, &mut server.test, &mut server.second] {
+        for book in [&mut server.live, &mut server.test, &mut server.other_account] {
             book.charges.sort_by_key(|charge| charge["status"] != "paid");
         }
     })
-    .may(&["paging.stable", "paging.stable_literal", "lists.complete"]),
+    .may_fail(&["paging.stable", "paging.stable_literal", "lists.complete"]),
     rule("events are ordered by their number as a string", &["paging.newest_first"], |server| {
         for book in [&mut server.live, &mut server.test] {
             let count = book.events.len();
@@ -134,7 +134,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             book.events = numbered.into_iter().map(|(_, event)| event).collect();
         }
     })
-    .may(&["events.recorded", "paging.stable", "paging.stable_literal"]),
+    .may_fail(&["events.recorded", "paging.stable", "paging.stable_literal"]),
     list("links keep the first of two filters only", &["paging.links_keep_filters"], |request, reply| {
         if request.query.contains_key("type") && request.query.contains_key("charge") {
             each_link(reply, |link| {
@@ -150,7 +150,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             reply.body["meta"]["total"] = json!(total);
         }
     })
-    .may(&[
+    .may_fail(&[
         "filters.status",
         "filters.total",
         "isolation.filter_invoice",
@@ -159,11 +159,11 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "paging.links_lead",
     ]),
     rule("every second list comes from a stale replica", &["paging.stable"], |server| {
-        behind(server, |turn| turn % 2 == 0)
+        serve_stale_lists(server, |turn| turn % 2 == 0)
     })
-    .may(&["paging.stable_literal"]),
-    rule("lists come from a stale replica", &["paging.stable"], |server| behind(server, |_| true))
-        .may(&["paging.stable_literal"]),
+    .may_fail(&["paging.stable_literal"]),
+    rule("lists come from a stale replica", &["paging.stable"], |server| serve_stale_lists(server, |_| true))
+        .may_fail(&["paging.stable_literal"]),
     rule("a list is cached by its path and page", &["paging.per_page"], |server| {
         let mut cache = BTreeMap::new();
         server.rewrite(move |request, reply| {
@@ -175,25 +175,25 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             }
         });
     })
-    .may(&["auth.same_lists", "paging.default_size", "paging.links_keep_size"]),
+    .may_fail(&["auth.same_lists", "paging.default_size", "paging.links_keep_size"]),
     requests("the size is ignored where a filter is given", &["paging.per_page"], |request| {
         if is_filtered(request) {
             request.query.remove("per_page");
         }
     })
-    .may(&["filters.total", "paging.links_keep_size", "filters.combined", "paging.length"]),
+    .may_fail(&["filters.total", "paging.links_keep_size", "filters.combined", "paging.length"]),
     requests("a filtered page has 10 records by default", &["paging.default_size"], |request| {
         if is_filtered(request) {
             request.query.entry("per_page".into()).or_insert("10".into());
         }
     })
-    .may(&["filters.total", "paging.links_keep_size"]),
+    .may_fail(&["filters.total", "paging.links_keep_size"]),
     requests("the second page of a filtered list is that of the whole list", &["filters.total"], |request| {
         if is_filtered(request) && request.number("page").is_some_and(|page| page > 1) {
             request.query.retain(|name, _| matches!(name.as_str(), "page" | "per_page"));
         }
     })
-    .may(&[
+    .may_fail(&[
         "filters.charge",
         "filters.invoice",
         "filters.status",
@@ -234,7 +234,7 @@ fn is_filtered(request: &Request) -> bool {
 }
 
 /// Serves lists of test mode from a copy without new records, in the turns that `fits` selects.
-fn behind(server: &mut FakeServer, fits: fn(u64) -> bool) {
+fn serve_stale_lists(server: &mut FakeServer, fits: fn(u64) -> bool) {
     let copy = server.test.clone();
     let mut turn = 0;
     server.rewrite(move |request, reply| {
@@ -243,7 +243,7 @@ fn behind(server: &mut FakeServer, fits: fn(u64) -> bool) {
             let is_other = request.authorization.as_deref() == Some(&format!("Bearer {}", fake::OTHER_KEY));
             if fits(turn) && !is_other {
                 let links = reply.body["links"].take();
-                *reply = copy.answer(request, Mode::Test, "");
+                *reply = copy.respond(request, Mode::Test, "");
                 reply.body["links"] = links;
             }
         }

@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 
-use super::{Variant, choices, plain};
+use super::{Variant, set_choices, variant};
 use crate::fake::FakeServer;
-use crate::fake::sender::{Sender, mac, timed};
+use crate::fake::sender::{Sender, mac, signed_text};
 
 /// Adds a webhook sender to a server, with a choice.
-fn sends(server: &mut FakeServer, choose: impl FnOnce(&mut Sender)) {
+fn add_sender(server: &mut FakeServer, choose: impl FnOnce(&mut Sender)) {
     let mut sender = Sender { quick: false, ..Sender::default() };
     choose(&mut sender);
     server.sender = Some(sender);
 }
 
 pub(super) const VARIANTS: &[Variant] = &[
-    plain("deliveries without any choice", |server| sends(server, |_| {})),
-    plain("a retry has an id of its own", |server| sends(server, |sender| sender.new_ids = true)),
-    plain("every delivery comes twice", |server| sends(server, |sender| sender.times = 2)),
-    plain("the newest delivery comes first", |server| sends(server, |sender| sender.reversed = true)),
-    plain("deliveries have additional headers", |server| {
-        sends(server, |sender| {
+    variant("deliveries without any choice", |server| add_sender(server, |_| {})),
+    variant("a retry has an id of its own", |server| add_sender(server, |sender| sender.new_ids = true)),
+    variant("every delivery comes twice", |server| add_sender(server, |sender| sender.times = 2)),
+    variant("the newest delivery comes first", |server| add_sender(server, |sender| sender.reversed = true)),
+    variant("deliveries have additional headers", |server| {
+        add_sender(server, |sender| {
             sender.change_request = |_, sent| {
                 sent.set("X-Forwarded-For", "192.0.2.1");
                 sent.set("X-Service-Attempt", "1");
@@ -27,8 +27,8 @@ pub(super) const VARIANTS: &[Variant] = &[
             };
         });
     }),
-    plain("deliveries have additional members", |server| {
-        sends(server, |sender| {
+    variant("deliveries have additional members", |server| {
+        add_sender(server, |sender| {
             sender.change_body = Box::new(|_, body| {
                 body["object"] = json!("delivery");
                 body["attempt"] = json!(1);
@@ -39,16 +39,16 @@ pub(super) const VARIANTS: &[Variant] = &[
             });
         });
     }),
-    plain("the other object of a delivery is null", |server| {
-        sends(server, |sender| {
+    variant("the other object of a delivery is null", |server| {
+        add_sender(server, |sender| {
             sender.change_body = Box::new(|leaving, body| {
                 let other = if leaving.kind.starts_with("charge.") { "invoice" } else { "charge" };
                 body["data"][other] = Value::Null;
             });
         });
     }),
-    plain("header names of deliveries are in lower case", |server| {
-        sends(server, |sender| {
+    variant("header names of deliveries are in lower case", |server| {
+        add_sender(server, |sender| {
             sender.change_request = |_, sent| {
                 for (name, _) in &mut sent.headers {
                     *name = name.to_ascii_lowercase();
@@ -56,49 +56,51 @@ pub(super) const VARIANTS: &[Variant] = &[
             };
         });
     }),
-    plain("deliveries come in chunks", |server| {
-        sends(server, |sender| sender.change_request = |_, sent| sent.chunked = true)
+    variant("deliveries come in chunks", |server| {
+        add_sender(server, |sender| sender.change_request = |_, sent| sent.chunked = true)
     }),
-    plain("deliveries name a charset", |server| {
-        sends(server, |sender| {
+    variant("deliveries name a charset", |server| {
+        add_sender(server, |sender| {
             sender.change_request = |_, sent| sent.set("Content-Type", "Application/JSON; charset=utf-8")
         });
     }),
-    plain("deliveries write UTC as an offset of zero", |server| {
-        sends(server, |sender| {
+    variant("deliveries write UTC as an offset of zero", |server| {
+        add_sender(server, |sender| {
             sender.change_body = Box::new(|_, body| {
                 body["created_at"] =
                     json!(body["created_at"].as_str().expect("the time is a string").replace('Z', "+00:00"));
             });
         });
     }),
-    plain("a delivery has a time of its own", |server| {
-        sends(server, |sender| {
+    variant("a delivery has a time of its own", |server| {
+        add_sender(server, |sender| {
             sender.change_body = Box::new(|_, body| body["created_at"] = json!("2026-02-03T04:05:06.070809Z"))
         });
     }),
-    plain("signatures are in capitals", |server| {
-        sends(server, |sender| {
-            sender.sign =
-                |secret, t, body| format!("t={t},v1={}", hex::encode_upper(mac(secret, &timed(t, body))));
+    variant("signatures are in capitals", |server| {
+        add_sender(server, |sender| {
+            sender.sign = |secret, t, body| {
+                format!("t={t},v1={}", hex::encode_upper(mac(secret, &signed_text(t, body))))
+            };
         });
     }),
-    plain("one header has signatures of two versions", |server| {
-        sends(server, |sender| {
-            sender.sign =
-                |secret, t, body| format!("v0=old, v1={}, t={t}", hex::encode(mac(secret, &timed(t, body))));
+    variant("one header has signatures of two versions", |server| {
+        add_sender(server, |sender| {
+            sender.sign = |secret, t, body| {
+                format!("v0=old, v1={}, t={t}", hex::encode(mac(secret, &signed_text(t, body))))
+            };
         });
     }),
-    plain("the signed parts are joined by a colon", |server| {
-        sends(server, |sender| {
+    variant("the signed parts are joined by a colon", |server| {
+        add_sender(server, |sender| {
             sender.sign = |secret, t, body| {
                 let message = [t.to_string().as_bytes(), b":", body].concat();
                 format!("t={t},v1={}", hex::encode(mac(secret, &message)))
             };
         });
     }),
-    plain("a test delivery ignores subscriptions and has no event", |server| {
-        sends(server, |sender| {
+    variant("a test delivery ignores subscriptions and has no event", |server| {
+        add_sender(server, |sender| {
             sender.delivers = |endpoint, mode, kind| {
                 let wants = endpoint.events.as_ref().is_some_and(|event| event.contains(kind));
                 let test = kind == "charge.created" && endpoint.path == "/live-some";
@@ -112,10 +114,10 @@ pub(super) const VARIANTS: &[Variant] = &[
             });
         });
     }),
-    plain("many sender choices combined", |server| {
-        choices(server, |choices| choices.bare_event = true);
+    variant("many sender choices combined", |server| {
+        set_choices(server, |choices| choices.bare_event = true);
         server.prefix = "/pay";
-        sends(server, |sender| {
+        add_sender(server, |sender| {
             sender.new_ids = true;
             sender.times = 2;
             sender.reversed = true;
@@ -124,8 +126,9 @@ pub(super) const VARIANTS: &[Variant] = &[
                 sent.chunked = true;
                 sent.set("Content-Type", "application/json;charset=UTF-8");
             };
-            sender.sign =
-                |secret, t, body| format!("t={t}, v1={}", hex::encode_upper(mac(secret, &timed(t, body))));
+            sender.sign = |secret, t, body| {
+                format!("t={t}, v1={}", hex::encode_upper(mac(secret, &signed_text(t, body))))
+            };
         });
     }),
 ];

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Variant, on, plain};
+use super::{Variant, rewrite_status, variant};
 use crate::fake::{Limiter, Reply, RetryAfter, wire};
 
 pub(super) const VARIANTS: &[Variant] = &[
-    plain("a correct cache of lists for one second that sends X-Cache", |server| {
+    variant("a correct cache of lists for one second that sends X-Cache", |server| {
         server.tick = Duration::from_millis(40);
         let (clock, mut stored) = (server.clock.clone(), BTreeMap::<String, (u64, Reply)>::new());
         server.rewrite(move |request, reply| {
@@ -27,7 +27,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("errors are German problem details", |server| {
+    variant("errors are German problem details", |server| {
         server.rewrite(|_, reply| {
             let title = match reply.status {
                 401 => "Ungültiger Schlüssel",
@@ -42,7 +42,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             reply.set("content-language", "de");
         });
     }),
-    plain("successes have validators for caches", |server| {
+    variant("successes have validators for caches", |server| {
         server.rewrite(|_, reply| {
             if reply.status == 200 {
                 let text = reply.body.to_string();
@@ -55,7 +55,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("every response starts a session", |server| {
+    variant("every response starts a session", |server| {
         let mut number = 0_u64;
         server.rewrite(move |_, reply| {
             number += 1;
@@ -66,7 +66,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             reply.set("vary", "*");
         });
     }),
-    plain("an unknown status is refused, an unknown type returns an empty list", |server| {
+    variant("an unknown status is refused, an unknown type returns an empty list", |server| {
         server.rewrite(|request, reply| {
             const KNOWN: [&str; 6] = ["paid", "open", "canceled", "pending", "expired", "void"];
             if request.query.get("status").is_some_and(|value| !KNOWN.contains(&value.as_str()))
@@ -77,7 +77,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("objects have a type, and responses a request id", |server| {
+    variant("objects have a type, and responses a request id", |server| {
         let mut number = 0;
         server.rewrite(move |_, reply| {
             number += 1;
@@ -93,7 +93,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("Retry-After and Date come from a clock that is ten minutes behind", |server| {
+    variant("Retry-After and Date come from a clock that is ten minutes behind", |server| {
         server.retry_after = RetryAfter::Date;
         server.clock.advance(Duration::from_secs(1_234));
         let clock = server.clock.clone();
@@ -108,7 +108,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             reply.set("date", &wire::http_date(now));
         });
     }),
-    plain("pairs of records have the same time", |server| {
+    variant("pairs of records have the same time", |server| {
         for book in [&mut server.live, &mut server.test] {
             // Newest first: objects take the older time and events the newer one, so that no object is newer than its event.
             let lists = [(&mut book.charges, 1), (&mut book.invoices, 1), (&mut book.events, 0)];
@@ -120,14 +120,14 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         }
     }),
-    plain("a sliding log by seconds that counts refusals, and Retry-After is a minute", |server| {
+    variant("a sliding log by seconds that counts refusals, and Retry-After is a minute", |server| {
         server.limiter = Limiter::SlidingSeconds;
         server.tick = Duration::from_millis(30);
         server.refusals_count = true;
-        on(server, 429, |reply| reply.set("retry-after", "60"));
+        rewrite_status(server, 429, |reply| reply.set("retry-after", "60"));
     }),
-    plain("a 401 offers two schemes", |server| {
-        on(server, 401, |reply| {
+    variant("a 401 offers two schemes", |server| {
+        rewrite_status(server, 401, |reply| {
             reply.set("www-authenticate", "Bearer realm=\"api\"");
             reply.headers.push(("www-authenticate".into(), "Basic realm=\"dashboard\"".into()));
         });

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{NO_CHALLENGE, Variant, choices, each_link, on, raw, times};
+use super::{
+    NO_CHALLENGE, Variant, each_link, rewrite_body_text, rewrite_status, rewrite_times, set_choices,
+};
 use crate::fake::{FakeServer, Limiter, Reply, RetryAfter};
 
 pub(super) const VARIANTS: &[Variant] = &[
@@ -13,22 +15,22 @@ pub(super) const VARIANTS: &[Variant] = &[
     Variant { name: "as a Rails developer would", warns: &[], choose: rails },
     Variant { name: "as an Express developer would", warns: NO_CHALLENGE, choose: express },
     Variant { name: "as a Spring developer would", warns: &[], choose: spring },
-    Variant { name: "as a developer of Go's own library would", warns: NO_CHALLENGE, choose: go },
+    Variant { name: "as a developer of Go's own library would", warns: NO_CHALLENGE, choose: golang },
 ];
 
 /// Length-aware paginator, window from the first request, escaped slashes.
 fn laravel(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     server.tick = Duration::from_millis(8);
-    on(server, 401, |reply| {
+    rewrite_status(server, 401, |reply| {
         reply.drop_header("www-authenticate");
         reply.body = json!({ "message": "Unauthenticated." });
     });
-    on(server, 422, |reply| {
+    rewrite_status(server, 422, |reply| {
         let why = "The per page field must not be greater than 100.";
         reply.body = json!({ "message": why, "errors": { "per_page": [why] } });
     });
-    on(server, 429, |reply| {
+    rewrite_status(server, 429, |reply| {
         reply.body = json!({ "message": "Too Many Attempts." });
         reply.set("x-ratelimit-limit", "120");
         reply.set("x-ratelimit-remaining", "0");
@@ -56,22 +58,22 @@ fn laravel(server: &mut FakeServer) {
         reply.set("cache-control", "no-cache, private");
         reply.set("access-control-allow-origin", "*");
     });
-    raw(server, |body| body.to_string().replace('/', "\\/"));
+    rewrite_body_text(server, |body| body.to_string().replace('/', "\\/"));
 }
 
 /// Sliding log, filters with choices, single objects without an envelope.
 fn django(server: &mut FakeServer) {
-    choices(server, |choices| {
+    set_choices(server, |choices| {
         choices.bare_event = true;
         choices.clamps = true;
         choices.foreign_filter_404 = true;
     });
-    times(server, |time| time.replace(".000000", ""));
-    on(server, 401, |reply| {
+    rewrite_times(server, |time| time.replace(".000000", ""));
+    rewrite_status(server, 401, |reply| {
         reply.body = json!({ "detail": "Invalid token." });
         reply.set("www-authenticate", "Bearer realm=\"api\"");
     });
-    on(server, 429, |reply| {
+    rewrite_status(server, 429, |reply| {
         let seconds = reply.header("retry-after").unwrap_or_default().to_owned();
         let detail = format!("Request was throttled. Expected available in {seconds} seconds.");
         reply.body = json!({ "detail": detail });
@@ -98,14 +100,16 @@ fn rails(server: &mut FakeServer) {
     server.limiter = Limiter::AlignedMinute;
     server.tick = Duration::from_millis(12);
     server.clock.advance(Duration::from_secs(31));
-    times(server, |time| time.replace(".000000", ".000"));
-    on(server, 401, |reply| {
+    rewrite_times(server, |time| time.replace(".000000", ".000"));
+    rewrite_status(server, 401, |reply| {
         reply.body = json!({ "error": "HTTP Token: Access denied." });
         reply.set("www-authenticate", "Token realm=\"Application\"");
     });
-    on(server, 404, |reply| reply.body = json!({ "status": 404, "error": "Not Found" }));
-    on(server, 429, |reply| reply.body = json!({ "error": "Throttle limit reached. Retry later." }));
-    on(server, 422, |reply| {
+    rewrite_status(server, 404, |reply| reply.body = json!({ "status": 404, "error": "Not Found" }));
+    rewrite_status(server, 429, |reply| {
+        reply.body = json!({ "error": "Throttle limit reached. Retry later." })
+    });
+    rewrite_status(server, 422, |reply| {
         reply.status = 400;
         reply.body = json!({ "status": 400, "error": "Bad Request" });
     });
@@ -126,17 +130,17 @@ fn rails(server: &mut FakeServer) {
 fn express(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
     server.refusals_count = true;
-    choices(server, |choices| {
+    set_choices(server, |choices| {
         choices.bare_event = true;
         choices.clamps = true;
         choices.relative_links = true;
     });
-    times(server, |time| time.replace(".000000", ".000"));
-    on(server, 401, |reply| {
+    rewrite_times(server, |time| time.replace(".000000", ".000"));
+    rewrite_status(server, 401, |reply| {
         reply.drop_header("www-authenticate");
         reply.body = json!({ "error": { "code": "UNAUTHORIZED", "message": "jwt malformed" } });
     });
-    on(server, 429, |reply| {
+    rewrite_status(server, 429, |reply| {
         reply.body = json!({ "error": { "code": "RATE_LIMITED", "message": "Slow down, please" } });
         reply.set("ratelimit-policy", "120;w=60");
     });
@@ -159,7 +163,7 @@ fn express(server: &mut FakeServer) {
 fn spring(server: &mut FakeServer) {
     server.limiter = Limiter::Bucket;
     server.tick = Duration::from_millis(25);
-    choices(server, |choices| {
+    set_choices(server, |choices| {
         choices.problem_json = true;
         choices.empty_last_page = 0;
         choices.utc = "+00:00";
@@ -189,11 +193,11 @@ fn spring(server: &mut FakeServer) {
 }
 
 /// Short errors, times in nanoseconds, `Retry-After` as a date, links without a host.
-fn go(server: &mut FakeServer) {
+fn golang(server: &mut FakeServer) {
     server.retry_after = RetryAfter::Date;
     server.prefix = "/api";
-    choices(server, |choices| choices.bare_event = true);
-    times(server, |time| time.replace('Z', "042Z"));
+    set_choices(server, |choices| choices.bare_event = true);
+    rewrite_times(server, |time| time.replace('Z', "042Z"));
     server.rewrite(|_, reply| {
         each_link(reply, |link| link.find("/api/").map_or(link.to_owned(), |at| link[at..].to_owned()));
     });
@@ -208,5 +212,5 @@ fn go(server: &mut FakeServer) {
         reply.drop_header("www-authenticate");
         reply.body = json!({ "error": short });
     });
-    raw(server, |body| format!("{body}\n"));
+    rewrite_body_text(server, |body| format!("{body}\n"));
 }

@@ -2,82 +2,82 @@
 
 use std::time::Duration;
 
-use super::{Variant, on, plain};
+use super::{Variant, rewrite_status, variant};
 use crate::fake::{FakeServer, Limiter, TEST_KEY, wire};
 
 pub(super) const VARIANTS: &[Variant] = &[
-    plain("fixed windows aligned to the minute, 55 s before the end", |server| {
-        begins(server, Limiter::AlignedMinute, 5);
+    variant("fixed windows aligned to the minute, 55 s before the end", |server| {
+        set_limiter(server, Limiter::AlignedMinute, 5);
     }),
-    plain("fixed windows aligned to the minute, 35 s before the end", |server| {
-        begins(server, Limiter::AlignedMinute, 25);
+    variant("fixed windows aligned to the minute, 35 s before the end", |server| {
+        set_limiter(server, Limiter::AlignedMinute, 25);
     }),
-    plain("fixed windows aligned to the minute, 15 s before the end", |server| {
-        begins(server, Limiter::AlignedMinute, 45);
+    variant("fixed windows aligned to the minute, 15 s before the end", |server| {
+        set_limiter(server, Limiter::AlignedMinute, 45);
     }),
-    plain("fixed windows aligned to the minute, 7 s before the end", |server| {
-        begins(server, Limiter::AlignedMinute, 53);
+    variant("fixed windows aligned to the minute, 7 s before the end", |server| {
+        set_limiter(server, Limiter::AlignedMinute, 53);
     }),
-    plain("fixed windows aligned to a clock other than Date", |server| {
-        begins(server, Limiter::AlignedMinute, 40);
+    variant("fixed windows aligned to a clock other than Date", |server| {
+        set_limiter(server, Limiter::AlignedMinute, 40);
         let clock = server.clock.clone();
         server
             .rewrite(move |_, reply| reply.set("date", &wire::http_date(clock.micros() / 1_000_000 + 1_017)));
     }),
-    plain("fixed windows aligned to the minute, refused requests count", |server| {
-        begins(server, Limiter::AlignedMinute, 33);
+    variant("fixed windows aligned to the minute, refused requests count", |server| {
+        set_limiter(server, Limiter::AlignedMinute, 33);
         server.refusals_count = true;
     }),
-    plain("a sliding window counter, started at 30 s", |server| {
-        begins(server, Limiter::SlidingCounter, 30);
+    variant("a sliding window counter, started at 30 s", |server| {
+        set_limiter(server, Limiter::SlidingCounter, 30);
     }),
-    plain("a sliding window counter, started at 50 s", |server| {
-        begins(server, Limiter::SlidingCounter, 50);
+    variant("a sliding window counter, started at 50 s", |server| {
+        set_limiter(server, Limiter::SlidingCounter, 50);
     }),
-    plain("a sliding window counter that counts refused requests", |server| {
-        begins(server, Limiter::SlidingCounter, 2);
+    variant("a sliding window counter that counts refused requests", |server| {
+        set_limiter(server, Limiter::SlidingCounter, 2);
         server.refusals_count = true;
     }),
-    plain("a sliding window counter that counts refused requests, started at 31 s", |server| {
-        begins(server, Limiter::SlidingCounter, 31);
+    variant("a sliding window counter that counts refused requests, started at 31 s", |server| {
+        set_limiter(server, Limiter::SlidingCounter, 31);
         server.refusals_count = true;
     }),
-    plain("a sliding window counter by a clock other than Date", |server| {
-        begins(server, Limiter::SlidingCounter, 31);
+    variant("a sliding window counter by a clock other than Date", |server| {
+        set_limiter(server, Limiter::SlidingCounter, 31);
         server.refusals_count = true;
         let clock = server.clock.clone();
         server
             .rewrite(move |_, reply| reply.set("date", &wire::http_date(clock.micros() / 1_000_000 + 1_017)));
     }),
-    plain("a sliding window counter, and single events come from a cache", |server| {
-        begins(server, Limiter::SlidingCounter, 30);
+    variant("a sliding window counter, and single events come from a cache", |server| {
+        set_limiter(server, Limiter::SlidingCounter, 30);
         server.event_cache = Some(Default::default());
     }),
-    plain("a sliding log that counts refused requests", |server| {
-        begins(server, Limiter::Sliding, 12);
+    variant("a sliding log that counts refused requests", |server| {
+        set_limiter(server, Limiter::Sliding, 12);
         server.refusals_count = true;
     }),
-    plain("a sliding log with a resolution of one second, with slow responses", |server| {
-        begins(server, Limiter::SlidingSeconds, 12);
+    variant("a sliding log with a resolution of one second, with slow responses", |server| {
+        set_limiter(server, Limiter::SlidingSeconds, 12);
         server.tick = Duration::from_millis(80);
     }),
-    plain("a sliding log, with slow responses", |server| {
-        begins(server, Limiter::Sliding, 50);
+    variant("a sliding log, with slow responses", |server| {
+        set_limiter(server, Limiter::Sliding, 50);
         server.tick = Duration::from_millis(120);
     }),
-    plain("GCRA, with slow responses", |server| {
-        begins(server, Limiter::Gcra, 50);
+    variant("GCRA, with slow responses", |server| {
+        set_limiter(server, Limiter::Gcra, 50);
         server.tick = Duration::from_millis(90);
     }),
-    plain("a token bucket, and Retry-After is always 60", |server| {
-        begins(server, Limiter::Bucket, 3);
-        on(server, 429, |reply| reply.set("retry-after", "60"));
+    variant("a token bucket, and Retry-After is always 60", |server| {
+        set_limiter(server, Limiter::Bucket, 3);
+        rewrite_status(server, 429, |reply| reply.set("retry-after", "60"));
     }),
-    plain("a window starts with its first request, with slow responses", |server| {
-        begins(server, Limiter::FromFirst, 50);
+    variant("a window starts with its first request, with slow responses", |server| {
+        set_limiter(server, Limiter::FromFirst, 50);
         server.tick = Duration::from_millis(60);
     }),
-    plain("one of two replicas has a stale quota in its headers", |server| {
+    variant("one of two replicas has a stale quota in its headers", |server| {
         server.reports_quota = true;
         let mut turn = 0_u64;
         server.rewrite(move |_, reply| {
@@ -88,14 +88,14 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("another client has just used the key, and the limiter is a token bucket", |server| {
+    variant("another client has just used the key, and the limiter is a token bucket", |server| {
         server.limiter = Limiter::Bucket;
         server.hits.insert(format!("Bearer {TEST_KEY}"), (1..=40).collect());
     }),
 ];
 
 /// Sets the limiter, the time of the clock at the start of the check, and a short response time.
-fn begins(server: &mut FakeServer, limiter: Limiter, seconds: u64) {
+fn set_limiter(server: &mut FakeServer, limiter: Limiter, seconds: u64) {
     server.limiter = limiter;
     server.tick = Duration::from_millis(5);
     server.clock.advance(Duration::from_secs(seconds));

@@ -16,7 +16,7 @@ mod limiters;
 mod open_choices;
 mod stacks;
 
-pub(crate) use self::open_choices::named_links;
+pub(crate) use self::open_choices::use_named_links;
 
 /// A correct service with a legal choice.
 pub struct Variant {
@@ -42,19 +42,19 @@ pub(crate) const TABLES: &[&[Variant]] = &[
 ];
 
 const SINGLE: &[Variant] = &[
-    plain("the default server", |_| {}),
-    plain("paths have a prefix", |server| server.prefix = "/pay/api"),
+    variant("the default server", |_| {}),
+    variant("paths have a prefix", |server| server.prefix = "/pay/api"),
     // The body and the media type of errors.
-    plain("a 401 has `error`, not `message`", |server| {
-        on(server, 401, |reply| reply.body = json!({ "error": "unauthorized" }));
+    variant("a 401 has `error`, not `message`", |server| {
+        rewrite_status(server, 401, |reply| reply.body = json!({ "error": "unauthorized" }));
     }),
-    plain("a 401 lists its errors", |server| {
-        on(server, 401, |reply| {
+    variant("a 401 lists its errors", |server| {
+        rewrite_status(server, 401, |reply| {
             reply.body = json!({ "errors": [{ "status": "401", "title": "Unauthorized" }] })
         });
     }),
-    plain("a 401 has the format of OAuth", |server| {
-        on(server, 401, |reply| {
+    variant("a 401 has the format of OAuth", |server| {
+        rewrite_status(server, 401, |reply| {
             reply.body = json!({ "error": "invalid_token", "error_description": "The token is not known." });
             reply.set("www-authenticate", "Bearer realm=\"api\", error=\"invalid_token\"");
         });
@@ -62,14 +62,14 @@ const SINGLE: &[Variant] = &[
     Variant {
         name: "a 401 names no scheme",
         warns: NO_CHALLENGE,
-        choose: |server| on(server, 401, |reply| reply.drop_header("www-authenticate")),
+        choose: |server| rewrite_status(server, 401, |reply| reply.drop_header("www-authenticate")),
     },
-    plain("refusals are problem details", |server| {
-        choices(server, |choices| choices.problem_json = true);
-        on(server, 401, |reply| problem(reply, "Unauthorized"));
-        on(server, 429, |reply| problem(reply, "Too Many Requests"));
+    variant("refusals are problem details", |server| {
+        set_choices(server, |choices| choices.problem_json = true);
+        rewrite_status(server, 401, |reply| use_problem_details(reply, "Unauthorized"));
+        rewrite_status(server, 429, |reply| use_problem_details(reply, "Too Many Requests"));
     }),
-    plain("a 404 repeats the path", |server| {
+    variant("a 404 repeats the path", |server| {
         server.rewrite(|request, reply| {
             if reply.status == 404 {
                 reply.body = json!({ "message": format!("Cannot GET {}", request.path) });
@@ -77,92 +77,96 @@ const SINGLE: &[Variant] = &[
         });
     }),
     // Retry-After, and the counting of requests.
-    plain("Retry-After is a date", |server| server.retry_after = RetryAfter::Date),
-    plain("Retry-After is always a minute", |server| {
-        on(server, 429, |reply| reply.set("retry-after", "60"));
+    variant("Retry-After is a date", |server| server.retry_after = RetryAfter::Date),
+    variant("Retry-After is always a minute", |server| {
+        rewrite_status(server, 429, |reply| reply.set("retry-after", "60"));
     }),
-    plain("Retry-After is always a minute, and the window ends earlier", |server| {
+    variant("Retry-After is always a minute, and the window ends earlier", |server| {
         server.limiter = Limiter::AlignedMinute;
         server.clock.advance(Duration::from_secs(28));
-        on(server, 429, |reply| reply.set("retry-after", "60"));
+        rewrite_status(server, 429, |reply| reply.set("retry-after", "60"));
     }),
-    plain("Retry-After is 61 s", |server| {
-        on(server, 429, |reply| reply.set("retry-after", "61"));
+    variant("Retry-After is 61 s", |server| {
+        rewrite_status(server, 429, |reply| reply.set("retry-after", "61"));
     }),
-    plain("Retry-After is rounded down", |server| {
+    variant("Retry-After is rounded down", |server| {
         server.clock.advance(Duration::from_millis(700));
-        on(server, 429, |reply| {
+        rewrite_status(server, 429, |reply| {
             let seconds = reply.header("retry-after").and_then(|value| value.parse::<u64>().ok());
             reply.set("retry-after", &(seconds.expect("seconds") - 1).to_string());
         });
     }),
-    plain("refused requests count as well", |server| server.refusals_count = true),
-    plain("requests with 404 do not count", |server| {
-        server.counted = |request| match request.path.strip_prefix("/v1/events/") {
+    variant("refused requests count as well", |server| server.refusals_count = true),
+    variant("requests with 404 do not count", |server| {
+        server.counted_identity = |request| match request.path.strip_prefix("/v1/events/") {
             Some(id) if !id.contains("-8def-") => "nobody".to_owned(),
             _ => request.authorization.clone().unwrap_or_default(),
         };
     }),
-    plain("a window starts with its first request", |server| server.limiter = Limiter::FromFirst),
-    plain("a window starts with its first request and ends during the burst", |server| {
+    variant("a window starts with its first request", |server| server.limiter = Limiter::FromFirst),
+    variant("a window starts with its first request and ends during the burst", |server| {
         server.limiter = Limiter::FromFirst;
         server.tick = Duration::from_millis(45);
     }),
-    plain("fixed windows aligned to the minute", |server| server.limiter = Limiter::AlignedMinute),
-    plain("fixed windows aligned to the minute, one ends during the burst", |server| {
+    variant("fixed windows aligned to the minute", |server| server.limiter = Limiter::AlignedMinute),
+    variant("fixed windows aligned to the minute, one ends during the burst", |server| {
         server.limiter = Limiter::AlignedMinute;
         server.tick = Duration::from_millis(20);
         server.clock.advance(Duration::from_secs(59));
     }),
-    plain("a token bucket with fast responses", |server| {
+    variant("a token bucket with fast responses", |server| {
         server.limiter = Limiter::Bucket;
         server.tick = Duration::from_millis(20);
     }),
-    plain("a token bucket with slow responses", |server| {
+    variant("a token bucket with slow responses", |server| {
         server.limiter = Limiter::Bucket;
         server.tick = Duration::from_millis(100);
     }),
-    plain("another client has just used the key", |server| {
+    variant("another client has just used the key", |server| {
         server.hits.insert(format!("Bearer {}", crate::fake::TEST_KEY), vec![0; 30]);
     }),
     // Pages and filters.
-    plain("per_page out of range is clamped", |server| choices(server, |choices| choices.clamps = true)),
-    plain("per_page out of range is refused with 400", |server| on(server, 422, |reply| reply.status = 400)),
-    plain("a filter with an unknown value is answered 404", |server| {
-        choices(server, |choices| choices.foreign_filter_404 = true);
+    variant("per_page out of range is clamped", |server| {
+        set_choices(server, |choices| choices.clamps = true)
     }),
-    plain("a filter with an unknown value is answered 422", |server| {
-        choices(server, |choices| choices.foreign_filter_404 = true);
+    variant("per_page out of range is refused with 400", |server| {
+        rewrite_status(server, 422, |reply| reply.status = 400)
+    }),
+    variant("a filter with an unknown value is answered 404", |server| {
+        set_choices(server, |choices| choices.foreign_filter_404 = true);
+    }),
+    variant("a filter with an unknown value is answered 422", |server| {
+        set_choices(server, |choices| choices.foreign_filter_404 = true);
         server.rewrite(|request, reply| {
             if reply.status == 404 && request.is_list() {
                 *reply = Reply::json(422, json!({ "message": "The selected value is invalid." }));
             }
         });
     }),
-    plain("an empty list has no page", |server| choices(server, |choices| choices.empty_last_page = 0)),
-    plain("an empty list has null for all links", |server| {
+    variant("an empty list has no page", |server| set_choices(server, |choices| choices.empty_last_page = 0)),
+    variant("an empty list has null for all links", |server| {
         server.rewrite(|request, reply| {
             if request.is_list() && reply.body["meta"]["total"] == 0 {
                 reply.body["links"] = json!({ "first": null, "last": null, "prev": null, "next": null });
             }
         });
     }),
-    plain("a page past the end is answered 404", |server| {
+    variant("a page past the end is answered 404", |server| {
         server.rewrite(|request, reply| {
             if request.is_list()
-                && crate::mutant::empty(reply)
+                && crate::mutant::is_empty_list(reply)
                 && request.number("page").is_some_and(|page| page > 1)
             {
                 *reply = Reply::json(404, json!({ "message": "There is no such page." }));
             }
         });
     }),
-    plain("links have no host", |server| choices(server, |choices| choices.relative_links = true)),
-    plain("links have no host, below a prefix", |server| {
+    variant("links have no host", |server| set_choices(server, |choices| choices.relative_links = true)),
+    variant("links have no host, below a prefix", |server| {
         server.prefix = "/pay";
-        choices(server, |choices| choices.relative_links = true);
+        set_choices(server, |choices| choices.relative_links = true);
     }),
-    plain("links name page first, and a parameter of their own", |server| {
+    variant("links name page first, and a parameter of their own", |server| {
         server.rewrite(|_, reply| {
             each_link(reply, |link| {
                 let (path, query) = link.split_once('?').unwrap_or((link, ""));
@@ -172,25 +176,25 @@ const SINGLE: &[Variant] = &[
             });
         });
     }),
-    plain("the filter of an invoice also finds the events of its charges", |server| {
+    variant("the filter of an invoice also finds the events of its charges", |server| {
         for book in [&mut server.live, &mut server.test] {
             let code = book.invoices[0]["code"].clone();
             for event in book.events.iter_mut().filter(|event| event["charge"].is_object()) {
                 event["charge"]["invoice"] = code.clone();
             }
-            book.wide = true;
+            book.wide_filters = true;
         }
     }),
-    plain(
+    variant(
         "the charge and invoice filters return events of both, and only the invoice names its charges",
         |server| {
             for book in [&mut server.live, &mut server.test] {
-                book.wide = true;
+                book.wide_filters = true;
             }
         },
     ),
-    plain("invoices are paid and void, and charges have states of their own", |server| {
-        for book in [&mut server.live, &mut server.test, &mut server.second] {
+    variant("invoices are paid and void, and charges have states of their own", |server| {
+        for book in [&mut server.live, &mut server.test, &mut server.other_account] {
             let states = |value: &mut Value| {
                 if value["status"] == "canceled" {
                     value["status"] = json!("CANCELLED_BY_MERCHANT");
@@ -201,7 +205,7 @@ const SINGLE: &[Variant] = &[
             book.invoices[0]["status"] = json!("void");
         }
     }),
-    plain("list items have a code and a few other fields", |server| {
+    variant("list items have a code and a few other fields", |server| {
         server.rewrite(|request, reply| {
             if reply.status == 200 && matches!(request.path.as_str(), "/v1/charges" | "/v1/invoices") {
                 for row in reply.body["data"].as_array_mut().into_iter().flatten() {
@@ -210,7 +214,7 @@ const SINGLE: &[Variant] = &[
             }
         });
     }),
-    plain("items of the lists have no identifier", |server| {
+    variant("items of the lists have no identifier", |server| {
         server.rewrite(|request, reply| {
             if reply.status == 200 && matches!(request.path.as_str(), "/v1/charges" | "/v1/invoices") {
                 for row in reply.body["data"].as_array_mut().into_iter().flatten() {
@@ -220,15 +224,17 @@ const SINGLE: &[Variant] = &[
         });
     }),
     // Events.
-    plain("a single event has no envelope", |server| choices(server, |choices| choices.bare_event = true)),
-    plain("a single event is under `event`, with a response time", |server| {
+    variant("a single event has no envelope", |server| {
+        set_choices(server, |choices| choices.bare_event = true)
+    }),
+    variant("a single event is under `event`, with a response time", |server| {
         server.rewrite(|request, reply| {
             if request.is_event() && reply.status == 200 {
                 reply.body = json!({ "event": reply.body["data"], "meta": { "id": "a7", "type": "answer" } });
             }
         });
     }),
-    plain("a single event is in a nested envelope", |server| {
+    variant("a single event is in a nested envelope", |server| {
         server.rewrite(|request, reply| {
             if request.is_event() && reply.status == 200 {
                 let event = reply.body["data"].take();
@@ -236,9 +242,11 @@ const SINGLE: &[Variant] = &[
             }
         });
     }),
-    plain("a sliding window counter", |server| server.limiter = Limiter::SlidingCounter),
-    plain("ids are random", |server| {
-        for (world, book) in [(1_u64, &mut server.live), (2, &mut server.test), (3, &mut server.second)] {
+    variant("a sliding window counter", |server| server.limiter = Limiter::SlidingCounter),
+    variant("ids are random", |server| {
+        for (world, book) in
+            [(1_u64, &mut server.live), (2, &mut server.test), (3, &mut server.other_account)]
+        {
             for (at, event) in (0_u64..).zip(&mut book.events) {
                 // An odd factor keeps distinct numbers distinct.
                 let mixed = (world << 32 | at).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -247,36 +255,40 @@ const SINGLE: &[Variant] = &[
             }
         }
     }),
-    plain("ids are in capitals", |server| {
-        for book in [&mut server.live, &mut server.test, &mut server.second] {
+    variant("ids are in capitals", |server| {
+        for book in [&mut server.live, &mut server.test, &mut server.other_account] {
             for event in &mut book.events {
                 event["id"] = json!(event["id"].as_str().expect("the id is a string").to_uppercase());
             }
         }
     }),
-    plain("UTC is written as an offset of zero", |server| choices(server, |choices| choices.utc = "+00:00")),
-    plain("times have no fractions", |server| times(server, |time| time.replace(".000000", ""))),
-    plain("times are exact to the millisecond", |server| {
-        times(server, |time| time.replace(".000000", ".123"))
+    variant("UTC is written as an offset of zero", |server| {
+        set_choices(server, |choices| choices.utc = "+00:00")
     }),
-    plain("times are exact to the nanosecond", |server| times(server, |time| time.replace('Z', "321Z"))),
-    plain(SAME_SECOND, |server| {
-        times(server, |_| "2025-12-01T10:00:00.000000Z".to_owned());
+    variant("times have no fractions", |server| rewrite_times(server, |time| time.replace(".000000", ""))),
+    variant("times are exact to the millisecond", |server| {
+        rewrite_times(server, |time| time.replace(".000000", ".123"))
     }),
-    plain("details contain the changes", |server| {
+    variant("times are exact to the nanosecond", |server| {
+        rewrite_times(server, |time| time.replace('Z', "321Z"))
+    }),
+    variant(SAME_SECOND, |server| {
+        rewrite_times(server, |_| "2025-12-01T10:00:00.000000Z".to_owned());
+    }),
+    variant("details contain the changes", |server| {
         for book in [&mut server.live, &mut server.test] {
             book.events
                 .iter_mut()
                 .for_each(|event| event["details"] = json!({ "txid": "ab12", "received": "0.5" }));
         }
     }),
-    plain("events have additional members", |server| {
+    variant("events have additional members", |server| {
         for book in [&mut server.live, &mut server.test] {
             book.events.iter_mut().for_each(|event| event["livemode"] = json!(false));
         }
     }),
     // Additional data, and formats.
-    plain("responses have additional members and headers", |server| {
+    variant("responses have additional members and headers", |server| {
         let mut count = 0;
         server.rewrite(move |_, reply| {
             count += 1;
@@ -288,26 +300,28 @@ const SINGLE: &[Variant] = &[
             }
         });
     }),
-    plain("headers state the remaining quota", |server| {
+    variant("headers state the remaining quota", |server| {
         let mut left = 10_000;
         server.rewrite(move |_, reply| {
             left -= 1;
             reply.set("x-ratelimit-remaining", &left.to_string());
         });
     }),
-    plain("members are in a different order", |server| raw(server, backwards)),
-    plain("slashes are escaped", |server| raw(server, |body| body.to_string().replace('/', "\\/"))),
-    plain("JSON is pretty-printed", |server| {
-        raw(server, |body| serde_json::to_string_pretty(body).expect("valid JSON"));
+    variant("members are in a different order", |server| rewrite_body_text(server, to_reversed_json)),
+    variant("slashes are escaped", |server| {
+        rewrite_body_text(server, |body| body.to_string().replace('/', "\\/"))
     }),
-    plain("bodies come in chunks", |server| server.wire.chunked = true),
-    plain("each connection serves one request", |server| server.wire.closed = true),
-    plain("responses are HTTP/1.0", |server| {
+    variant("JSON is pretty-printed", |server| {
+        rewrite_body_text(server, |body| serde_json::to_string_pretty(body).expect("valid JSON"));
+    }),
+    variant("bodies come in chunks", |server| server.wire.chunked = true),
+    variant("each connection serves one request", |server| server.wire.closed = true),
+    variant("responses are HTTP/1.0", |server| {
         server.wire.http_1_0 = true;
         server.wire.closed = true;
     }),
-    plain("header names are in title case", |server| server.wire.title_case = true),
-    plain("links have paths ending in .json, which are aliases", |server| {
+    variant("header names are in title case", |server| server.wire.title_case = true),
+    variant("links have paths ending in .json, which are aliases", |server| {
         server.rewrite_requests(|request| {
             request.path = request.path.trim_end_matches(".json").to_owned();
         });
@@ -317,8 +331,8 @@ const SINGLE: &[Variant] = &[
             }
         });
     }),
-    plain("responses are slow", |server| server.tick = Duration::from_millis(200)),
-    plain("one response is a 502 of the proxy", |server| {
+    variant("responses are slow", |server| server.tick = Duration::from_millis(200)),
+    variant("one response is a 502 of the proxy", |server| {
         let mut count = 0;
         server.rewrite(move |_, reply| {
             count += 1;
@@ -331,18 +345,18 @@ const SINGLE: &[Variant] = &[
     }),
 ];
 
-const fn plain(name: &'static str, choose: fn(&mut FakeServer)) -> Variant {
+const fn variant(name: &'static str, choose: fn(&mut FakeServer)) -> Variant {
     Variant { name, warns: &[], choose }
 }
 
 /// Applies a choice to all books of the service.
-pub fn choices(server: &mut FakeServer, choose: impl Fn(&mut Choices)) {
-    for book in [&mut server.live, &mut server.test, &mut server.second] {
+pub fn set_choices(server: &mut FakeServer, choose: impl Fn(&mut Choices)) {
+    for book in [&mut server.live, &mut server.test, &mut server.other_account] {
         choose(&mut book.choices);
     }
 }
 
-fn on(server: &mut FakeServer, status: u16, change: fn(&mut Reply)) {
+fn rewrite_status(server: &mut FakeServer, status: u16, change: fn(&mut Reply)) {
     server.rewrite(move |_, reply| {
         if reply.status == status {
             change(reply);
@@ -350,7 +364,7 @@ fn on(server: &mut FakeServer, status: u16, change: fn(&mut Reply)) {
     });
 }
 
-fn problem(reply: &mut Reply, title: &str) {
+fn use_problem_details(reply: &mut Reply, title: &str) {
     reply.body = json!({ "type": "about:blank", "title": title, "status": reply.status });
     reply.set("content-type", "application/problem+json");
 }
@@ -358,28 +372,30 @@ fn problem(reply: &mut Reply, title: &str) {
 /// The name of the variant whose records all have the same time.
 pub(crate) const SAME_SECOND: &str = "all events are of the same second";
 
-fn times(server: &mut FakeServer, write: fn(&str) -> String) {
-    for book in [&mut server.live, &mut server.test, &mut server.second] {
+fn rewrite_times(server: &mut FakeServer, write: fn(&str) -> String) {
+    for book in [&mut server.live, &mut server.test, &mut server.other_account] {
         for row in book.events.iter_mut().chain(&mut book.charges).chain(&mut book.invoices) {
             row["created_at"] = json!(write(row["created_at"].as_str().expect("the time is a string")));
         }
     }
 }
 
-fn raw(server: &mut FakeServer, write: fn(&Value) -> String) {
+fn rewrite_body_text(server: &mut FakeServer, write: fn(&Value) -> String) {
     server.rewrite(move |_, reply| reply.raw = Some(write(&reply.body)));
 }
 
 /// Writes JSON with the names of each object in descending order.
-fn backwards(value: &Value) -> String {
+fn to_reversed_json(value: &Value) -> String {
     match value {
         Value::Object(members) => {
             let members = members.iter().rev();
             let members: Vec<_> =
-                members.map(|(name, inner)| format!("{}:{}", json!(name), backwards(inner))).collect();
+                members.map(|(name, inner)| format!("{}:{}", json!(name), to_reversed_json(inner))).collect();
             format!("{{{}}}", members.join(","))
         }
-        Value::Array(items) => format!("[{}]", items.iter().map(backwards).collect::<Vec<_>>().join(",")),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(to_reversed_json).collect::<Vec<_>>().join(","))
+        }
         other => other.to_string(),
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Variant, choices, each_link, on, plain, raw};
+use super::{Variant, each_link, rewrite_body_text, rewrite_status, set_choices, variant};
 use crate::fake::{FakeServer, Limiter, Reply, Request};
 use crate::mutant::rewrite;
 
@@ -13,13 +13,15 @@ use crate::mutant::rewrite;
 const NO_HEAD: &[&str] = &["answers.head"];
 
 pub(super) const VARIANTS: &[Variant] = &[
-    plain("accepted assets are objects with a code", |server| {
-        account(server, |meta| meta["accepted_assets"] = json!([{ "code": "BTC", "network": "bitcoin" }]));
+    variant("accepted assets are objects with a code", |server| {
+        change_account_meta(server, |meta| {
+            meta["accepted_assets"] = json!([{ "code": "BTC", "network": "bitcoin" }])
+        });
     }),
-    plain("the account accepts no assets", |server| {
-        account(server, |meta| meta["accepted_assets"] = json!([]));
+    variant("the account accepts no assets", |server| {
+        change_account_meta(server, |meta| meta["accepted_assets"] = json!([]));
     }),
-    plain("the account has its meta as a member", |server| {
+    variant("the account has its meta as a member", |server| {
         server.rewrite(|request, reply| {
             if request.path == "/v1/account" && reply.status == 200 {
                 let mut body = reply.body["data"].take();
@@ -28,41 +30,45 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("each mode numbers its own charges and invoices", numbered),
-    plain("both modes have payment links of the same names", named_links),
-    plain("an event of the other account is forbidden", |server| {
+    variant("each mode numbers its own charges and invoices", use_sequential_codes),
+    variant("both modes have payment links of the same names", use_named_links),
+    variant("an event of the other account is forbidden", |server| {
         let of_second = |request: &Request| request.path.contains("-7ab3-");
         rewrite(server, 404, of_second, |_, reply| reply.status = 403);
     }),
-    plain("payments are in parts, late and in excess", |server| payments(server, false)),
-    plain("events of payments show the current charge", |server| payments(server, true)),
-    plain("filters compare without case", |server| {
-        compare(server, |_, shown, wanted| shown.eq_ignore_ascii_case(wanted))
+    variant("payments are in parts, late and in excess", |server| record_odd_payments(server, false)),
+    variant("events of payments show the current charge", |server| record_odd_payments(server, true)),
+    variant("filters compare without case", |server| {
+        set_filter_matching(server, |_, shown, wanted| shown.eq_ignore_ascii_case(wanted))
     }),
-    plain("filter values are trimmed", |server| compare(server, |_, shown, wanted| shown == wanted.trim())),
-    plain("a page past the end shows the last page", |server| {
-        choices(server, |choices| choices.shows_last_page = true);
+    variant("filter values are trimmed", |server| {
+        set_filter_matching(server, |_, shown, wanted| shown == wanted.trim())
     }),
-    plain("texts contain characters beyond ASCII", |server| {
-        described(server, "Grüner Tee – 茶 🍵");
-        on(server, 401, |reply| reply.body = json!({ "message": "Ungültiger Schlüssel – 無効" }));
-        on(server, 404, |reply| reply.body = json!({ "message": "Nicht gefunden – 見つかりません" }));
+    variant("a page past the end shows the last page", |server| {
+        set_choices(server, |choices| choices.shows_last_page = true);
     }),
-    plain("texts hold the replacement character itself", |server| {
-        described(server, "T&#65533;");
-        raw(server, |body| body.to_string().replace("&#65533;", "\\ufffd"));
+    variant("texts contain characters beyond ASCII", |server| {
+        set_descriptions(server, "Grüner Tee – 茶 🍵");
+        rewrite_status(server, 401, |reply| reply.body = json!({ "message": "Ungültiger Schlüssel – 無効" }));
+        rewrite_status(server, 404, |reply| {
+            reply.body = json!({ "message": "Nicht gefunden – 見つかりません" })
+        });
     }),
-    plain("text beyond ASCII is escaped", |server| {
-        described(server, "Grüner Tee");
-        raw(server, |body| body.to_string().replace('ü', "\\u00fc"));
+    variant("texts hold the replacement character itself", |server| {
+        set_descriptions(server, "T&#65533;");
+        rewrite_body_text(server, |body| body.to_string().replace("&#65533;", "\\ufffd"));
     }),
-    plain("ampersands are escaped, as Go does it", |server| {
-        described(server, "Tea & <cake>");
-        raw(server, |body| {
+    variant("text beyond ASCII is escaped", |server| {
+        set_descriptions(server, "Grüner Tee");
+        rewrite_body_text(server, |body| body.to_string().replace('ü', "\\u00fc"));
+    }),
+    variant("ampersands are escaped, as Go does it", |server| {
+        set_descriptions(server, "Tea & <cake>");
+        rewrite_body_text(server, |body| {
             body.to_string().replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
         });
     }),
-    plain("every response has an ETag and is privately cacheable", |server| {
+    variant("every response has an ETag and is privately cacheable", |server| {
         server.rewrite(|_, reply| {
             let tag = reply
                 .body
@@ -74,14 +80,14 @@ pub(super) const VARIANTS: &[Variant] = &[
             reply.set("vary", "Authorization, Accept");
         });
     }),
-    plain("every response sets a cookie", |server| {
+    variant("every response sets a cookie", |server| {
         let mut count = 0;
         server.rewrite(move |_, reply| {
             count += 1;
             reply.set("set-cookie", &format!("session={count:08x}; HttpOnly; SameSite=Lax"));
         });
     }),
-    plain("a refusal has a request id", |server| {
+    variant("a refusal has a request id", |server| {
         let mut count = 0;
         server.rewrite(move |_, reply| {
             count += 1;
@@ -91,7 +97,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("a refusal has a timestamp", |server| {
+    variant("a refusal has a timestamp", |server| {
         let clock = server.clock.clone();
         server.rewrite(move |request, reply| {
             if reply.status >= 400 {
@@ -100,14 +106,14 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("details hold numbers, nulls and lists", |server| {
+    variant("details hold numbers, nulls and lists", |server| {
         for book in [&mut server.live, &mut server.test] {
             for event in &mut book.events {
                 event["details"] = json!({ "attempt": 2, "reason": null, "transactions": [{ "txid": "ab", "confirmations": 3 }] });
             }
         }
     }),
-    plain("amounts of events have as many decimals as they need", |server| {
+    variant("amounts of events have as many decimals as they need", |server| {
         for book in [&mut server.live, &mut server.test] {
             for event in book.events.iter_mut().filter(|event| event["charge"].is_object()) {
                 event["charge"]["fiat_amount"] = json!("49.9");
@@ -115,7 +121,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         }
     }),
-    plain("invoices have amounts in numbers and customers in texts", |server| {
+    variant("invoices have amounts in numbers and customers in texts", |server| {
         for book in [&mut server.live, &mut server.test] {
             let change = |value: &mut Value| {
                 value["amount"] = json!(4990);
@@ -129,7 +135,7 @@ pub(super) const VARIANTS: &[Variant] = &[
                 .for_each(|event| change(&mut event["invoice"]));
         }
     }),
-    plain("charges of an invoice are their codes", |server| {
+    variant("charges of an invoice are their codes", |server| {
         for book in [&mut server.live, &mut server.test] {
             let change = |value: &mut Value| {
                 let codes: Vec<_> = value["charges"]
@@ -147,15 +153,15 @@ pub(super) const VARIANTS: &[Variant] = &[
                 .for_each(|event| change(&mut event["invoice"]));
         }
     }),
-    plain("rows have numeric ids in addition to their codes", |server| {
-        for book in [&mut server.live, &mut server.test, &mut server.second] {
+    variant("rows have numeric ids in addition to their codes", |server| {
+        for book in [&mut server.live, &mut server.test, &mut server.other_account] {
             let count = book.charges.len();
             for (at, charge) in book.charges.iter_mut().enumerate() {
                 charge["id"] = json!(count - at);
             }
         }
     }),
-    plain("rows of charges have times in seconds since 1970", |server| {
+    variant("rows of charges have times in seconds since 1970", |server| {
         server.rewrite(|request, reply| {
             if request.path == "/v1/charges"
                 && let Some(rows) = reply.body["data"].as_array_mut()
@@ -179,7 +185,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             });
         },
     },
-    plain("an unknown status is refused with a list of the valid ones", |server| {
+    variant("an unknown status is refused with a list of the valid ones", |server| {
         server.rewrite(|request, reply| {
             let known = |text: &String| {
                 matches!(text.as_str(), "paid" | "canceled" | "open" | "void" | "pending" | "expired")
@@ -195,7 +201,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("a filter with an unknown value has no last page", |server| {
+    variant("a filter with an unknown value has no last page", |server| {
         server.rewrite(|request, reply| {
             if request.is_list() && reply.body["meta"]["total"] == 0 && request.query.len() > 1 {
                 reply.body["links"]["last"] = reply.body["links"]["first"].clone();
@@ -203,7 +209,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("links encode dots and underscores too", |server| {
+    variant("links encode dots and underscores too", |server| {
         server.rewrite(|_, reply| {
             each_link(reply, |link| match link.split_once('?') {
                 Some((path, query)) => format!("{path}?{}", query.replace('_', "%5F").replace('.', "%2E")),
@@ -211,7 +217,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             });
         });
     }),
-    plain("links have a trailing slash in their path", |server| {
+    variant("links have a trailing slash in their path", |server| {
         server.rewrite_requests(|request| request.path = request.path.trim_end_matches('/').to_owned());
         server.rewrite(|request, reply| {
             if request.is_list() {
@@ -219,7 +225,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("quota headers with the window's end in all responses but 401", |server| {
+    variant("quota headers with the window's end in all responses but 401", |server| {
         server.limiter = Limiter::FromFirst;
         server.reports_quota = true;
         server.tick = Duration::from_millis(7);
@@ -233,12 +239,12 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("GCRA, and Retry-After is always 1", |server| {
+    variant("GCRA, and Retry-After is always 1", |server| {
         server.limiter = Limiter::Gcra;
         server.tick = Duration::from_millis(3);
-        on(server, 429, |reply| reply.set("retry-after", "1"));
+        rewrite_status(server, 429, |reply| reply.set("retry-after", "1"));
     }),
-    plain("the first response takes two seconds", |server| {
+    variant("the first response takes two seconds", |server| {
         let (clock, mut is_first) = (server.clock.clone(), true);
         server.rewrite(move |_, _| {
             if std::mem::replace(&mut is_first, false) {
@@ -246,7 +252,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("one response is a 503 with Retry-After", |server| {
+    variant("one response is a 503 with Retry-After", |server| {
         let mut count = 0;
         server.rewrite(move |_, reply| {
             count += 1;
@@ -256,14 +262,14 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("a request with an id that is not a UUID is refused", |server| {
+    variant("a request with an id that is not a UUID is refused", |server| {
         let odd =
             |request: &Request| request.path.strip_prefix("/v1/events/").is_some_and(|id| id.len() != 36);
         rewrite(server, 404, odd, |_, reply| {
             *reply = Reply::json(400, json!({ "message": "The id is not a UUID." }));
         });
     }),
-    plain("charges are pending, underpaid and expired too", |server| {
+    variant("charges are pending, underpaid and expired too", |server| {
         for book in [&mut server.live, &mut server.test] {
             let codes = [1, 3, 5].map(|at| book.charges[at]["code"].clone());
             for event in &mut book.events {
@@ -279,7 +285,7 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
 ];
 
-fn account(server: &mut FakeServer, change: fn(&mut Value)) {
+fn change_account_meta(server: &mut FakeServer, change: fn(&mut Value)) {
     server.rewrite(move |request, reply| {
         if request.path == "/v1/account" && reply.status == 200 {
             change(&mut reply.body["meta"]);
@@ -287,8 +293,8 @@ fn account(server: &mut FakeServer, change: fn(&mut Value)) {
     });
 }
 
-fn described(server: &mut FakeServer, text: &'static str) {
-    for book in [&mut server.live, &mut server.test, &mut server.second] {
+fn set_descriptions(server: &mut FakeServer, text: &'static str) {
+    for book in [&mut server.live, &mut server.test, &mut server.other_account] {
         book.charges.iter_mut().for_each(|charge| charge["description"] = json!(text));
         for event in book.events.iter_mut().filter(|event| event["charge"].is_object()) {
             event["charge"]["description"] = json!(text);
@@ -296,21 +302,21 @@ fn described(server: &mut FakeServer, text: &'static str) {
     }
 }
 
-fn compare(server: &mut FakeServer, compares: fn(&str, &str, &str) -> bool) {
+fn set_filter_matching(server: &mut FakeServer, compares: fn(&str, &str, &str) -> bool) {
     for book in [&mut server.live, &mut server.test] {
-        book.compares = compares;
+        book.filter_matches = compares;
     }
 }
 
 /// Replaces the codes of charges, invoices and payment links by consecutive numbers, in each mode and each account.
-fn numbered(server: &mut FakeServer) {
-    recode(server, |kind, _, number| format!("{kind}-{}", number + 1001));
+fn use_sequential_codes(server: &mut FakeServer) {
+    replace_codes(server, |kind, _, number| format!("{kind}-{}", number + 1001));
 }
 
 /// Replaces the codes of payment links by names that merchants chose, equal in both modes, and all other codes by random
 /// ones.
-pub(crate) fn named_links(server: &mut FakeServer) {
-    recode(server, |kind, book, number| match kind {
+pub(crate) fn use_named_links(server: &mut FakeServer) {
+    replace_codes(server, |kind, book, number| match kind {
         "PL" => ["spring-sale", "donations"][number % 2].to_owned(),
         _ => {
             let mut state = (book * 1000 + number) as u64 + 1;
@@ -325,8 +331,9 @@ pub(crate) fn named_links(server: &mut FakeServer) {
 
 /// Replaces the codes of charges, payment links and invoices. `code_of` gets the kind (`CH`, `PL` or `IN`), the index
 /// of the book, and the number of the object in the book. Each book gets a different amount.
-fn recode(server: &mut FakeServer, code_of: impl Fn(&str, usize, usize) -> String) {
-    let books = [("49.10", &mut server.live), ("49.20", &mut server.test), ("49.30", &mut server.second)];
+fn replace_codes(server: &mut FakeServer, code_of: impl Fn(&str, usize, usize) -> String) {
+    let books =
+        [("49.10", &mut server.live), ("49.20", &mut server.test), ("49.30", &mut server.other_account)];
     for (index, (amount, book)) in books.into_iter().enumerate() {
         let mut codes = BTreeMap::new();
         let mut number = |value: &mut Value, kind: &str| {
@@ -367,7 +374,7 @@ fn recode(server: &mut FakeServer, code_of: impl Fn(&str, usize, usize) -> Strin
 }
 
 /// Records charges with unusual payments: partial, late, additional and accepted ones.
-fn payments(server: &mut FakeServer, is_current: bool) {
+fn record_odd_payments(server: &mut FakeServer, is_current: bool) {
     const HALF: &str = "0.00038096";
     const WHOLE: &str = "0.00076192";
     const MORE: &str = "0.00080000";

@@ -5,36 +5,38 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{NO_CHALLENGE, Variant, choices, each_link, on, plain, raw, times};
+use super::{
+    NO_CHALLENGE, Variant, each_link, rewrite_body_text, rewrite_status, rewrite_times, set_choices, variant,
+};
 use crate::fake::book::Book;
 use crate::fake::{FakeServer, Limiter, Request, RetryAfter};
 
 pub(super) const VARIANTS: &[Variant] = &[
     // Frameworks.
-    plain("as a FastAPI developer would", fastapi),
-    unchallenged("as an ASP.NET developer would", aspnet),
-    unchallenged("as a NestJS developer would", nest),
-    plain("as a Flask developer would", flask),
-    plain("as a Symfony developer would", symfony),
-    unchallenged("as a Phoenix developer would", phoenix),
-    unchallenged("as an axum developer would", axum),
-    plain("as a Quarkus developer would", quarkus),
-    unchallenged("as a Fastify developer would", fastify),
-    plain("as a Ktor developer would", ktor),
+    variant("as a FastAPI developer would", fastapi),
+    without_challenge("as an ASP.NET developer would", aspnet),
+    without_challenge("as a NestJS developer would", nest),
+    variant("as a Flask developer would", flask),
+    variant("as a Symfony developer would", symfony),
+    without_challenge("as a Phoenix developer would", phoenix),
+    without_challenge("as an axum developer would", axum),
+    variant("as a Quarkus developer would", quarkus),
+    without_challenge("as a Fastify developer would", fastify),
+    variant("as a Ktor developer would", ktor),
     // Gateways.
-    plain("behind nginx", |server| {
+    variant("behind nginx", |server| {
         server.wire.closed = true;
-        headers(server, |_| vec![("server", "nginx/1.27.3".into()), ("vary", "Accept-Encoding".into())]);
+        add_headers(server, |_| vec![("server", "nginx/1.27.3".into()), ("vary", "Accept-Encoding".into())]);
     }),
-    plain("behind Envoy", |server| {
+    variant("behind Envoy", |server| {
         server.wire.chunked = true;
-        headers(server, |count| {
+        add_headers(server, |count| {
             let took = (count * 7 % 23).to_string();
             vec![("server", "istio-envoy".into()), ("x-envoy-upstream-service-time", took)]
         });
     }),
-    plain("behind a CDN that adds headers to each response", |server| {
-        headers(server, |count| {
+    variant("behind a CDN that adds headers to each response", |server| {
+        add_headers(server, |count| {
             vec![
                 ("cf-ray", format!("{:016x}-FRA", count.wrapping_mul(0x9e37_79b9_7f4a_7c15))),
                 ("cf-cache-status", "DYNAMIC".into()),
@@ -43,8 +45,8 @@ pub(super) const VARIANTS: &[Variant] = &[
             ]
         });
     }),
-    plain("behind a cache that forwards all requests", |server| {
-        headers(server, |count| {
+    variant("behind a cache that forwards all requests", |server| {
+        add_headers(server, |count| {
             vec![
                 ("via", "1.1 varnish".into()),
                 ("age", "0".into()),
@@ -54,9 +56,9 @@ pub(super) const VARIANTS: &[Variant] = &[
             ]
         });
     }),
-    plain("behind a cloud's API gateway", |server| {
+    variant("behind a cloud's API gateway", |server| {
         server.prefix = "/prod";
-        headers(server, |count| {
+        add_headers(server, |count| {
             vec![
                 ("x-amzn-requestid", format!("{count:08x}-7f3e-4ab1-9def-{count:012x}")),
                 ("x-amzn-trace-id", format!("Root=1-{count:08x}-{count:024x}")),
@@ -64,9 +66,9 @@ pub(super) const VARIANTS: &[Variant] = &[
             ]
         });
     }),
-    plain("behind a gateway with fixed windows and quota headers", |server| {
+    variant("behind a gateway with fixed windows and quota headers", |server| {
         server.limiter = Limiter::AlignedMinute;
-        remaining(server, |left, until| {
+        add_quota_headers(server, |left, until| {
             vec![
                 ("ratelimit-limit", "120".into()),
                 ("ratelimit-remaining", left.to_string()),
@@ -76,29 +78,29 @@ pub(super) const VARIANTS: &[Variant] = &[
         });
     }),
     // Limiters.
-    plain("a fixed window with the header fields of the RateLimit draft", |server| {
+    variant("a fixed window with the header fields of the RateLimit draft", |server| {
         server.limiter = Limiter::AlignedMinute;
         server.clock.advance(Duration::from_secs(17));
-        remaining(server, |left, until| {
+        add_quota_headers(server, |left, until| {
             vec![
                 ("ratelimit-policy", "\"default\";q=120;w=60".into()),
                 ("ratelimit", format!("\"default\";r={left};t={until}")),
             ]
         });
     }),
-    plain("a sliding log with a resolution of one second", |server| {
+    variant("a sliding log with a resolution of one second", |server| {
         server.limiter = Limiter::SlidingSeconds;
         server.tick = Duration::from_millis(15);
     }),
-    plain("GCRA", |server| {
+    variant("GCRA", |server| {
         server.limiter = Limiter::Gcra;
         server.tick = Duration::from_millis(10);
     }),
-    plain("GCRA, and Retry-After is a date", |server| {
+    variant("GCRA, and Retry-After is a date", |server| {
         server.limiter = Limiter::Gcra;
         server.retry_after = RetryAfter::Date;
     }),
-    plain("a window starts with its first request, and its end is in a header", |server| {
+    variant("a window starts with its first request, and its end is in a header", |server| {
         server.limiter = Limiter::FromFirst;
         let clock = server.clock.clone();
         server.rewrite(move |_, reply| {
@@ -107,12 +109,12 @@ pub(super) const VARIANTS: &[Variant] = &[
         });
     }),
     // Pages and links.
-    plain("an account with many records", many),
-    plain("an account with many records, as a FastAPI developer would", |server| {
-        many(server);
+    variant("an account with many records", add_many_records),
+    variant("an account with many records, as a FastAPI developer would", |server| {
+        add_many_records(server);
         fastapi(server);
     }),
-    plain("first and prev omit page=1", |server| {
+    variant("first and prev omit page=1", |server| {
         server.rewrite(|request, reply| {
             if reply.status == 200 && request.is_list() {
                 each_link(reply, |link| {
@@ -123,14 +125,14 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("links always name the size", |server| {
+    variant("links always name the size", |server| {
         server.rewrite(|request, reply| {
             if reply.status == 200 && request.is_list() && !request.query.contains_key("per_page") {
                 each_link(reply, |link| format!("{link}&per_page=25"));
             }
         });
     }),
-    plain("links and meta have additional members", |server| {
+    variant("links and meta have additional members", |server| {
         server.rewrite(|request, reply| {
             if reply.status == 200 && request.is_list() {
                 reply.body["links"]["self"] = json!(format!("https://pay.example{}", request.path));
@@ -139,7 +141,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             }
         });
     }),
-    plain("a page below 1 is read as page 1", |server| {
+    variant("a page below 1 is read as page 1", |server| {
         server.rewrite_requests(|request| {
             if request.number("page").is_none_or(|page| page == 0) && request.query.contains_key("page") {
                 request.query.insert("page".into(), "1".into());
@@ -148,18 +150,18 @@ pub(super) const VARIANTS: &[Variant] = &[
     }),
 ];
 
-const fn unchallenged(name: &'static str, choose: fn(&mut FakeServer)) -> Variant {
+const fn without_challenge(name: &'static str, choose: fn(&mut FakeServer)) -> Variant {
     Variant { name, warns: NO_CHALLENGE, choose }
 }
 
 /// Adds more records than a long page holds.
-fn many(server: &mut FakeServer) {
-    server.live = Book::long(1, 64);
-    server.test = Book::long(2, 61);
+fn add_many_records(server: &mut FakeServer) {
+    server.live = Book::with_long_lists(1, 64);
+    server.test = Book::with_long_lists(2, 61);
 }
 
 /// Adds header fields to every response. `write` gets the number of responses.
-fn headers(server: &mut FakeServer, write: fn(u64) -> Vec<(&'static str, String)>) {
+fn add_headers(server: &mut FakeServer, write: fn(u64) -> Vec<(&'static str, String)>) {
     let mut count = 0;
     server.rewrite(move |_, reply| {
         count += 1;
@@ -170,7 +172,7 @@ fn headers(server: &mut FakeServer, write: fn(u64) -> Vec<(&'static str, String)
 }
 
 /// Adds header fields with the remaining quota and seconds of the clock minute to every response.
-fn remaining(server: &mut FakeServer, write: fn(u64, u64) -> Vec<(&'static str, String)>) {
+fn add_quota_headers(server: &mut FakeServer, write: fn(u64, u64) -> Vec<(&'static str, String)>) {
     let clock = server.clock.clone();
     let mut served: BTreeMap<(Option<String>, u64), u64> = BTreeMap::new();
     server.rewrite(move |request, reply| {
@@ -187,7 +189,11 @@ fn remaining(server: &mut FakeServer, write: fn(u64, u64) -> Vec<(&'static str, 
 }
 
 /// Replaces the bodies of errors. `write` gets the status, the request and the number of errors.
-fn refusals(server: &mut FakeServer, media: &'static str, write: fn(u16, &Request, u64) -> Value) {
+fn replace_error_bodies(
+    server: &mut FakeServer,
+    media: &'static str,
+    write: fn(u16, &Request, u64) -> Value,
+) {
     let mut count = 0;
     server.rewrite(move |request, reply| {
         if reply.status >= 400 {
@@ -209,25 +215,25 @@ fn reason(status: u16) -> &'static str {
 
 /// Errors with `detail`, a list of details for validation errors, bare objects, a sliding log.
 fn fastapi(server: &mut FakeServer) {
-    choices(server, |choices| choices.bare_event = true);
-    times(server, |time| time.replace(".000000", ""));
-    refusals(server, "application/json", |status, _, _| match status {
+    set_choices(server, |choices| choices.bare_event = true);
+    rewrite_times(server, |time| time.replace(".000000", ""));
+    replace_error_bodies(server, "application/json", |status, _, _| match status {
         422 => json!({ "detail": [{
             "type": "less_than_equal", "loc": ["query", "per_page"],
             "msg": "Input should be less than or equal to 100", "input": "101", "ctx": { "le": 100 },
         }] }),
         status => json!({ "detail": reason(status) }),
     });
-    headers(server, |_| vec![("server", "uvicorn".into())]);
+    add_headers(server, |_| vec![("server", "uvicorn".into())]);
 }
 
 /// Problem details with a trace id, a fixed window, seven decimals of a second.
 fn aspnet(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
-    choices(server, |choices| choices.bare_event = true);
-    times(server, |time| time.replace(".000000", ".1234567"));
-    on(server, 401, |reply| reply.drop_header("www-authenticate"));
-    refusals(server, "application/problem+json; charset=utf-8", |status, _, count| {
+    set_choices(server, |choices| choices.bare_event = true);
+    rewrite_times(server, |time| time.replace(".000000", ".1234567"));
+    rewrite_status(server, 401, |reply| reply.drop_header("www-authenticate"));
+    replace_error_bodies(server, "application/problem+json; charset=utf-8", |status, _, count| {
         json!({
             "type": "https://tools.ietf.org/html/rfc9110#section-15.5",
             "title": reason(status),
@@ -235,15 +241,15 @@ fn aspnet(server: &mut FakeServer) {
             "traceId": format!("00-{count:032x}-{count:016x}-00"),
         })
     });
-    headers(server, |_| vec![("server", "Kestrel".into())]);
+    add_headers(server, |_| vec![("server", "Kestrel".into())]);
 }
 
 /// Errors with a status code and a word, a window per key with its header fields, ETags.
 fn nest(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
-    times(server, |time| time.replace(".000000", ".000"));
-    on(server, 401, |reply| reply.drop_header("www-authenticate"));
-    refusals(server, "application/json; charset=utf-8", |status, request, _| match status {
+    rewrite_times(server, |time| time.replace(".000000", ".000"));
+    rewrite_status(server, 401, |reply| reply.drop_header("www-authenticate"));
+    replace_error_bodies(server, "application/json; charset=utf-8", |status, request, _| match status {
         429 => json!({ "statusCode": 429, "message": "ThrottlerException: Too Many Requests" }),
         404 => {
             json!({ "message": format!("Cannot GET {}", request.path), "error": "Not Found", "statusCode": 404 })
@@ -261,27 +267,27 @@ fn nest(server: &mut FakeServer) {
 /// Indented JSON with a final line break, an aligned window, descriptions instead of messages.
 fn flask(server: &mut FakeServer) {
     server.limiter = Limiter::AlignedMinute;
-    choices(server, |choices| choices.clamps = true);
-    refusals(
+    set_choices(server, |choices| choices.clamps = true);
+    replace_error_bodies(
         server,
         "application/json",
         |status, _, _| json!({ "code": status, "name": reason(status), "description": "The server refuses the request." }),
     );
-    headers(server, |_| vec![("server", "Werkzeug/3.1.3 Python/3.13.1".into())]);
-    raw(server, |body| serde_json::to_string_pretty(body).expect("valid JSON") + "\n");
+    add_headers(server, |_| vec![("server", "Werkzeug/3.1.3 Python/3.13.1".into())]);
+    rewrite_body_text(server, |body| serde_json::to_string_pretty(body).expect("valid JSON") + "\n");
 }
 
 /// Problem details with the class of the exception, a sliding window, times with an offset.
 fn symfony(server: &mut FakeServer) {
-    choices(server, |choices| choices.utc = "+00:00");
-    times(server, |time| time.replace(".000000", ""));
-    refusals(server, "application/problem+json", |status, _, _| {
+    set_choices(server, |choices| choices.utc = "+00:00");
+    rewrite_times(server, |time| time.replace(".000000", ""));
+    replace_error_bodies(server, "application/problem+json", |status, _, _| {
         json!({
             "@id": format!("/errors/{status}"), "@type": "hydra:Error", "status": status,
             "type": format!("/errors/{status}"), "title": "An error occurred", "detail": reason(status),
         })
     });
-    headers(server, |_| {
+    add_headers(server, |_| {
         vec![("x-robots-tag", "noindex".into()), ("cache-control", "no-cache, private".into())]
     });
 }
@@ -290,13 +296,13 @@ fn symfony(server: &mut FakeServer) {
 fn phoenix(server: &mut FakeServer) {
     server.limiter = Limiter::Bucket;
     server.tick = Duration::from_millis(6);
-    on(server, 401, |reply| reply.drop_header("www-authenticate"));
-    refusals(
+    rewrite_status(server, 401, |reply| reply.drop_header("www-authenticate"));
+    replace_error_bodies(
         server,
         "application/json; charset=utf-8",
         |status, _, _| json!({ "errors": { "detail": reason(status) } }),
     );
-    headers(server, |count| {
+    add_headers(server, |count| {
         vec![
             ("x-request-id", format!("F{:019x}", count.wrapping_mul(7919))),
             ("cache-control", "max-age=0, private, must-revalidate".into()),
@@ -308,14 +314,18 @@ fn phoenix(server: &mut FakeServer) {
 fn axum(server: &mut FakeServer) {
     server.limiter = Limiter::Gcra;
     server.tick = Duration::from_millis(4);
-    choices(server, |choices| {
+    set_choices(server, |choices| {
         choices.bare_event = true;
         choices.relative_links = true;
     });
-    times(server, |time| time.replace(".000000", ".123456789"));
-    on(server, 401, |reply| reply.drop_header("www-authenticate"));
-    refusals(server, "application/json", |status, _, _| json!({ "error": reason(status).to_lowercase() }));
-    on(server, 429, |reply| {
+    rewrite_times(server, |time| time.replace(".000000", ".123456789"));
+    rewrite_status(server, 401, |reply| reply.drop_header("www-authenticate"));
+    replace_error_bodies(
+        server,
+        "application/json",
+        |status, _, _| json!({ "error": reason(status).to_lowercase() }),
+    );
+    rewrite_status(server, 429, |reply| {
         let seconds = reply.header("retry-after").unwrap_or_default().to_owned();
         reply.set("x-ratelimit-after", &seconds);
     });
@@ -323,9 +333,9 @@ fn axum(server: &mut FakeServer) {
 
 /// Errors with ids, chunked bodies, an empty list without pages.
 fn quarkus(server: &mut FakeServer) {
-    choices(server, |choices| choices.empty_last_page = 0);
+    set_choices(server, |choices| choices.empty_last_page = 0);
     server.wire.chunked = true;
-    refusals(
+    replace_error_bodies(
         server,
         "application/json;charset=UTF-8",
         |status, _, count| json!({ "details": format!("Error id {count:08x}-1"), "title": reason(status), "status": status }),
@@ -335,8 +345,8 @@ fn quarkus(server: &mut FakeServer) {
 /// Errors with a code and a word, the header fields of its limiter, lowercase header names.
 fn fastify(server: &mut FakeServer) {
     server.limiter = Limiter::FromFirst;
-    on(server, 401, |reply| reply.drop_header("www-authenticate"));
-    refusals(server, "application/json; charset=utf-8", |status, request, _| match status {
+    rewrite_status(server, 401, |reply| reply.drop_header("www-authenticate"));
+    replace_error_bodies(server, "application/json; charset=utf-8", |status, request, _| match status {
         404 => {
             json!({ "message": format!("Route GET:{} not found", request.path), "error": "Not Found", "statusCode": 404 })
         }
@@ -345,14 +355,14 @@ fn fastify(server: &mut FakeServer) {
         }
         status => json!({ "statusCode": status, "error": reason(status), "message": "Refused" }),
     });
-    on(server, 429, |reply| reply.set("x-ratelimit-limit", "120"));
+    rewrite_status(server, 429, |reply| reply.set("x-ratelimit-limit", "120"));
 }
 
 /// Explicit null members, times in whole seconds, keep-alive connections.
 fn ktor(server: &mut FakeServer) {
-    times(server, |time| time.replace(".000000", ""));
-    choices(server, |choices| choices.foreign_filter_404 = true);
-    refusals(
+    rewrite_times(server, |time| time.replace(".000000", ""));
+    set_choices(server, |choices| choices.foreign_filter_404 = true);
+    replace_error_bodies(
         server,
         "application/json",
         |status, _, _| json!({ "code": reason(status).to_uppercase().replace(' ', "_"), "message": reason(status), "cause": null }),

@@ -27,7 +27,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
             session.recording.no_burst = Some("no response was complete".into());
             return Ok(());
         }
-        usable(&exchange, mode)?;
+        check_usable(&exchange, mode)?;
     }
     if session.recording.account(Mode::Test).and_then(stated_mode).as_deref() != Some(Mode::Test.as_str()) {
         // A burst must never use a key that might be live.
@@ -36,7 +36,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) -> Result<(), Stop> {
     Ok(())
 }
 
-fn usable(exchange: &Exchange, mode: Mode) -> Result<(), Stop> {
+fn check_usable(exchange: &Exchange, mode: Mode) -> Result<(), Stop> {
     let word = mode.as_str();
     let answer = match &exchange.ending {
         Ending::Answered(answer) => answer,

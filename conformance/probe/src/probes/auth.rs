@@ -87,7 +87,7 @@ fn is_served(session: &Session<'_>, path: &str) -> bool {
     let is_at = |target: &str| target.split('?').next().is_some_and(|base| base.ends_with(path));
     let is_own =
         |exchange: &Exchange| matches!(exchange.caller, Caller::Own(_)) && exchange.status() == Some(200);
-    session.recording.last(|exchange| is_own(exchange) && is_at(&exchange.target)).is_some()
+    session.recording.find_last(|exchange| is_own(exchange) && is_at(&exchange.target)).is_some()
 }
 
 /// Returns the paths that are known to exist.

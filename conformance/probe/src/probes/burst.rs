@@ -7,13 +7,13 @@ use std::time::Duration;
 use conformance_model::budget::BURST_MAX;
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::reading::{
-    BURST_TIME_MAX, LimiterReading, Page, SERVED_MAX, Series, WINDOW, first_event_id, http_date, is_served,
-    most_in_a_minute, page_request, retry_after, text_at,
+    BURST_TIME_MAX, BurstCounts, LimiterReading, Page, SERVED_MAX, WINDOW, first_event_id, http_date,
+    is_served, most_in_a_minute, page_request, retry_after, text_at,
 };
 use conformance_model::recording::{Burst, Caller, Exchange, List, PageRequest, Purpose, Recording};
 
 use crate::probes::filter_values::FilterValues;
-use crate::probes::positions::{self, LONG, plain, sized};
+use crate::probes::positions::{self, LONG, plain_request, sized_request};
 use crate::session::{IDLE_WINDOW, Session, TIMEOUT, event_path, path_of};
 
 const ROUNDS: u8 = 3;
@@ -92,7 +92,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         send_burst(session, series, &mut paths).await;
         refills(session, series).await;
     }
-    if Series::of(&session.recording, series).is_none_or(|series| series.refused.is_none()) {
+    if BurstCounts::from_burst(&session.recording, series).is_none_or(|series| series.refused.is_none()) {
         reserve_fresh_window(session);
         return send_settling_burst(session, &mut paths).await;
     }
@@ -144,7 +144,7 @@ enum Method {
 /// Returns the idle time before the burst is repeated: two windows if another client may have used the key, because
 /// sliding windows weight the previous one; one if a window may have ended during the burst.
 async fn idle_before_repeat(session: &mut Session<'_>) -> Option<Duration> {
-    match Series::of(&session.recording, 1)?.fit() {
+    match BurstCounts::from_burst(&session.recording, 1)?.reading() {
         LimiterReading::Early => Some(TWO_IDLE_WINDOWS),
         LimiterReading::Border => Some(IDLE_WINDOW),
         LimiterReading::Bucket if !refills(session, 1).await => Some(IDLE_WINDOW),
@@ -155,8 +155,8 @@ async fn idle_before_repeat(session: &mut Session<'_>) -> Option<Duration> {
 /// Returns `true` if the limiter behaves like a bucket, which serves again within a second. Not tested if `Retry-After`
 /// is that short, because the wait shows it.
 async fn refills(session: &mut Session<'_>, series: u8) -> bool {
-    let found =
-        Series::of(&session.recording, series).filter(|series| series.fit() == LimiterReading::Bucket);
+    let found = BurstCounts::from_burst(&session.recording, series)
+        .filter(|series| series.reading() == LimiterReading::Bucket);
     let refused = found.and_then(|found| session.recording.exchange(found.refused?)).cloned();
     let Some(refused) = refused else { return true };
     if refused.answer().and_then(retry_after).is_some_and(|delay| delay <= SHORT_WAIT_MAX) {
@@ -171,7 +171,7 @@ async fn refills(session: &mut Session<'_>, series: u8) -> bool {
 
 /// Waits for the next minute of the server's clock if it is near: an aligned window would end during the burst.
 async fn wait_for_next_minute(session: &mut Session<'_>) {
-    let last = session.recording.last(|exchange| exchange.caller == KEY);
+    let last = session.recording.find_last(|exchange| exchange.caller == KEY);
     let response_time = last.map_or(Duration::ZERO, |exchange| exchange.ended.saturating_sub(exchange.sent));
     let near = (response_time * SEQUENTIAL_RESPONSES).clamp(NEAR_MIN, NEAR_MAX);
     if let Some(left) = until_minute(&session.recording).filter(|left| *left <= near + NEAR_MIN) {
@@ -181,10 +181,10 @@ async fn wait_for_next_minute(session: &mut Session<'_>) {
 
 /// Sends one more burst in the next minute, in which the limit must hold too.
 async fn send_settling_burst(session: &mut Session<'_>, paths: &mut Vec<String>) {
-    if !session.plan.thorough || session.is_silent() {
+    if !session.plan.thorough || session.has_stopped() {
         return;
     }
-    session.rest(KEY).await;
+    session.wait_for_key(KEY).await;
     wait_for_next_minute(session).await;
     send_burst(session, Burst::SETTLING, paths).await;
     reserve_fresh_window(session);
@@ -217,11 +217,11 @@ async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<Strin
             .collect();
         // All but one of the concurrent requests read a page that no other request reads.
         for aim in aims.iter_mut().skip(1) {
-            if let Some(path) = burst_pages.wanted.pop_front() {
+            if let Some(path) = burst_pages.queue.pop_front() {
                 aim.2 = path;
             }
         }
-        let beside = burst_pages.beside.pop_front();
+        let beside = burst_pages.live_requests.pop_front();
         aims.extend(beside.map(|aim| {
             event_of_unread_type(&session.recording)
                 .filter(|_| aim.2 == ACCOUNT_PATH && shots > 0)
@@ -231,12 +231,12 @@ async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<Strin
         shots += batch;
         let of_key = |exchange: &&Exchange| exchange.caller == KEY;
         if exchanges.iter().filter(of_key).any(|exchange| exchange.status() == Some(429))
-            || is_refused_otherwise(session, series, &mut other_is_answered).await
+            || is_refused_without_429(session, series, &mut other_is_answered).await
         {
             return;
         }
         if shots == BATCH {
-            burst_pages.begin(&exchanges);
+            burst_pages.add_long_pages(&exchanges);
         } else {
             burst_pages.add_further_requests(&session.recording);
         }
@@ -250,7 +250,7 @@ async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<Strin
 }
 
 /// Returns `true` if the burst got refusals other than 429, or no responses. An outage would also affect the other key.
-async fn is_refused_otherwise(
+async fn is_refused_without_429(
     session: &mut Session<'_>,
     series: u8,
     other_is_answered: &mut Option<bool>,
@@ -265,7 +265,7 @@ async fn is_refused_otherwise(
     let row: Vec<_> = shots.take_while(|shot| !is_served(shot)).map(Exchange::status).collect();
     if row.len() < OTHERWISE_MIN {
         *other_is_answered = None;
-        return session.is_silent();
+        return session.has_stopped();
     }
     if other_is_answered.is_none() {
         let beside = Purpose::Burst(Burst::Beside { series });
@@ -273,18 +273,18 @@ async fn is_refused_otherwise(
         *other_is_answered = Some(other.status() == Some(200));
     }
     if *other_is_answered != Some(true) {
-        return session.is_silent();
+        return session.has_stopped();
     }
-    session.revive();
+    session.reset_lost_count();
     row.len() >= OTHERWISE_MAX || row.iter().take_while(|exchange| exchange.is_none()).count() >= SILENCES_MAX
 }
 
 /// The pages that a burst reads: those for which no other probe has requests left.
 struct BurstPages {
     series: u8,
-    wanted: VecDeque<String>,
+    queue: VecDeque<String>,
     /// The concurrent requests of the live key, one per batch.
-    beside: VecDeque<(Caller, Purpose, String)>,
+    live_requests: VecDeque<(Caller, Purpose, String)>,
     /// `true` if the filters by listed values are included.
     has_filters: bool,
     totals: Vec<(List, u64)>,
@@ -297,43 +297,52 @@ impl BurstPages {
         let live = Caller::Own(Mode::Live);
         let beside = beside.map(|path| (live, Purpose::Burst(Burst::Beside { series }), path.to_owned()));
         let beside = if series == Burst::CLOSING { VecDeque::new() } else { beside.into() };
-        BurstPages { series, wanted: VecDeque::new(), beside, has_filters: false, totals: Vec::new() }
+        BurstPages {
+            series,
+            queue: VecDeque::new(),
+            live_requests: beside,
+            has_filters: false,
+            totals: Vec::new(),
+        }
     }
 
     /// Adds the long pages, once the first batch has shown the totals. Their values are used for filters.
-    fn begin(&mut self, exchanges: &[Exchange]) {
+    fn add_long_pages(&mut self, exchanges: &[Exchange]) {
         for exchange in exchanges {
-            let total = Page::of(exchange).and_then(|page| page.meta("total"));
+            let total = Page::from_exchange(exchange).and_then(|page| page.meta("total"));
             if let Some((request, total)) = page_request(exchange).zip(total).filter(|(_, total)| *total > 0)
             {
                 self.totals.push((request.list, total));
             }
         }
         let lists = || self.totals.iter().copied();
-        let mut requests: Vec<PageRequest> = lists().map(|(list, _)| sized(list, None, LONG)).collect();
+        let mut requests: Vec<PageRequest> =
+            lists().map(|(list, _)| sized_request(list, None, LONG)).collect();
         requests.extend(lists().flat_map(|(list, total)| positions::long_pages(list, total)));
-        requests.extend(lists().map(|(list, _)| plain(list)));
-        self.wanted = requests.iter().map(path_of).collect();
+        requests.extend(lists().map(|(list, _)| plain_request(list)));
+        self.queue = requests.iter().map(path_of).collect();
     }
 
     /// Adds requests once the long pages were read: filters, one event of each type, the long pages again to detect
     /// changes, and then all other positions. A later burst continues with the rest.
     fn add_further_requests(&mut self, recording: &Recording) {
-        if self.has_filters || !self.wanted.is_empty() {
+        if self.has_filters || !self.queue.is_empty() {
             return;
         }
         self.has_filters = true;
         let shot = Purpose::Burst(Burst::Shot { series: self.series });
-        let available = FilterValues::of(recording, Mode::Test, |purpose| *purpose == shot);
+        let available = FilterValues::from_recording(recording, Mode::Test, |purpose| *purpose == shot);
         let requests = available.requests().into_iter().flatten().chain(available.further_requests());
-        self.wanted.extend(requests.map(|request| path_of(&request)));
-        self.wanted.extend(available.one_of_each_type().iter().map(|id| event_path(id)));
-        let longs: Vec<_> = self.totals.iter().map(|(list, _)| path_of(&sized(*list, None, LONG))).collect();
-        self.wanted.extend(longs.iter().cloned());
-        let many: Vec<_> = self.totals.iter().map(|(list, total)| positions::many(*list, *total)).collect();
+        self.queue.extend(requests.map(|request| path_of(&request)));
+        self.queue.extend(available.one_of_each_type().iter().map(|id| event_path(id)));
+        let longs: Vec<_> =
+            self.totals.iter().map(|(list, _)| path_of(&sized_request(*list, None, LONG))).collect();
+        self.queue.extend(longs.iter().cloned());
+        let many: Vec<_> =
+            self.totals.iter().map(|(list, total)| positions::burst_positions(*list, *total)).collect();
         // Round-robin over the lists, because the burst may end before all pages are read.
         for index in 0..many.iter().map(Vec::len).max().unwrap_or_default() {
-            self.wanted.extend(many.iter().filter_map(|requests| requests.get(index)).map(path_of));
+            self.queue.extend(many.iter().filter_map(|requests| requests.get(index)).map(path_of));
         }
         let served = || {
             recording
@@ -343,7 +352,7 @@ impl BurstPages {
         };
         // A second series repeats the requests of the first, which may count differently.
         let is_repeated = self.series == SERIES_MAX;
-        self.wanted.retain(|path| {
+        self.queue.retain(|path| {
             is_repeated || longs.contains(path) || !served().any(|exchange| exchange.target.ends_with(path))
         });
     }
@@ -354,7 +363,7 @@ fn event_of_unread_type(recording: &Recording) -> Option<String> {
     let live = || recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(Mode::Live));
     let lists =
         live().filter(|exchange| page_request(exchange).is_some_and(|request| request.list == List::Events));
-    let rows = lists.filter_map(Page::of).find_map(|page| page.rows().cloned())?;
+    let rows = lists.filter_map(Page::from_exchange).find_map(|page| page.rows().cloned())?;
     let is_read = |id: &str| live().any(|exchange| exchange.target.ends_with(id));
     let of_type = |kind| rows.iter().filter(move |row| text_at(row, &["type"]) == kind);
     let unread = rows.iter().filter_map(|row| {
@@ -365,7 +374,11 @@ fn event_of_unread_type(recording: &Recording) -> Option<String> {
 }
 
 fn listed_event(path: &str, exchange: &Exchange) -> Option<String> {
-    if path.starts_with("/v1/events?") { first_event_id(Page::of(exchange)?.rows()?) } else { None }
+    if path.starts_with("/v1/events?") {
+        first_event_id(Page::from_exchange(exchange)?.rows()?)
+    } else {
+        None
+    }
 }
 
 /// Waits for the `Retry-After` of a refusal and sends a request, and another one a second later for servers that round
@@ -440,13 +453,13 @@ fn requested_wait(refused: &Exchange) -> Option<Duration> {
 fn ends_early(session: &Session<'_>, refused: &Exchange, delay: Duration) -> bool {
     const SLACK: Duration = Duration::from_secs(3);
     let recording = &session.recording;
-    let series = Series::of(recording, 2).or_else(|| Series::of(recording, 1));
+    let series = BurstCounts::from_burst(recording, 2).or_else(|| BurstCounts::from_burst(recording, 1));
     let first = recording
         .exchanges
         .iter()
         .find(|exchange| exchange.caller == KEY && exchange.sent + WINDOW > refused.sent)
         .map_or(Duration::ZERO, |exchange| exchange.sent);
-    series.is_some_and(|series| series.fit() == LimiterReading::Exact)
+    series.is_some_and(|series| series.reading() == LimiterReading::Exact)
         && delay > SHORT_WAIT_MAX
         && (refused.ended + delay).saturating_sub(first) + SLACK < WINDOW
 }
@@ -467,14 +480,15 @@ async fn is_new_window(session: &mut Session<'_>, round: u8, paths: &[String]) -
 /// Sends a last burst in the window that started during the run, if there was one. It waits only if that window ends
 /// less than a minute after the previous one.
 pub(crate) async fn close(session: &mut Session<'_>) {
-    if !std::mem::take(&mut session.is_renewed) || session.is_silent() {
+    if !std::mem::take(&mut session.is_renewed) || session.has_stopped() {
         return;
     }
     let is_refused = |exchange: &Exchange| exchange.caller == KEY && exchange.status() == Some(429);
-    let closed = session.recording.last(is_refused).map_or(Duration::ZERO, |exchange| exchange.sent);
+    let closed = session.recording.find_last(is_refused).map_or(Duration::ZERO, |exchange| exchange.sent);
     let mut paths = PATHS.map(str::to_owned).to_vec();
     send_burst(session, Burst::CLOSING, &mut paths).await;
-    let refused = session.recording.last(is_refused).filter(|recording| recording.sent > closed).cloned();
+    let refused =
+        session.recording.find_last(is_refused).filter(|recording| recording.sent > closed).cloned();
     let delay = refused.as_ref().and_then(requested_wait).filter(|delay| *delay > SHORT_WAIT_MAX);
     if let Some((refused, span)) = refused.zip(delay)
         && refused.ended + span + NEAR_MIN < closed + WINDOW
@@ -506,7 +520,7 @@ async fn send_until_refused(
                 .collect();
             let exchanges = session.send_together(&aims).await;
             refused = exchanges.into_iter().find(|exchange| exchange.status() == Some(429));
-            if refused.is_some() || session.is_silent() {
+            if refused.is_some() || session.has_stopped() {
                 break;
             }
         }
@@ -524,7 +538,7 @@ fn reserve_fresh_window(session: &mut Session<'_>) {
     let shot = |exchange: &Exchange| {
         matches!(exchange.purpose, Purpose::Burst(Burst::Shot { .. } | Burst::Again { .. }))
     };
-    if let Some(last) = session.recording.last(shot).map(|exchange| exchange.ended) {
+    if let Some(last) = session.recording.find_last(shot).map(|exchange| exchange.ended) {
         session.idle_until(last + IDLE_WINDOW);
     }
 }

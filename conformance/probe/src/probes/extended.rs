@@ -11,7 +11,7 @@ pub(crate) const REQUESTS_MAX: u32 = 13;
 const FAR: u32 = 1_000_000;
 
 /// The choices with their paths. Placeholders such as `{charge}` are replaced by objects of the test mode.
-const ASKED: [(&str, &str); REQUESTS_MAX as usize] = [
+const CHOICES: [(&str, &str); REQUESTS_MAX as usize] = [
     ("page=0", "/v1/events?page=0"),
     ("page=x", "/v1/events?page=x"),
     ("per_page=0", "/v1/events?per_page=0"),
@@ -37,7 +37,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         ("{absent}", absent),
         ("{far}", Some(FAR.to_string())),
     ];
-    for (what, path) in ASKED {
+    for (what, path) in CHOICES {
         let mut path = path.to_owned();
         for (placeholder, value) in &replacements {
             if let Some(value) = value {

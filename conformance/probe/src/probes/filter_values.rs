@@ -9,7 +9,7 @@ use conformance_model::reading::{Page, holds_charge, names_invoice, page_request
 use conformance_model::recording::{Caller, List, PageRequest, Purpose, Recording};
 
 use crate::probes::lists::RECORDS_MIN;
-use crate::probes::positions::{LONG, filtered};
+use crate::probes::positions::{LONG, filtered_request};
 
 type Filters = Vec<(&'static str, String)>;
 
@@ -22,7 +22,11 @@ pub(super) struct FilterValues {
 
 impl FilterValues {
     /// Returns the values in the long pages with a matching purpose.
-    pub(super) fn of(recording: &Recording, mode: Mode, fits: impl Fn(&Purpose) -> bool) -> FilterValues {
+    pub(super) fn from_recording(
+        recording: &Recording,
+        mode: Mode,
+        fits: impl Fn(&Purpose) -> bool,
+    ) -> FilterValues {
         let rows = |list| {
             let mut pages = BTreeMap::new();
             for exchange in recording.exchanges.iter().filter(|exchange| exchange.caller == Caller::Own(mode))
@@ -31,7 +35,7 @@ impl FilterValues {
                     continue;
                 };
                 if (request.list, request.per_page) == (list, Some(LONG)) && request.filters.is_empty() {
-                    let rows = Page::of(exchange).and_then(|page| page.rows().cloned());
+                    let rows = Page::from_exchange(exchange).and_then(|page| page.rows().cloned());
                     pages.insert(request.page.unwrap_or(1), rows.unwrap_or_default());
                 }
             }
@@ -96,7 +100,7 @@ impl FilterValues {
             // An empty value does not filter.
             let filters = filters.filter(|filters| filters.iter().all(|(_, value)| !value.is_empty()))?;
             let filters: Vec<_> = filters.iter().map(|(name, value)| (*name, value.as_str())).collect();
-            Some(filtered(list, &filters, LONG))
+            Some(filtered_request(list, &filters, LONG))
         };
         [
             by(List::Events, selective_value(events, "type").map(|(kind, _)| vec![("type", kind)])),
@@ -143,7 +147,8 @@ impl FilterValues {
         let by_default = |request: &PageRequest| PageRequest { per_page: None, ..request.clone() };
         let mut further: Vec<_> = own.iter().filter(has_second).map(second).collect();
         further.extend(own.iter().find(has_second).map(by_default));
-        let values = |list, name| counts(self.rows(list), name).into_keys().map(move |key| (list, name, key));
+        let values =
+            |list, name| value_counts(self.rows(list), name).into_keys().map(move |key| (list, name, key));
         let oldest = |list, name, path: [&str; 2]| {
             let mut values = self.events.iter().rev().filter_map(|event| text_at(event, &path));
             let value = values.find(|value| !value.is_empty())?;
@@ -155,7 +160,7 @@ impl FilterValues {
             .chain(oldest(List::Events, "charge", ["charge", "code"]))
             .chain(oldest(List::Events, "invoice", ["invoice", "code"]))
             .chain(oldest(List::Charges, "payment_link", ["charge", "payment_link"]));
-        let requests = values.map(|(list, name, value)| filtered(list, &[(name, value)], LONG));
+        let requests = values.map(|(list, name, value)| filtered_request(list, &[(name, value)], LONG));
         further.extend(requests.filter(|request| !own.contains(request)));
         further
     }
@@ -181,7 +186,7 @@ impl FilterValues {
 }
 
 /// Returns the values of a member, with the number of rows that have each.
-pub(super) fn counts<'a>(rows: &'a [Value], name: &str) -> BTreeMap<&'a str, usize> {
+pub(super) fn value_counts<'a>(rows: &'a [Value], name: &str) -> BTreeMap<&'a str, usize> {
     let mut counts = BTreeMap::new();
     for value in rows.iter().filter_map(|row| text_at(row, &[name])) {
         *counts.entry(value).or_default() += 1;
@@ -194,7 +199,7 @@ pub(super) fn counts<'a>(rows: &'a [Value], name: &str) -> BTreeMap<&'a str, usi
 fn selective_value(rows: &[Value], name: &str) -> Option<(String, bool)> {
     let is_selective = |count: usize| count as u64 >= RECORDS_MIN && count < rows.len();
     let mut found: Vec<_> =
-        counts(rows, name).into_iter().map(|(value, count)| (value, is_selective(count))).collect();
+        value_counts(rows, name).into_iter().map(|(value, count)| (value, is_selective(count))).collect();
     found.sort_by_key(|(_, is_selective)| !is_selective);
     found.into_iter().next().map(|(value, is_selective)| (value.to_owned(), is_selective))
 }

@@ -10,13 +10,13 @@ use serde_json::Value;
 use conformance_model::budget::Cost;
 use conformance_model::mode::Mode;
 use conformance_model::reading::{
-    ChargeInvoices, Page, charges_of, enclosing, page_request, selected_names, text_at,
+    ChargeInvoices, Page, charges_of, enclosing_reads, page_request, selected_names, text_at,
 };
 use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose, Recording, Side};
 
-use crate::probes::filter_values::{FilterValues, counts, selective_type};
-use crate::probes::positions::{LONG, filtered, sized};
-use crate::session::{Session, encoded};
+use crate::probes::filter_values::{FilterValues, selective_type, value_counts};
+use crate::probes::positions::{LONG, filtered_request, sized_request};
+use crate::session::{Session, percent_encode};
 
 /// The number of links that are followed because their query lacks a parameter.
 const LINKS_FOLLOWED_MAX: u32 = 2;
@@ -49,14 +49,14 @@ pub(crate) const COST: Cost = Cost { live: REQUESTS_MAX, test: REQUESTS_MAX, oth
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let mut links_followed = 0;
     let is_page = |purpose: &Purpose| matches!(purpose, Purpose::Page(_));
-    let [live, test] = Mode::BOTH.map(|mode| FilterValues::of(&session.recording, mode, is_page));
+    let [live, test] = Mode::BOTH.map(|mode| FilterValues::from_recording(&session.recording, mode, is_page));
     let has_burst = has_filtered(&session.recording, List::Events, &["type"]);
     let modes = match has_burst {
         true => [(Mode::Live, &live), (Mode::Test, &test)],
         false => [(Mode::Test, &test), (Mode::Live, &live)],
     };
     if let Some((mode, kind)) = selective_type(&modes) {
-        let request = filtered(List::Events, &[("type", &kind)], 2);
+        let request = filtered_request(List::Events, &[("type", &kind)], 2);
         let (first, page) = session.page(mode, request.clone()).await;
         session.follow(mode, &first, "next").await;
         // Links may work where page numbers are ignored. A burst tests this in test mode.
@@ -105,7 +105,7 @@ async fn other_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues);
         let (paid, others): (Vec<_>, Vec<_>) = values.into_iter().partition(|value| *value == "paid");
         let (mut new, mut known) = (Vec::new(), Vec::new());
         for value in paid.into_iter().chain(others) {
-            let request = filtered(list, &[(name, value)], LONG);
+            let request = filtered_request(list, &[(name, value)], LONG);
             let shown = [(modes[0].0, &first), (modes[1].0, &second)];
             let mut open: Vec<Mode> = shown
                 .into_iter()
@@ -139,10 +139,10 @@ async fn read_again(session: &mut Session<'_>) {
         for list in List::ALL {
             let lacks_comparison = |exchange: &Exchange| {
                 filtered_by(exchange, mode).is_some_and(|request| request.list == list)
-                    && enclosing(&session.recording, exchange, list).is_none()
+                    && enclosing_reads(&session.recording, exchange, list).is_none()
             };
             if session.recording.exchanges.iter().any(lacks_comparison) && session.has_room() {
-                session.page(mode, sized(list, None, LONG)).await;
+                session.page(mode, sized_request(list, None, LONG)).await;
             }
         }
     }
@@ -151,7 +151,7 @@ async fn read_again(session: &mut Session<'_>) {
         if !session.has_room_for(REQUESTS_PER_REREAD) {
             return;
         }
-        let long = sized(request.list, None, LONG);
+        let long = sized_request(request.list, None, LONG);
         session.page(mode, request).await;
         session.page(mode, long).await;
     }
@@ -165,13 +165,13 @@ fn filtered_by(exchange: &Exchange, mode: Mode) -> Option<PageRequest> {
 
 /// Returns a filtered page that was never read between two unfiltered reads with the same selection.
 fn unstable_page(recording: &Recording) -> Option<(Mode, PageRequest)> {
-    let pairs = &ChargeInvoices::of(recording);
+    let pairs = &ChargeInvoices::from_recording(recording);
     let selected = |request: &PageRequest, whole: &Exchange| {
-        let page = Page::of(whole)?;
+        let page = Page::from_exchange(whole)?;
         selected_names(request.list, &page.rows()?.iter().collect::<Vec<_>>(), &request.filters, pairs)
     };
     let is_stable = |exchange: &Exchange, request: &PageRequest| {
-        let pair = enclosing(recording, exchange, request.list);
+        let pair = enclosing_reads(recording, exchange, request.list);
         pair.is_some_and(|[before, after]| selected(request, before) == selected(request, after))
     };
     let mut unstable = Vec::new();
@@ -200,10 +200,11 @@ async fn read_old_paid_invoice(session: &mut Session<'_>, modes: &[(Mode, &Filte
         if !session.has_room_for(OLD_INVOICE) {
             return;
         }
-        let (_, page) = session.page(*mode, filtered(List::Events, &[("type", "invoice.paid")], LONG)).await;
+        let (_, page) =
+            session.page(*mode, filtered_request(List::Events, &[("type", "invoice.paid")], LONG)).await;
         let rows = page.and_then(|page| page.rows().cloned()).unwrap_or_default();
         if let Some(code) = rows.iter().find_map(|row| Some((*charges_of(row)?.first()?).to_owned())) {
-            session.page(*mode, filtered(List::Events, &[("charge", &code)], LONG)).await;
+            session.page(*mode, filtered_request(List::Events, &[("charge", &code)], LONG)).await;
             return;
         }
     }
@@ -222,7 +223,7 @@ async fn unknown_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues
             let unknown =
                 session.unused_id_like(if filter == "type" { "charge.settled" } else { "settled" }, 7);
             let value = value_prefix(available.rows(list), filter).unwrap_or(unknown);
-            let path = format!("{}?{filter}={}", list.path(), encoded(&value));
+            let path = format!("{}?{filter}={}", list.path(), percent_encode(&value));
             let purpose = Purpose::Filter { list, filter: filter.to_owned(), side: Side::AbsentBefore };
             session.send(Caller::Own(*mode), purpose, &path).await;
         }
@@ -250,7 +251,7 @@ async fn halved_values(session: &mut Session<'_>, modes: &[(Mode, &FilterValues)
         if let Some((mode, value)) = found
             && session.has_room()
         {
-            let path = format!("{}?{filter}={}", list.path(), encoded(&value));
+            let path = format!("{}?{filter}={}", list.path(), percent_encode(&value));
             let purpose = Purpose::Filter { list, filter: filter.to_owned(), side: Side::AbsentAfter };
             session.send(Caller::Own(mode), purpose, &path).await;
         }
@@ -265,7 +266,7 @@ fn is_hexadecimal(value: &str) -> bool {
 /// Returns a prefix of a filter value that is not a value itself: the first word of `charge.paid`, or `paid` without its
 /// last letter.
 fn value_prefix(rows: &[Value], name: &str) -> Option<String> {
-    let shown = counts(rows, name);
+    let shown = value_counts(rows, name);
     let mut prefixes = shown.keys().filter_map(|value| {
         let last = value.char_indices().next_back().map(|(last, _)| last);
         let end = value.rfind('.').or(last).filter(|end| *end > 0)?;

@@ -10,7 +10,7 @@ use conformance_model::recording::{Caller, Exchange, List, Purpose, Step};
 use crate::hook;
 use crate::plan::Plan;
 use crate::probes::lists::RECORDS_MIN;
-use crate::probes::positions::{LONG, sized};
+use crate::probes::positions::{LONG, sized_request};
 use crate::session::{Session, path_of};
 
 const KEY: Caller = Caller::Own(Mode::Test);
@@ -54,10 +54,11 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     .collect();
     let mut trails = Vec::new();
     for list in lists(plan) {
-        let whole = call(session, *list, Step::Whole, &by_number(*list, None, LONG)).await;
+        let whole = send_during_inserts(session, *list, Step::Whole, &page_path(*list, None, LONG)).await;
         let known = ids(&whole);
         if known.len() as u64 >= RECORDS_MIN {
-            let first = call(session, *list, Step::First, &by_number(*list, Some(1), SIZE)).await;
+            let first =
+                send_during_inserts(session, *list, Step::First, &page_path(*list, Some(1), SIZE)).await;
             trails.push((*list, Some(first), known));
         }
     }
@@ -65,29 +66,31 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         return;
     }
     for page in 2..2 + u64::from(TIMES) {
-        create(session).await;
+        create_record(session).await;
         for (list, last, _) in &mut trails {
-            call(session, *list, Step::ByNumber { page }, &by_number(*list, Some(page), SIZE)).await;
-            let path = last.take().and_then(|from| session.linked(&from, *list, "next"));
+            send_during_inserts(session, *list, Step::ByNumber { page }, &page_path(*list, Some(page), SIZE))
+                .await;
+            let path = last.take().and_then(|from| session.link_path(&from, *list, "next"));
             if let Some(path) = path {
-                *last = Some(call(session, *list, Step::ByLink { page }, &path).await);
+                *last = Some(send_during_inserts(session, *list, Step::ByLink { page }, &path).await);
             }
         }
     }
     for (list, _, known) in trails {
         // The same address as before the creations, for which a cache would return the old response.
-        let path = by_number(list, None, LONG);
-        let fresh = call(session, list, Step::Fresh, &path).await;
+        let path = page_path(list, None, LONG);
+        let fresh = send_during_inserts(session, list, Step::Fresh, &path).await;
         if may_have_grown(session, list) && ids(&fresh).is_subset(&known) {
             // A cache of the first address does not have this one.
-            let other = call(session, list, Step::Fresh, &by_number(list, None, LONG - 1)).await;
+            let other =
+                send_during_inserts(session, list, Step::Fresh, &page_path(list, None, LONG - 1)).await;
             let has_grown = is_created(session, list) || !ids(&other).is_subset(&known);
             if has_grown && session.pause(SETTLING, "the list is read again").await {
-                call(session, list, Step::Fresh, &path).await;
+                send_during_inserts(session, list, Step::Fresh, &path).await;
             }
         }
         // The next replica shows it as well.
-        call(session, list, Step::Fresh, &path).await;
+        send_during_inserts(session, list, Step::Fresh, &path).await;
     }
     if let Some(create) = &plan.writes {
         // Some services read the body before they check the key.
@@ -107,33 +110,33 @@ fn may_have_grown(session: &Session<'_>, list: List) -> bool {
 
 /// Returns the identifiers of a page's records.
 fn ids(exchange: &Exchange) -> BTreeSet<String> {
-    let page = Page::of(exchange);
+    let page = Page::from_exchange(exchange);
     page.as_ref().and_then(Page::rows).into_iter().flatten().map(identity).collect()
 }
 
-fn by_number(list: List, page: Option<u64>, size: u64) -> String {
-    path_of(&sized(list, page, size))
+fn page_path(list: List, page: Option<u64>, size: u64) -> String {
+    path_of(&sized_request(list, page, size))
 }
 
-async fn call(session: &mut Session<'_>, list: List, step: Step, path: &str) -> Exchange {
+async fn send_during_inserts(session: &mut Session<'_>, list: List, step: Step, path: &str) -> Exchange {
     session.send(KEY, Purpose::DuringInserts { list, step }, path).await
 }
 
-async fn create(session: &mut Session<'_>) {
+async fn create_record(session: &mut Session<'_>) {
     let plan = session.plan;
     if let Some(create) = &plan.writes {
         let asset = accepted_asset(session).unwrap_or_else(|| "BTC".to_owned());
         let body = create.body.replace("{asset}", &asset);
         let answer = session.post(KEY, &create.path, &body).await;
         if !answer.status().is_some_and(|status| (200..300).contains(&status)) {
-            fault(
+            record_fault(
                 session,
                 format!("POST {}: {} (exchange {})", create.path, answer.summary(), answer.number),
             );
         }
     }
     if let Some(hook) = &plan.hook {
-        session.progress.waiting(hook.time_limit, "the hook creates something");
+        session.progress.on_wait(hook.time_limit, "the hook creates something");
         let base = plan.shown_base();
         let environment = [
             ("CHARGEPROOF_URL", base.as_str()),
@@ -141,13 +144,13 @@ async fn create(session: &mut Session<'_>) {
             ("CHARGEPROOF_WANTED", "insert"),
         ];
         if let Err(why) = hook::run(hook, &environment, &plan.interrupt).await {
-            let why = session.redacted(&why);
-            fault(session, why);
+            let why = session.redact_text(&why);
+            record_fault(session, why);
         }
     }
 }
 
-fn fault(session: &mut Session<'_>, why: String) {
+fn record_fault(session: &mut Session<'_>, why: String) {
     let faults = &mut session.recording.inserts.faults;
     if !faults.contains(&why) {
         faults.push(why);

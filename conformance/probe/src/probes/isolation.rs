@@ -12,7 +12,7 @@ use conformance_model::reading::{
 use conformance_model::recording::{Answer, Caller, Exchange, List, Purpose, RESPELLED, Side};
 
 use crate::probes::positions::LONG;
-use crate::session::{Session, encoded, event_path};
+use crate::session::{Session, event_path, percent_encode};
 
 /// The requests of three rounds per mode. The second and the third may need one more.
 const ROUNDS: u32 = Mode::BOTH.len() as u32 * (3 + 2 * ROUND_MAX);
@@ -32,7 +32,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         let is_shown = |id: &String| {
             session
                 .recording
-                .last(|exchange| {
+                .find_last(|exchange| {
                     exchange.caller == Caller::Own(mode) && exchange.target.ends_with(id.as_str())
                 })
                 .is_some()
@@ -63,7 +63,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         }
     }
     for (list, filter, pick) in ONE_WAY {
-        let found = Mode::BOTH.into_iter().find_map(|mode| Some((mode, foreign(session, mode, pick)?)));
+        let found = Mode::BOTH.into_iter().find_map(|mode| Some((mode, foreign_value(session, mode, pick)?)));
         if let Some((mode, code)) = found {
             filter_trials(session, mode, list, filter, &code, "").await;
         }
@@ -90,15 +90,17 @@ const ONE_WAY: [(List, &str, Pick); 2] = [
 ];
 
 /// Returns a filter value of the other mode.
-fn foreign(session: &Session<'_>, mode: Mode, pick: Pick) -> Option<String> {
+fn foreign_value(session: &Session<'_>, mode: Mode, pick: Pick) -> Option<String> {
     pick(learn(&session.recording, mode.other()))
 }
 
 /// Tests the other directions of these filters, if requests are left.
 pub(super) async fn test_remaining_directions(session: &mut Session<'_>) {
     for (list, filter, pick) in ONE_WAY {
-        let mut found =
-            Mode::BOTH.into_iter().filter_map(|mode| Some((mode, foreign(session, mode, pick)?))).skip(1);
+        let mut found = Mode::BOTH
+            .into_iter()
+            .filter_map(|mode| Some((mode, foreign_value(session, mode, pick)?)))
+            .skip(1);
         if let Some((mode, code)) = found.next() {
             filter_trials(session, mode, list, filter, &code, "").await;
         }
@@ -132,7 +134,7 @@ pub(super) fn old_event(session: &Session<'_>, mode: Mode) -> Option<String> {
         page_request(exchange)
             .is_some_and(|request| request.list == List::Events && request.filters.is_empty())
     });
-    let rows = pages.filter_map(|exchange| Some(Page::of(exchange)?.rows()?.clone())).flatten();
+    let rows = pages.filter_map(|exchange| Some(Page::from_exchange(exchange)?.rows()?.clone())).flatten();
     let mut rows: Vec<Value> = rows.collect();
     rows.sort_by_key(|row| text_at(row, &["created_at"]).map(str::to_owned));
     let members = if mode == Mode::Live { ["charge", "invoice"] } else { ["invoice", "charge"] };
@@ -163,7 +165,8 @@ pub(super) async fn test_other_spellings(session: &mut Session<'_>) {
     if session.has_room() && id != id.to_ascii_uppercase() {
         request_event(session, mode, &id.to_ascii_uppercase(), Side::Foreign, RESPELLED).await;
     }
-    filter_trials(session, mode, List::Events, "charge", code, &format!("&type={}", encoded(kind))).await;
+    filter_trials(session, mode, List::Events, "charge", code, &format!("&type={}", percent_encode(kind)))
+        .await;
 }
 
 /// The largest number of requests of one round.
@@ -180,7 +183,7 @@ impl Comparison<'_> {
     /// response hits another request. Returns `true` if all responses look alike.
     async fn round(&self, session: &mut Session<'_>, round: u8) -> bool {
         let mut sides = order_of(round);
-        let before = session.recording.last(|exchange| {
+        let before = session.recording.find_last(|exchange| {
             exchange.caller == Caller::Own(self.mode)
                 && matches!(&exchange.purpose, Purpose::Event { side: Side::Foreign, round: of, .. }
                     if *of + 1 == round)
@@ -261,7 +264,7 @@ async fn filter_trials(
     let absent = session.unused_id_like(foreign, 1);
     for (code, side) in [(absent.as_str(), Side::AbsentBefore), (foreign, Side::Foreign)] {
         let purpose = Purpose::Filter { list, filter: filter.to_owned(), side };
-        let path = format!("{}?{filter}={}{beside}", list.path(), encoded(code));
+        let path = format!("{}?{filter}={}{beside}", list.path(), percent_encode(code));
         session.send(Caller::Own(mode), purpose, &path).await;
     }
 }
@@ -275,12 +278,12 @@ pub(crate) async fn probe_other(session: &mut Session<'_>) {
     };
     let path = format!("{}?per_page={LONG}", List::Events.path());
     let events = session.send(Caller::OtherAccount, Purpose::OtherEvents, &path).await;
-    let rows = Page::of(&events).and_then(|page| page.rows().cloned()).unwrap_or_default();
+    let rows = Page::from_exchange(&events).and_then(|page| page.rows().cloned()).unwrap_or_default();
     if let Some(id) = first_event_id(&rows) {
         request_event(session, mode, &id, Side::OtherAccount, 1).await;
     }
     if let Some(code) = rows.iter().find_map(|row| text_at(row, &["charge", "code"])) {
-        let path = format!("{}?charge={}", List::Events.path(), encoded(code));
+        let path = format!("{}?charge={}", List::Events.path(), percent_encode(code));
         let purpose =
             Purpose::Filter { list: List::Events, filter: "charge".to_owned(), side: Side::OtherAccount };
         session.send(Caller::Own(mode), purpose, &path).await;

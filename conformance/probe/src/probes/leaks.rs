@@ -14,7 +14,7 @@ use conformance_model::recording::{List, Purpose, RESEMBLING, Recording, Side};
 use crate::probes::isolation::{
     events_with_most_data, old_event, request_event, test_other_spellings, test_remaining_directions,
 };
-use crate::probes::positions::sized;
+use crate::probes::positions::sized_request;
 use crate::session::Session;
 
 const ASKED_MAX: u32 = EVENT_TYPES.len() as u32;
@@ -30,7 +30,7 @@ pub(crate) const ROUND: u8 = 9;
 pub(crate) async fn probe(session: &mut Session<'_>) {
     // The expected response is left open, so a quick run skips it.
     if session.has_room() {
-        session.page(Mode::Test, sized(List::Events, None, OUT_OF_RANGE)).await;
+        session.page(Mode::Test, sized_request(List::Events, None, OUT_OF_RANGE)).await;
     }
     resembling_ids(session).await;
     test_remaining_directions(session).await;

@@ -8,7 +8,7 @@ use conformance_model::mode::Mode;
 use conformance_model::reading::{Page, link_query, page_request};
 use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose};
 
-use crate::probes::positions::{self, LONG, plain, sized};
+use crate::probes::positions::{self, LONG, plain_request, sized_request};
 use crate::session::Session;
 
 /// The lists are read completely with either key, so both bounds are equal.
@@ -23,10 +23,12 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         let test = total(session, list, Mode::Test).await;
         let (mode, total) = if live >= RECORDS_MIN { (Mode::Live, live) } else { (Mode::Test, test) };
         for read_mode in Mode::BOTH {
-            let long = sized(list, None, LONG);
-            let is_read = session.recording.last(|exchange| is_page(exchange, read_mode, &long)).is_some();
+            let long = sized_request(list, None, LONG);
+            let is_read =
+                session.recording.find_last(|exchange| is_page(exchange, read_mode, &long)).is_some();
             // The events of both modes provide identifiers.
-            let is_wanted = read_mode == mode || list == List::Events || !session.has_shown(read_mode, &long);
+            let is_wanted =
+                read_mode == mode || list == List::Events || !session.has_burst_page(read_mode, &long);
             if is_wanted && !is_read {
                 session.page(read_mode, long).await;
             }
@@ -40,12 +42,12 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
 
 /// Returns the number of records in a list, from a page of a burst if there is one; otherwise reads a page.
 async fn total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
-    let page = match session.shown(mode, &plain(list)).and_then(Page::of) {
+    let page = match session.burst_page(mode, &plain_request(list)).and_then(Page::from_exchange) {
         Some(page) => Some(page),
         None if (mode, list == List::Events) == (Mode::Test, false) => {
-            session.page(mode, sized(list, None, LONG)).await.1
+            session.page(mode, sized_request(list, None, LONG)).await.1
         }
-        None => session.page(mode, plain(list)).await.1,
+        None => session.page(mode, plain_request(list)).await.1,
     };
     page.and_then(|page| page.meta("total").or(Some(page.rows()?.len() as u64))).unwrap_or(0)
 }
@@ -53,8 +55,8 @@ async fn total(session: &mut Session<'_>, list: List, mode: Mode) -> u64 {
 /// Reads the long page of a list again if the list has grown.
 async fn read_again(session: &mut Session<'_>, list: List, mode: Mode) {
     let pages = || session.recording.exchanges.iter().rev().filter(|exchange| is_of(exchange, list, mode));
-    let total = |exchange: &Exchange| Page::of(exchange)?.meta("total");
-    let long = sized(list, None, LONG);
+    let total = |exchange: &Exchange| Page::from_exchange(exchange)?.meta("total");
+    let long = sized_request(list, None, LONG);
     let whole = pages().find(|exchange| page_request(exchange).as_ref() == Some(&long));
     if whole.map(total) != pages().next().map(total) && session.has_room() {
         session.page(mode, long).await;
@@ -68,18 +70,18 @@ fn is_of(exchange: &Exchange, list: List, mode: Mode) -> bool {
 
 /// Reads all kinds of positions, and the links of a page that has all four.
 async fn pages(session: &mut Session<'_>, list: List, mode: Mode, total: u64) {
-    let mut requests = positions::few(list, total).into_iter();
+    let mut requests = positions::covering_pages(list, total).into_iter();
     let Some(middle) = requests.next() else { return };
     let (middle, _) = session.page(mode, middle).await;
     for request in requests {
-        if request.page == Some(1) || !session.has_shown(mode, &request) {
+        if request.page == Some(1) || !session.has_burst_page(mode, &request) {
             session.page(mode, request).await;
         }
     }
     if list == List::Events {
         // A size that does not divide the total, from the first page.
         let uneven = (2..=7).find(|size| !total.is_multiple_of(*size)).unwrap_or(2);
-        let (first, _) = session.page(mode, sized(list, Some(1), uneven)).await;
+        let (first, _) = session.page(mode, sized_request(list, Some(1), uneven)).await;
         follow(session, mode, &first, &["next"]).await;
         let further: &[_] = if is_plain(&middle) { &["last"] } else { &["prev", "first", "last"] };
         follow(session, mode, &middle, further).await;
@@ -91,7 +93,7 @@ async fn pages(session: &mut Session<'_>, list: List, mode: Mode, total: u64) {
 /// Returns `true` if all links of a page have a page number and specified parameters only. Such links need not be
 /// followed.
 fn is_plain(exchange: &Exchange) -> bool {
-    let page = Page::of(exchange);
+    let page = Page::from_exchange(exchange);
     let links = ["first", "last", "prev", "next"].map(|rel| page.as_ref()?.link(rel).map(link_query));
     links
         .into_iter()

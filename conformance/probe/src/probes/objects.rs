@@ -7,7 +7,7 @@ use conformance_model::recording::{Caller, Exchange, ObjectKind, Purpose, Side};
 
 use crate::plan::Plan;
 use crate::probes::isolation::order_of;
-use crate::session::{Session, encoded};
+use crate::session::{Session, percent_encode};
 
 /// The number of comparisons of absent and foreign objects.
 const ROUNDS: u8 = 2;
@@ -15,12 +15,12 @@ const PER_KIND: u32 = Mode::BOTH.len() as u32 * (1 + 3 * ROUNDS as u32);
 
 /// Returns the number of requests of this probe, with both keys together.
 pub(crate) fn requests(plan: &Plan) -> u32 {
-    plan.paths.all().iter().filter(|(_, path)| path.is_some()).count() as u32 * PER_KIND
+    plan.paths.by_kind().iter().filter(|(_, path)| path.is_some()).count() as u32 * PER_KIND
 }
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
     let plan = session.plan;
-    for (kind, path) in plan.paths.all() {
+    for (kind, path) in plan.paths.by_kind() {
         let Some(path) = path else { continue };
         for mode in Mode::BOTH {
             let code = |mode| {
@@ -52,18 +52,18 @@ impl Objects<'_> {
             if round == ROUNDS {
                 // Sent between the rounds, so that an effect on every second response affects different requests in
                 // each round.
-                self.one(session, own, Side::Own, 1).await;
+                self.request_object(session, own, Side::Own, 1).await;
             }
             for (which, side) in (u64::from(round) * 4..).zip(order_of(round)) {
                 let absent = session.unused_id_like(foreign, which);
                 let id = if side == Side::Foreign { foreign } else { &absent };
-                self.one(session, id, side, round).await;
+                self.request_object(session, id, side, round).await;
             }
         }
     }
 
-    async fn one(&self, session: &mut Session<'_>, id: &str, side: Side, round: u8) -> Exchange {
-        let path = self.path.replace("{id}", &encoded(id));
+    async fn request_object(&self, session: &mut Session<'_>, id: &str, side: Side, round: u8) -> Exchange {
+        let path = self.path.replace("{id}", &percent_encode(id));
         let purpose = Purpose::Object { kind: self.kind, id: id.to_owned(), side, round };
         session.send(Caller::Own(self.mode), purpose, &path).await
     }

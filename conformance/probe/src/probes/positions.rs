@@ -12,68 +12,74 @@ const LONG_PAGES_MAX: u64 = 3;
 const SIZES: [u64; 3] = [1, 3, 7];
 
 /// Returns the request of a list without parameters.
-pub(super) fn plain(list: List) -> PageRequest {
+pub(super) fn plain_request(list: List) -> PageRequest {
     PageRequest { list, filters: Vec::new(), page: None, per_page: None, link: None }
 }
 
-pub(super) fn sized(list: List, page: Option<u64>, per_page: u64) -> PageRequest {
-    PageRequest { page, per_page: Some(per_page), ..plain(list) }
+pub(super) fn sized_request(list: List, page: Option<u64>, per_page: u64) -> PageRequest {
+    PageRequest { page, per_page: Some(per_page), ..plain_request(list) }
 }
 
-pub(super) fn filtered(list: List, filters: &[(&str, &str)], per_page: u64) -> PageRequest {
+pub(super) fn filtered_request(list: List, filters: &[(&str, &str)], per_page: u64) -> PageRequest {
     let filters = filters.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-    PageRequest { filters, ..sized(list, None, per_page) }
+    PageRequest { filters, ..sized_request(list, None, per_page) }
 }
 
 /// Returns the requests of the pages of a list that a burst reads.
-pub(super) fn many(list: List, total: u64) -> Vec<PageRequest> {
+pub(super) fn burst_positions(list: List, total: u64) -> Vec<PageRequest> {
     let mut requests = Vec::new();
     let last = total.div_ceil(DEFAULT);
-    requests.extend(among([2, last.div_ceil(2), last], last, 2).map(|page| later(list, page)));
+    requests.extend(
+        existing_pages([2, last.div_ceil(2), last], last, 2).map(|page| numbered_request(list, page)),
+    );
     for size in SIZES {
         let last = total.div_ceil(size);
         // The last page and a middle one come first, because a burst may end before all are read.
-        let pages = among([1, 2, 3, last.div_ceil(2), last], last, 1);
-        requests.extend(pages.rev().map(|page| sized(list, Some(page), size)));
+        let pages = existing_pages([1, 2, 3, last.div_ceil(2), last], last, 1);
+        requests.extend(pages.rev().map(|page| sized_request(list, Some(page), size)));
     }
     requests
 }
 
 /// Returns the requests of the long pages after the first.
 pub(super) fn long_pages(list: List, total: u64) -> impl Iterator<Item = PageRequest> {
-    (2..=total.div_ceil(LONG).min(LONG_PAGES_MAX)).map(move |page| sized(list, Some(page), LONG))
+    (2..=total.div_ceil(LONG).min(LONG_PAGES_MAX)).map(move |page| sized_request(list, Some(page), LONG))
 }
 
 /// Returns the fewest pages that cover all kinds of positions: a middle page of an odd size first, a later page of the
 /// default size, one of size 1, and the last page of a size that divides the total.
-pub(super) fn few(list: List, total: u64) -> Vec<PageRequest> {
+pub(super) fn covering_pages(list: List, total: u64) -> Vec<PageRequest> {
     const AFTER_THE_THIRD: u64 = 4;
     let odd = [7, 5, 3].into_iter().find(|size| total.div_ceil(*size) > AFTER_THE_THIRD);
     let middle = odd.map_or((2, 2), |size| {
         let last = total.div_ceil(size);
         (size, last.div_ceil(2).max(AFTER_THE_THIRD))
     });
-    let mut requests = vec![sized(list, Some(middle.1), middle.0)];
+    let mut requests = vec![sized_request(list, Some(middle.1), middle.0)];
     requests.push(match total > DEFAULT {
-        true => later(list, 2),
-        false => sized(list, Some(2), odd.unwrap_or(1)),
+        true => numbered_request(list, 2),
+        false => sized_request(list, Some(2), odd.unwrap_or(1)),
     });
-    requests.push(sized(list, Some(3), 1));
+    requests.push(sized_request(list, Some(3), 1));
     if (DEFAULT + 1..=2 * DEFAULT).contains(&total) {
         // The second page of the default size is the last one.
-        requests.push(sized(list, Some(2), 1));
+        requests.push(sized_request(list, Some(2), 1));
     }
     if let Some(even) = (2..=LONG).find(|size| total.is_multiple_of(*size)) {
-        requests.push(sized(list, Some(total / even), even));
+        requests.push(sized_request(list, Some(total / even), even));
     }
     requests
 }
 
-fn later(list: List, page: u64) -> PageRequest {
-    PageRequest { page: Some(page), ..plain(list) }
+fn numbered_request(list: List, page: u64) -> PageRequest {
+    PageRequest { page: Some(page), ..plain_request(list) }
 }
 
-fn among<const N: usize>(pages: [u64; N], last: u64, first: u64) -> impl DoubleEndedIterator<Item = u64> {
+fn existing_pages<const N: usize>(
+    pages: [u64; N],
+    last: u64,
+    first: u64,
+) -> impl DoubleEndedIterator<Item = u64> {
     BTreeSet::from(pages).into_iter().filter(move |page| (first..=last).contains(page))
 }
 
@@ -84,7 +90,7 @@ mod tests {
 
     #[track_caller]
     fn check(total: u64, expected: &[&str]) {
-        let found: Vec<_> = few(List::Charges, total).iter().map(path_of).collect();
+        let found: Vec<_> = covering_pages(List::Charges, total).iter().map(path_of).collect();
         let expected: Vec<_> = expected.iter().map(|query| format!("/v1/charges?{query}")).collect();
         assert_eq!(found, expected);
     }
@@ -100,7 +106,7 @@ mod tests {
 
     #[test]
     fn pages_that_do_not_exist_are_not_read() {
-        let pages = |total| many(List::Events, total).len();
+        let pages = |total| burst_positions(List::Events, total).len();
         assert_eq!((pages(1), pages(3), pages(225)), (3, 5, 18));
         assert_eq!(long_pages(List::Events, 225).count(), 2);
         assert_eq!(long_pages(List::Events, 100).count(), 0);
@@ -113,16 +119,19 @@ mod tests {
 
     #[test]
     fn a_page_is_requested_by_its_query() {
-        check_query(&plain(List::Charges), "/v1/charges");
-        check_query(&sized(List::Events, Some(2), 3), "/v1/events?per_page=3&page=2");
+        check_query(&plain_request(List::Charges), "/v1/charges");
+        check_query(&sized_request(List::Events, Some(2), 3), "/v1/events?per_page=3&page=2");
         let paid = [("type", "charge.paid"), ("charge", "k3")];
-        check_query(&filtered(List::Events, &paid, 2), "/v1/events?type=charge%2Epaid&charge=k3&per_page=2");
+        check_query(
+            &filtered_request(List::Events, &paid, 2),
+            "/v1/events?type=charge%2Epaid&charge=k3&per_page=2",
+        );
     }
 
     #[test]
     fn a_value_is_encoded_in_a_query() {
         check_query(
-            &filtered(List::Charges, &[("status", "a b&c")], 2),
+            &filtered_request(List::Charges, &[("status", "a b&c")], 2),
             "/v1/charges?status=a+b%26c&per_page=2",
         );
     }

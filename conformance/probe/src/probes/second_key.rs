@@ -4,7 +4,7 @@ use conformance_model::budget::Cost;
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
 use conformance_model::recording::{Caller, List, Purpose, Side};
 
-use crate::probes::positions::{LONG, sized};
+use crate::probes::positions::{LONG, sized_request};
 use crate::session::{Session, event_path, path_of};
 
 pub(crate) const COST: Cost = Cost { live: 0, test: 1, other: 5, total: 6 };
@@ -12,11 +12,11 @@ pub(crate) const COST: Cost = Cost { live: 0, test: 1, other: 5, total: 6 };
 pub(crate) async fn probe(session: &mut Session<'_>) {
     session.send(Caller::Second, Purpose::Account, ACCOUNT_PATH).await;
     for list in List::ALL {
-        let page = sized(list, None, LONG);
+        let page = sized_request(list, None, LONG);
         let path = path_of(&page);
         session.send(Caller::Second, Purpose::Page(page), &path).await;
     }
-    let own = session.recording.last(|exchange| {
+    let own = session.recording.find_last(|exchange| {
         let is_own = matches!(&exchange.purpose, Purpose::Event { side: Side::Own, .. });
         is_own && exchange.caller == Caller::Own(Mode::Test) && exchange.status() == Some(200)
     });
@@ -25,6 +25,6 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
     }
     // Events may have been recorded since the test key read them.
     if session.has_room() {
-        session.page(Mode::Test, sized(List::Events, None, LONG)).await;
+        session.page(Mode::Test, sized_request(List::Events, None, LONG)).await;
     }
 }

@@ -6,12 +6,12 @@ use conformance_model::budget::Cost;
 use conformance_model::deliveries::{Deliveries, Delivery, SignatureStatus};
 use conformance_model::mode::Mode;
 use conformance_model::raw_bytes::RawBytes;
-use conformance_model::reading::{LONG, Page, after_rows, before_rows, listed, text_at};
+use conformance_model::reading::{LONG, Page, after_rows, before_rows, listed_events, text_at};
 use conformance_model::recording::{Caller, Exchange, List, Purpose, Recording, Side};
 use conformance_model::secret::{Redactor, Secret};
 use conformance_receiver::{
     BackgroundReceiver, Endpoint, Keyring, Names, REDIRECTED, ReceivedRequest, ReceivedRequests,
-    SecretRedaction, construction,
+    SecretRedaction, signature_status,
 };
 
 use crate::plan::Plan;
@@ -39,10 +39,13 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         Source::Receiver { receiver, receive_for, trigger } => {
             let (triggered, listed_at) = receive(session, receiver, *receive_for, trigger.as_deref()).await;
             let received = receiver.received().await;
-            Deliveries { listed_at, ..listened(webhooks, receiver, received, triggered, &session.redactor) }
+            Deliveries {
+                listed_at,
+                ..record_received(webhooks, receiver, received, triggered, &session.redactor)
+            }
         }
         Source::Captured { received, endpoints } => {
-            captured(webhooks, received, endpoints, &session.redactor)
+            record_captured(webhooks, received, endpoints, &session.redactor)
         }
     };
     let none = deliveries.received.is_empty();
@@ -63,14 +66,14 @@ pub(crate) fn wait(plan: &Plan, others: Duration) -> Duration {
 }
 
 /// Reads the existing events. Events recorded later are new.
-pub(crate) async fn begin(session: &mut Session<'_>) {
+pub(crate) async fn read_existing_events(session: &mut Session<'_>) {
     let source = session.plan.webhooks.as_ref().map(|webhooks| &webhooks.source);
     let Some(Source::Receiver { receive_for, .. }) = source else { return };
     for mode in Mode::BOTH {
         request_long_page(session, mode, Purpose::BeforeDeliveries, 1).await;
     }
     session.receiving_since = Some(session.waiter.now());
-    session.progress.receiving(*receive_for);
+    session.progress.on_receive(*receive_for);
 }
 
 async fn read_new_events(session: &mut Session<'_>) {
@@ -79,7 +82,8 @@ async fn read_new_events(session: &mut Session<'_>) {
         let is_known = |row: &Value| before.iter().any(|known| known["id"] == row["id"]);
         for page in 1..=AFTER_PAGES {
             let exchange = request_long_page(session, mode, Purpose::AfterDeliveries, page).await;
-            let rows = Page::of(&exchange).and_then(|page| page.rows().cloned()).unwrap_or_default();
+            let rows =
+                Page::from_exchange(&exchange).and_then(|page| page.rows().cloned()).unwrap_or_default();
             if (rows.len() as u64) < LONG || rows.iter().any(is_known) {
                 break;
             }
@@ -112,22 +116,22 @@ async fn receive(
     let since = session.receiving_since.unwrap_or_default();
     let until = since + receive_for;
     let left = until.saturating_sub(session.waiter.now());
-    let all_types = receiver.until(every_type(receiver.endpoints()));
+    let all_types = receiver.until(every_type_delivered(receiver.endpoints()));
     let has_all_types = tokio::select! {
-        _ = session.listen(left, "deliveries may arrive until then") => false,
+        _ = session.wait_for_deliveries(left, "deliveries may arrive until then") => false,
         () = all_types, if !left.is_zero() => true,
     };
     if has_all_types {
-        session.listen(QUIET, "further deliveries may arrive").await;
+        session.wait_for_deliveries(QUIET, "further deliveries may arrive").await;
     }
-    let listed_at = Duration::try_from(time::OffsetDateTime::now_utc() - receiver.began()).ok();
+    let listed_at = Duration::try_from(time::OffsetDateTime::now_utc() - receiver.started_at()).ok();
     read_new_events(session).await;
     // Every type was delivered, or the time is over. Deliveries of the listed events may still arrive.
-    let missing = missing(&session.recording, &receiver.endpoints());
+    let missing = expected_deliveries(&session.recording, &receiver.endpoints());
     let left = until.saturating_sub(session.waiter.now()).max(LINGER);
     tokio::select! {
-        _ = session.listen(left, "deliveries of the listed events may arrive") => {}
-        () = receiver.until(all_of(missing, receiver.endpoints())) => {}
+        _ = session.wait_for_deliveries(left, "deliveries of the listed events may arrive") => {}
+        () = receiver.until(all_delivered(missing, receiver.endpoints())) => {}
     }
     (triggered, listed_at)
 }
@@ -140,7 +144,7 @@ fn endpoint_of(endpoints: &[Endpoint], received: &ReceivedRequest) -> Option<usi
 }
 
 /// Returns a predicate that is `true` once every endpoint has received every type that it subscribes to.
-fn every_type(endpoints: Vec<Endpoint>) -> impl FnMut(&ReceivedRequest) -> bool {
+fn every_type_delivered(endpoints: Vec<Endpoint>) -> impl FnMut(&ReceivedRequest) -> bool {
     let types = endpoints.iter().enumerate().flat_map(|(at, endpoint)| {
         endpoint.events.iter().flatten().map(move |kind| (at, kind.clone())).collect::<Vec<_>>()
     });
@@ -155,7 +159,7 @@ fn every_type(endpoints: Vec<Endpoint>) -> impl FnMut(&ReceivedRequest) -> bool 
 }
 
 /// Returns the new events for which an endpoint is subscribed, each with the index of the endpoint.
-fn missing(recording: &Recording, endpoints: &[Endpoint]) -> BTreeSet<(usize, String)> {
+fn expected_deliveries(recording: &Recording, endpoints: &[Endpoint]) -> BTreeSet<(usize, String)> {
     let mut missing = BTreeSet::new();
     for (at, endpoint) in endpoints.iter().enumerate() {
         let (Some(mode), Some(types)) = (endpoint.mode, &endpoint.events) else { continue };
@@ -172,7 +176,7 @@ fn missing(recording: &Recording, endpoints: &[Endpoint]) -> BTreeSet<(usize, St
 }
 
 /// Returns a predicate that is `true` once each of these events was delivered to its endpoint.
-fn all_of(
+fn all_delivered(
     mut missing: BTreeSet<(usize, String)>,
     endpoints: Vec<Endpoint>,
 ) -> impl FnMut(&ReceivedRequest) -> bool {
@@ -185,7 +189,7 @@ fn all_of(
     }
 }
 
-fn listened(
+fn record_received(
     webhooks: &Webhooks,
     receiver: &BackgroundReceiver,
     received: ReceivedRequests,
@@ -196,11 +200,11 @@ fn listened(
         Ok(triggered) => (triggered, None),
         Err(why) => (TriggeredDeliveries::default(), Some(keys.redact(&why))),
     };
-    let ReceivedRequests { kept, lost, strays } = received;
-    let began = receiver.began();
+    let ReceivedRequests { requests: kept, lost, strays } = received;
+    let began = receiver.started_at();
     let since = |received: &ReceivedRequest| Duration::try_from(received.at - began).unwrap_or_default();
     let arrivals = kept.iter().map(|(received, status)| (since(received), received, *status));
-    let mut deliveries = written(&webhooks.names, &receiver.endpoints(), arrivals, keys);
+    let mut deliveries = redacted_deliveries(&webhooks.names, &receiver.endpoints(), arrivals, keys);
     deliveries.receiver = Some(receiver.address().to_string());
     deliveries.public_url = webhooks.public_url.as_deref().map(|url| keys.redact(url));
     deliveries.began = Some(began.unix_timestamp());
@@ -213,7 +217,7 @@ fn listened(
     deliveries
 }
 
-fn captured(
+fn record_captured(
     webhooks: &Webhooks,
     received: &[ReceivedRequest],
     endpoints: &[Endpoint],
@@ -225,11 +229,11 @@ fn captured(
     };
     let lasted = received.iter().map(since).max().unwrap_or_default();
     let arrivals = received.iter().map(|delivery| (since(delivery), delivery, None));
-    Deliveries { lasted, ..written(&webhooks.names, endpoints, arrivals, keys) }
+    Deliveries { lasted, ..redacted_deliveries(&webhooks.names, endpoints, arrivals, keys) }
 }
 
 /// Records the received requests, without keys and secrets.
-fn written<'a>(
+fn redacted_deliveries<'a>(
     names: &Names,
     endpoints: &[Endpoint],
     arrivals: impl Iterator<Item = (Duration, &'a ReceivedRequest, Option<u16>)>,
@@ -240,13 +244,13 @@ fn written<'a>(
     let mut deliveries = Deliveries {
         header_prefix: names.header_prefix.clone(),
         user_agent: names.user_agent.clone(),
-        endpoints: endpoints.iter().map(Endpoint::place).collect(),
+        endpoints: endpoints.iter().map(Endpoint::without_secret).collect(),
         ..Deliveries::default()
     };
     for (arrived, received, answered) in arrivals {
         let path = received.path.split('?').next().unwrap_or_default();
         let redirected = path == REDIRECTED;
-        if !redirected && !looks_like_one(received, names) {
+        if !redirected && !looks_like_delivery(received, names) {
             deliveries.strays = deliveries.strays.saturating_add(1);
             continue;
         }
@@ -262,11 +266,11 @@ fn written<'a>(
             headers: clean
                 .headers
                 .iter()
-                .map(|(name, value)| (keys.redact(name), blanked(keys, value)))
+                .map(|(name, value)| (keys.redact(name), without_keys(keys, value)))
                 .collect(),
-            body: blanked(keys, &clean.body),
+            body: without_keys(keys, &clean.body),
             answered,
-            signed: match construction(received, &keyring(names, endpoints, endpoint)) {
+            signed: match signature_status(received, &keyring(names, endpoints, endpoint)) {
                 // It may be signed with an unknown secret.
                 SignatureStatus::Unknown if endpoint.is_none_or(|at| endpoints[at].secret.is_none()) => {
                     SignatureStatus::NoSecret
@@ -279,15 +283,15 @@ fn written<'a>(
 }
 
 /// Returns `true` if a request has a feature of a delivery. A public receiver gets other requests too.
-fn looks_like_one(received: &ReceivedRequest, names: &Names) -> bool {
+fn looks_like_delivery(received: &ReceivedRequest, names: &Names) -> bool {
     let marked = ["Event", "Delivery", "Signature"]
         .iter()
-        .any(|header| !received.values(&names.header(header)).is_empty());
+        .any(|header| !received.header_values(&names.header(header)).is_empty());
     let envelope = || {
         let body: Option<Value> = serde_json::from_slice(&received.body.0).ok();
         body.is_some_and(|body| body.get("event_id").is_some() && body.get("data").is_some())
     };
-    marked || received.text("User-Agent") == Some(&names.user_agent) || envelope()
+    marked || received.header_text("User-Agent") == Some(&names.user_agent) || envelope()
 }
 
 /// Returns the secrets from the view of an endpoint: its own and others.
@@ -307,11 +311,11 @@ fn keyring(names: &Names, endpoints: &[Endpoint], own: Option<usize>) -> Keyring
     keyring
 }
 
-fn blanked(keys: &Redactor, bytes: &RawBytes) -> RawBytes {
+fn without_keys(keys: &Redactor, bytes: &RawBytes) -> RawBytes {
     match std::str::from_utf8(&bytes.0) {
         Ok(text) => RawBytes(keys.redact(text).into_bytes()),
         Err(_) => {
-            let text = bytes.lossy();
+            let text = bytes.to_string_lossy();
             let clean = keys.redact(&text);
             if clean == *text {
                 return bytes.clone();
@@ -324,7 +328,7 @@ fn blanked(keys: &Redactor, bytes: &RawBytes) -> RawBytes {
 
 /// Reads the delivered events from the API.
 async fn read_back(session: &mut Session<'_>) {
-    if session.recording.last(|exchange| exchange.purpose == Purpose::AfterDeliveries).is_none() {
+    if session.recording.find_last(|exchange| exchange.purpose == Purpose::AfterDeliveries).is_none() {
         read_new_events(session).await;
     }
     for mode in Mode::BOTH {
@@ -339,7 +343,7 @@ async fn read_back(session: &mut Session<'_>) {
 
 /// Returns the events of a mode that are read singly, unlisted ones first.
 fn events_to_read(recording: &Recording, mode: Mode) -> Vec<String> {
-    let listed = listed(recording, mode);
+    let listed = listed_events(recording, mode);
     let mut wanted: Vec<(bool, String)> = Vec::new();
     let received = recording.deliveries.iter().flat_map(|deliveries| &deliveries.received);
     for body in received.filter_map(|delivery| serde_json::from_slice::<Value>(&delivery.body.0).ok()) {

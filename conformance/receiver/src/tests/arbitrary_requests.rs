@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::secret::Secret;
 
-use super::{BODY, NOW, delivery, keyring, mac, named, signed};
+use super::{BODY, NOW, delivery, keyring, mac, named_secret, signed_header};
 use crate::{Diagnosis, Keyring, Names, ReceivedRequest, SecretRedaction, diagnose, notes};
 
 fn headers() -> impl Strategy<Value = Vec<(String, RawBytes)>> {
@@ -53,7 +53,7 @@ proptest! {
         let message = [format!("{now}.").as_bytes(), &body.0].concat();
         let mut received = delivery(&format!("t={now},v1={}", mac(&secret, message)), "");
         received.body = body;
-        let keyring = Keyring { secrets: vec![named("A", &secret)], ..Keyring::default() };
+        let keyring = Keyring { secrets: vec![named_secret("A", &secret)], ..Keyring::default() };
         let verified = Diagnosis::Verified { secret: "A".to_owned() };
         prop_assert_eq!(diagnose(&received, &keyring, now), verified);
     }
@@ -69,7 +69,7 @@ proptest! {
 
     #[test]
     fn a_changed_byte_is_never_verified(index in 0..BODY.len(), by in 1_u8..) {
-        let mut received = delivery(&signed(BODY), BODY);
+        let mut received = delivery(&signed_header(BODY), BODY);
         received.body.0[index] ^= by;
         let diagnosis = diagnose(&received, &keyring(), NOW);
         prop_assert!(!diagnosis.reasons().is_empty(), "{diagnosis:?}");
@@ -81,7 +81,7 @@ fn the_deepest_and_the_largest_bodies_are_judged() {
     // Indenting the last one multiplies its size.
     let wide = format!("{}{}1{}", "[".repeat(100), "1,".repeat(64_000), "]".repeat(100));
     for body in ["[".repeat(1024 * 1024), "[".repeat(100_000) + &"]".repeat(100_000), wide] {
-        let received = delivery(&signed(&body), &body);
+        let received = delivery(&signed_header(&body), &body);
         let verified = Diagnosis::Verified { secret: "SHOP".to_owned() };
         assert_eq!(diagnose(&received, &keyring(), NOW), verified);
         assert!(

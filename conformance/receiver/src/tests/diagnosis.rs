@@ -4,10 +4,10 @@ use sha2::{Digest, Sha256};
 
 use conformance_model::deliveries::SignatureStatus;
 
-use super::{BODY, DELIVERY, NOW, SECRET, delivery, keyring, mac, mac_bytes, named, signed};
+use super::{BODY, DELIVERY, NOW, SECRET, delivery, keyring, mac, mac_bytes, named_secret, signed_header};
 use crate::{
     Diagnosis, Encoding, Joined, Keyring, Padding, Reason, ReceivedRequest, Rewriting, TimeUnit, base64,
-    construction, diagnose,
+    diagnose, signature_status,
 };
 
 #[track_caller]
@@ -18,7 +18,7 @@ fn check_with(received: &ReceivedRequest, keyring: &Keyring, now: i64, expected:
         let (says, secret) = (format!("{reason} {}", reason.remedy()), &SECRET[6..]);
         assert!(!says.contains(secret), "{says}");
     }
-    check_construction(&construction(received, keyring), expected);
+    check_construction(&signature_status(received, keyring), expected);
 }
 
 /// Checks that a recorded construction equals the diagnosis, except for the age.
@@ -62,7 +62,7 @@ fn check_key(key: impl AsRef<[u8]>, expected: Reason) {
 fn a_valid_signature_is_verified_within_five_minutes() {
     let verified = Diagnosis::Verified { secret: "SHOP".to_owned() };
     for now in [NOW - 300, NOW, NOW + 300] {
-        assert_eq!(diagnose(&delivery(&signed(BODY), BODY), &keyring(), now), verified);
+        assert_eq!(diagnose(&delivery(&signed_header(BODY), BODY), &keyring(), now), verified);
     }
 }
 
@@ -72,7 +72,8 @@ fn a_signature_made_with_openssl_is_verified() {
     // { printf '1767603600.'; cat body.json; } | openssl dgst -sha256 -hmac "$SECRET"
     let header = "t=1767603600,v1=415c0e51184762bf0f187e1e4ee6e587e0ab7cdd942673eaad05eea5f9e32a88";
     let body = r#"{"id": "01a0be42","event":"charge.paid","note":"ü \/"}"#;
-    let secrets = vec![named("A", SECRET), named("B", "whsec_0123456789abcdefghijklmnopqrstuv")];
+    let secrets =
+        vec![named_secret("A", SECRET), named_secret("B", "whsec_0123456789abcdefghijklmnopqrstuv")];
     let keyring = Keyring { secrets, ..Keyring::default() };
     let diagnosis = diagnose(&delivery(header, body), &keyring, NOW);
     assert_eq!(diagnosis, Diagnosis::Verified { secret: "B".to_owned() });
@@ -81,21 +82,21 @@ fn a_signature_made_with_openssl_is_verified() {
 #[test]
 fn one_valid_signature_among_several_suffices() {
     let zeros = "0".repeat(64);
-    check(&format!("{},v1={zeros}", signed(BODY)), &[]);
-    check(&signed(BODY).replace(",v1=", &format!(",v1={zeros},v0=old,v1=")), &[]);
-    check(&signed(BODY).replace(',', ", "), &[]);
+    check(&format!("{},v1={zeros}", signed_header(BODY)), &[]);
+    check(&signed_header(BODY).replace(",v1=", &format!(",v1={zeros},v0=old,v1=")), &[]);
+    check(&signed_header(BODY).replace(',', ", "), &[]);
 }
 
 #[test]
 fn a_time_out_of_tolerance_is_stale_or_in_the_future() {
-    let received = delivery(&signed(BODY), BODY);
+    let received = delivery(&signed_header(BODY), BODY);
     check_with(&received, &keyring(), NOW + 301, &[Reason::Stale { by_secs: 301 }]);
     check_with(&received, &keyring(), NOW - 301, &[Reason::Future { by_secs: 301 }]);
 }
 
 #[test]
 fn a_missing_header_is_reported_with_one_of_another_prefix() {
-    let mut received = delivery(&signed(BODY), BODY);
+    let mut received = delivery(&signed_header(BODY), BODY);
     let name = "X-Service-Signature".to_owned();
     received.headers.last_mut().unwrap().0 = "X-Acme-Signature".to_owned();
     let similar = Some("X-Acme-Signature".to_owned());
@@ -106,7 +107,7 @@ fn a_missing_header_is_reported_with_one_of_another_prefix() {
 
 #[test]
 fn a_repeated_header_and_one_that_is_not_text_are_invalid() {
-    let mut received = delivery(&signed(BODY), BODY);
+    let mut received = delivery(&signed_header(BODY), BODY);
     received.headers.push(received.headers.last().unwrap().clone());
     check_with(&received, &keyring(), NOW, &[Reason::HeaderRepeated { times: 2 }]);
     check("t=1,v1=ü", &[Reason::HeaderNotText]);
@@ -199,14 +200,14 @@ fn a_re_serialized_body_is_diagnosed() {
     for (sent, how) in
         [(format!("{BODY}\n"), Rewriting::Trimmed), (BODY.replace(",\"", ",\n  \""), Rewriting::Compact)]
     {
-        check_with(&delivery(&signed(BODY), &sent), &keyring(), NOW, &[rewritten(how)]);
+        check_with(&delivery(&signed_header(BODY), &sent), &keyring(), NOW, &[rewritten(how)]);
     }
     let sorted = r#"{"a":{"c":1,"d":2},"b":0}"#;
     let unsorted = r#"{"b":0,"a":{"d":2,"c":1}}"#;
-    check_with(&delivery(&signed(sorted), unsorted), &keyring(), NOW, &[rewritten(Rewriting::Sorted)]);
+    check_with(&delivery(&signed_header(sorted), unsorted), &keyring(), NOW, &[rewritten(Rewriting::Sorted)]);
     let indented = "{\n  \"b\": 0\n}";
     check_with(
-        &delivery(&signed(indented), "{\"b\":0}"),
+        &delivery(&signed_header(indented), "{\"b\":0}"),
         &keyring(),
         NOW,
         &[rewritten(Rewriting::Indented2)],
@@ -228,8 +229,8 @@ fn another_key_is_diagnosed() {
 
 #[test]
 fn a_faulty_secret_of_the_receiver_is_diagnosed() {
-    let received = delivery(&signed(BODY), BODY);
-    let with = |text: &str| Keyring { secrets: vec![named("SHOP", text)], ..Keyring::default() };
+    let received = delivery(&signed_header(BODY), BODY);
+    let with = |text: &str| Keyring { secrets: vec![named_secret("SHOP", text)], ..Keyring::default() };
     let padded = Reason::SecretPadded { whose: Padding::Receiver };
     check_with(&received, &with(&format!("{SECRET}\n")), NOW, &[padded]);
     check_with(&received, &with(&SECRET[6..]), NOW, &[Reason::SecretPrefixAdded]);
@@ -270,7 +271,7 @@ fn two_faults_of_the_message_are_both_diagnosed() {
     let rewritten = Reason::BodyRewritten { how: Rewriting::Trimmed };
     let sent = delivery(&format!("t={NOW},v1={}", mac(SECRET, BODY)), &format!("{BODY}\n"));
     check_with(&sent, &keyring(), NOW, &[Reason::BodyOnly, rewritten.clone()]);
-    let header = signed(BODY).replace("t=1767603600", "t=1767603600000");
+    let header = signed_header(BODY).replace("t=1767603600", "t=1767603600000");
     let milliseconds = Reason::TimeNotSeconds { unit: TimeUnit::Milliseconds };
     check_with(
         &delivery(&header, &format!("{BODY}\n")),
@@ -282,7 +283,7 @@ fn two_faults_of_the_message_are_both_diagnosed() {
 
 #[test]
 fn without_a_secret_format_and_time_are_judged() {
-    let received = delivery(&signed(BODY), BODY);
+    let received = delivery(&signed_header(BODY), BODY);
     assert_eq!(diagnose(&received, &Keyring::default(), NOW), Diagnosis::NotJudged);
     check_with(&received, &Keyring::default(), NOW + 500, &[Reason::Stale { by_secs: 500 }]);
     let received = delivery("t=1", BODY);

@@ -3,14 +3,14 @@
 use conformance_model::raw_bytes::RawBytes;
 use conformance_model::secret::Secret;
 
-use super::{BODY, DELIVERY, SECRET, delivery, signed};
+use super::{BODY, DELIVERY, SECRET, delivery, signed_header};
 use crate::{
     DeliveryCounter, DeliverySummary, Names, Note, ReceivedRequest, SecretRedaction, diagnose, notes,
 };
 
 #[track_caller]
 fn check(change: impl FnOnce(&mut ReceivedRequest), expected: &[Note]) {
-    let mut received = delivery(&signed(BODY), BODY);
+    let mut received = delivery(&signed_header(BODY), BODY);
     change(&mut received);
     assert_eq!(notes(&received, &Names::default()), expected);
 }
@@ -24,9 +24,9 @@ fn drop_header(received: &mut ReceivedRequest, name: &str) {
     received.headers.retain(|(own, _)| own != name);
 }
 
-fn swap(received: &mut ReceivedRequest, from: &str, to: &str) {
-    assert!(received.body.lossy().contains(from));
-    received.body = received.body.lossy().replace(from, to).as_bytes().into();
+fn replace_in_body(received: &mut ReceivedRequest, from: &str, to: &str) {
+    assert!(received.body.to_string_lossy().contains(from));
+    received.body = received.body.to_string_lossy().replace(from, to).as_bytes().into();
 }
 
 #[test]
@@ -74,20 +74,26 @@ fn other_headers_are_noted() {
 fn the_members_of_the_body_are_checked() {
     check(|request| request.body = b"[]".as_slice().into(), &[Note::BodyForm]);
     check(
-        |request| swap(request, "\"mode\":\"live\"", "\"mode\":\"prod\""),
+        |request| replace_in_body(request, "\"mode\":\"live\"", "\"mode\":\"prod\""),
         &[Note::UnknownMode { got: "prod".to_owned() }],
     );
     check(
-        |request| swap(request, "\"event_id\":\"01a0be42-2100-7000-8000-014aeed46937\"", "\"event_id\":null"),
+        |request| {
+            replace_in_body(
+                request,
+                "\"event_id\":\"01a0be42-2100-7000-8000-014aeed46937\"",
+                "\"event_id\":null",
+            )
+        },
         &[Note::MemberMissing { name: "event_id" }],
     );
     check(
-        |request| swap(request, "{\"charge\":", "{\"invoice\":"),
+        |request| replace_in_body(request, "{\"charge\":", "{\"invoice\":"),
         &[Note::SubjectMissing { name: "charge" }],
     );
     let unknown = |request: &mut ReceivedRequest| {
         set(request, "X-Service-Event", "refund.paid");
-        swap(request, "charge.paid", "refund.paid");
+        replace_in_body(request, "charge.paid", "refund.paid");
     };
     check(unknown, &[Note::UnknownEvent { got: "refund.paid".to_owned() }]);
 }
@@ -96,7 +102,7 @@ fn the_members_of_the_body_are_checked() {
 fn a_test_delivery_needs_no_event() {
     let test = "\"test\":true,\"event_id\":null";
     check(
-        |request| swap(request, "\"event_id\":\"01a0be42-2100-7000-8000-014aeed46937\"", test),
+        |request| replace_in_body(request, "\"event_id\":\"01a0be42-2100-7000-8000-014aeed46937\"", test),
         &[Note::TestDelivery],
     );
 }
@@ -108,7 +114,7 @@ fn a_redirect_that_is_followed_is_noted() {
 
 #[test]
 fn a_summary_has_the_values_of_the_sender() {
-    let received = delivery(&signed(BODY), BODY);
+    let received = delivery(&signed_header(BODY), BODY);
     let text = |text: &str| Some(text.to_owned());
     assert_eq!(
         received.summary(&Names::default()),
@@ -134,7 +140,7 @@ fn each_arrival_of_a_delivery_is_counted() {
 
 #[test]
 fn a_record_preserves_every_byte() {
-    let mut received = delivery(&signed(BODY), BODY);
+    let mut received = delivery(&signed_header(BODY), BODY);
     received.headers.push(("x-ODD".to_owned(), RawBytes(vec![0xff, 0x00])));
     for body in [&b"{\"a\": 1}\r\n"[..], &[0xff, 0xfe, 0x00], b""] {
         received.body = body.into();
@@ -145,7 +151,7 @@ fn a_record_preserves_every_byte() {
 
 #[test]
 fn a_record_has_the_same_diagnosis_and_no_secret() {
-    let received = delivery(&signed(BODY), BODY);
+    let received = delivery(&signed_header(BODY), BODY);
     let redaction = SecretRedaction::new([&Secret::new(SECRET)]);
     assert_eq!(redaction.redact_request(&received), received);
     assert!(diagnose(&received, &super::keyring(), super::NOW).reasons().is_empty());

@@ -30,7 +30,7 @@ fn mac_bytes(key: impl AsRef<[u8]>, message: impl AsRef<[u8]>) -> Vec<u8> {
 }
 
 /// Returns the valid header of a body, signed at `NOW`.
-fn signed(body: &str) -> String {
+fn signed_header(body: &str) -> String {
     format!("t={NOW},v1={}", mac(SECRET, format!("{NOW}.{body}")))
 }
 
@@ -53,14 +53,14 @@ fn delivery(signature: &str, body: &str) -> ReceivedRequest {
     }
 }
 
-fn named(name: &str, text: &str) -> (String, Secret) {
+fn named_secret(name: &str, text: &str) -> (String, Secret) {
     (name.to_owned(), Secret::new(text))
 }
 
 fn keyring() -> Keyring {
     Keyring {
         names: Names::default(),
-        secrets: vec![named("SHOP", SECRET)],
-        other_mode: vec![named("SHOP_TEST", "whsec_of_the_test_mode_000000000000")],
+        secrets: vec![named_secret("SHOP", SECRET)],
+        other_mode: vec![named_secret("SHOP_TEST", "whsec_of_the_test_mode_000000000000")],
     }
 }

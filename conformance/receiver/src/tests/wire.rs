@@ -12,7 +12,7 @@ use tokio::{
 
 use conformance_model::raw_bytes::RawBytes;
 
-use super::{BODY, NOW, keyring, signed};
+use super::{BODY, NOW, keyring, signed_header};
 use crate::{
     Arrival, Bounds, Diagnosis, Receiver, ReceiverAnswer, RejectedRequest, Reply, Settings, diagnose,
 };
@@ -58,7 +58,7 @@ async fn a_request_is_recorded_verbatim() {
     let mut receiver = start(Settings::default()).await;
     let headers = format!(
         "X-SERVICE-signature:  {} \r\nx-Odd: \u{fc}\r\nX-Service-Event: a\r\nx-odd: 2\r\n",
-        signed(BODY)
+        signed_header(BODY)
     );
     let answer = send(&receiver, &post(&headers, BODY)).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
@@ -70,8 +70,8 @@ async fn a_request_is_recorded_verbatim() {
     let names: Vec<&str> = received.headers.iter().map(|(name, _)| name.as_str()).collect();
     let written = ["Host", "X-SERVICE-signature", "x-Odd", "X-Service-Event", "x-odd", "Content-Length"];
     assert_eq!(names, written);
-    assert_eq!(received.values("X-Odd"), ["\u{fc}".as_bytes(), b"2"]);
-    assert_eq!(received.body.lossy(), BODY);
+    assert_eq!(received.header_values("X-Odd"), ["\u{fc}".as_bytes(), b"2"]);
+    assert_eq!(received.body.to_string_lossy(), BODY);
     assert!(matches!(diagnose(&received, &keyring(), NOW), Diagnosis::Verified { .. }));
 }
 
@@ -209,13 +209,13 @@ async fn a_request_is_forwarded_verbatim_and_the_response_returned() {
         handler("HTTP/1.1 418 Teapot\r\nX-Handler: yes\r\nContent-Length: 2\r\n\r\nno");
     let forward_to = Some(address.parse().unwrap());
     let mut receiver = start(Settings { forward_to, ..Settings::default() }).await;
-    let headers = format!("X-Service-Signature: {}\r\nConnection: close\r\n", signed(BODY));
+    let headers = format!("X-Service-Signature: {}\r\nConnection: close\r\n", signed_header(BODY));
     let answer = send(&receiver, &post(&headers, BODY)).await;
     assert!(answer.starts_with("HTTP/1.1 418 ") && answer.ends_with("\r\n\r\nno"), "{answer}");
     assert!(answer.contains("x-handler: yes\r\n"), "{answer}");
     let request = timeout(TIMEOUT, requests.recv()).await.unwrap().unwrap();
     assert_eq!((request.start.as_str(), request.body.as_str()), ("POST /local?x=1 HTTP/1.1", BODY));
-    assert_eq!(request.header("x-service-signature"), Some(signed(BODY).as_str()), "{request:?}");
+    assert_eq!(request.header("x-service-signature"), Some(signed_header(BODY).as_str()), "{request:?}");
     assert_eq!(request.header("connection"), None, "{request:?}");
     assert!(matches!(next(&mut receiver).await, Arrival::ReceivedRequest(_, ReceiverAnswer::Forwarded(418))));
 }

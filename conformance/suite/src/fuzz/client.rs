@@ -9,7 +9,7 @@ use super::{
     Outcome, Plan, Reproduction,
     judge::{self, Violation},
     known::KnownIds,
-    request_template::{By, Keys, RequestTemplate, ResolvedRequest, SentRequest, address},
+    request_template::{Keys, RequestKey, RequestTemplate, ResolvedRequest, SentRequest, address},
 };
 use conformance_model::reading::retry_after;
 use conformance_model::recording::Ending;
@@ -26,29 +26,29 @@ const TIMEOUT: Duration = Duration::from_secs(90);
 /// Receives the progress of a fuzz run.
 pub trait Progress {
     /// Called after each request.
-    fn requested(&mut self, requests: u32, of: u32, found: usize);
+    fn on_request(&mut self, requests: u32, of: u32, found: usize);
     /// Called before a wait.
-    fn waiting(&mut self, span: Duration, why: &str);
+    fn on_wait(&mut self, span: Duration, why: &str);
 }
 
 /// The judged response to a request.
 pub(super) struct JudgedResponse {
-    pub(super) went_out: SentRequest,
+    pub(super) sent: SentRequest,
     pub(super) ending: Ending,
     pub(super) violations: Vec<Violation>,
 }
 
 /// The reason why no request was sent.
-pub(super) enum StopBefore {
+pub(super) enum StartError {
     Unreachable(String),
     WrongKey(String),
 }
 
-impl StopBefore {
+impl StartError {
     pub(super) fn record(self, outcome: &mut Outcome) {
         match self {
-            StopBefore::Unreachable(why) => outcome.unreachable = Some(why),
-            StopBefore::WrongKey(why) => outcome.wrong_key = Some(why),
+            StartError::Unreachable(why) => outcome.unreachable = Some(why),
+            StartError::WrongKey(why) => outcome.wrong_key = Some(why),
         }
     }
 }
@@ -93,14 +93,14 @@ impl<'a> FuzzClient<'a> {
     }
 
     /// Checks that the server responds, and that each key has its mode.
-    pub(super) async fn ground(&mut self) -> Result<(), StopBefore> {
-        for (by, name) in [(By::Live, "live"), (By::Test, "test")] {
+    pub(super) async fn check_server(&mut self) -> Result<(), StartError> {
+        for (by, name) in [(RequestKey::Live, "live"), (RequestKey::Test, "test")] {
             let template = RequestTemplate::get(by, "/v1/account");
-            let filled = template.filled(&KnownIds::default());
+            let filled = template.resolve(&KnownIds::default());
             match self.send(&template, &filled).await {
-                Ending::Lost(why) => return Err(StopBefore::Unreachable(why)),
+                Ending::Lost(why) => return Err(StartError::Unreachable(why)),
                 Ending::Answered(answer) if answer.status != 200 => {
-                    return Err(StopBefore::WrongKey(format!(
+                    return Err(StartError::WrongKey(format!(
                         "the {name} key gets {} from /v1/account, and 200 is needed",
                         answer.status
                     )));
@@ -110,7 +110,7 @@ impl<'a> FuzzClient<'a> {
                         .into_iter()
                         .find(|violation| violation.statement == "account.mode")
                     {
-                        return Err(StopBefore::WrongKey(format!("the {name} key: {}", violation.actual)));
+                        return Err(StartError::WrongKey(format!("the {name} key: {}", violation.actual)));
                     }
                 }
             }
@@ -119,12 +119,12 @@ impl<'a> FuzzClient<'a> {
     }
 
     /// Sends a request, judges the response and adds its objects to the known ones.
-    pub(super) async fn judged(
+    pub(super) async fn send_and_judge(
         &mut self,
         template: &RequestTemplate,
         known: &mut KnownIds,
     ) -> JudgedResponse {
-        let filled = template.filled(known);
+        let filled = template.resolve(known);
         let mut ending = self.send(template, &filled).await;
         if judge::may_pass(&ending) && !template.writes() {
             self.pause(PAUSE, "repeated after an unusable response").await;
@@ -145,11 +145,11 @@ impl<'a> FuzzClient<'a> {
             violation.expected = self.redactor.redact(&violation.expected);
         }
         judge::learn(template, &filled, &ending, known);
-        JudgedResponse { went_out: filled.sent, ending, violations }
+        JudgedResponse { sent: filled.sent, ending, violations }
     }
 
     /// Sends a sequence. Returns the violation if its last response violates this invariant.
-    pub(super) async fn breaks(
+    pub(super) async fn reproduce(
         &mut self,
         statement: &str,
         templates: &[RequestTemplate],
@@ -157,8 +157,8 @@ impl<'a> FuzzClient<'a> {
         let mut known = KnownIds::default();
         let (mut sent, mut last) = (Vec::new(), Vec::new());
         for template in templates {
-            let judged = self.judged(template, &mut known).await;
-            sent.push(judged.went_out);
+            let judged = self.send_and_judge(template, &mut known).await;
+            sent.push(judged.sent);
             last = judged.violations;
         }
         let violation = last.into_iter().find(|violation| violation.statement == statement)?;
@@ -194,16 +194,16 @@ impl<'a> FuzzClient<'a> {
     }
 
     async fn pause(&mut self, span: Duration, why: &str) {
-        self.progress.waiting(span, why);
+        self.progress.on_wait(span, why);
         // If the clock cannot be advanced, the next response shows it.
         let _ = self.waiter.wait(span).await;
     }
 
     /// Waits until the key may send a request. Requests without a valid key count for the test key, because a server
     /// may count them.
-    async fn keep_pace(&mut self, by: By) {
+    async fn keep_pace(&mut self, by: RequestKey) {
         let Some(rate) = self.plan.rate else { return };
-        let whose = if by == By::Live { "live" } else { "test" };
+        let whose = if by == RequestKey::Live { "live" } else { "test" };
         let now = self.waiter.now();
         let sent = self.sent.entry(whose).or_default();
         while sent.front().is_some_and(|at| *at + MINUTE < now) {

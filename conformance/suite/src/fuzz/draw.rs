@@ -5,7 +5,7 @@ use rand_core::{Rng, SeedableRng};
 
 use conformance_model::catalogue::EVENT_TYPES;
 
-use super::request_template::{By, RequestTemplate};
+use super::request_template::{RequestKey, RequestTemplate};
 
 const ENDPOINTS: [&str; 4] = ["/v1/account", "/v1/charges", "/v1/invoices", "/v1/events"];
 const ODD_PATHS: &[&str] = &[
@@ -79,24 +79,24 @@ const BODIES: &[&str] = &[
 ];
 
 /// A generator of requests.
-pub(super) struct Draw {
+pub(super) struct RequestGenerator {
     rng: ChaCha8Rng,
     allow_writes: bool,
     /// The generated requests, some of which are repeated.
     drawn: Vec<RequestTemplate>,
 }
 
-impl Draw {
-    pub(super) fn new(seed: u64, allow_writes: bool) -> Draw {
-        Draw { rng: ChaCha8Rng::seed_from_u64(seed), allow_writes, drawn: Vec::new() }
+impl RequestGenerator {
+    pub(super) fn new(seed: u64, allow_writes: bool) -> RequestGenerator {
+        RequestGenerator { rng: ChaCha8Rng::seed_from_u64(seed), allow_writes, drawn: Vec::new() }
     }
 
-    fn below(&mut self, n: usize) -> usize {
+    fn random_below(&mut self, n: usize) -> usize {
         (self.rng.next_u64() % n as u64) as usize
     }
 
     fn one_of<'a>(&mut self, all: &[&'a str]) -> &'a str {
-        all[self.below(all.len())]
+        all[self.random_below(all.len())]
     }
 
     /// Returns the next request. The first ones read the existing objects.
@@ -109,9 +109,10 @@ impl Draw {
         ];
         let n = self.drawn.len();
         let template = match first.get(n / 2) {
-            Some(target) => {
-                RequestTemplate::get(if n.is_multiple_of(2) { By::Live } else { By::Test }, *target)
-            }
+            Some(target) => RequestTemplate::get(
+                if n.is_multiple_of(2) { RequestKey::Live } else { RequestKey::Test },
+                *target,
+            ),
             None => self.drawn_freely(),
         };
         self.drawn.push(template.clone());
@@ -119,15 +120,15 @@ impl Draw {
     }
 
     fn drawn_freely(&mut self) -> RequestTemplate {
-        let mut template = match self.below(100) {
+        let mut template = match self.random_below(100) {
             0..=29 => self.list(),
             30..=49 => self.event(),
-            50..=54 => RequestTemplate::get(self.own(), "/v1/account"),
+            50..=54 => RequestTemplate::get(self.own_key(), "/v1/account"),
             55..=71 => self.hostile_list(),
             72..=81 => self.refused_request(),
-            82..=88 => RequestTemplate::get(self.own(), self.one_of(ODD_PATHS)),
+            82..=88 => RequestTemplate::get(self.own_key(), self.one_of(ODD_PATHS)),
             89..=93 => {
-                let again = self.below(self.drawn.len());
+                let again = self.random_below(self.drawn.len());
                 self.drawn[again].clone()
             }
             94..=96 => {
@@ -137,7 +138,7 @@ impl Draw {
             _ if self.allow_writes => self.create(),
             _ => self.list(),
         };
-        if self.below(12) == 0 {
+        if self.random_below(12) == 0 {
             let headers: [(&str, &str); 6] = [
                 ("accept", "text/html"),
                 ("accept", "application/xml;q=0.9, */*;q=0"),
@@ -146,21 +147,21 @@ impl Draw {
                 ("content-type", "application/x-www-form-urlencoded"),
                 ("if-none-match", "*"),
             ];
-            let (name, value) = headers[self.below(headers.len())];
+            let (name, value) = headers[self.random_below(headers.len())];
             template.headers.push((name.to_owned(), value.to_owned()));
         }
         template
     }
 
-    fn own(&mut self) -> By {
-        if self.below(2) == 0 { By::Live } else { By::Test }
+    fn own_key(&mut self) -> RequestKey {
+        if self.random_below(2) == 0 { RequestKey::Live } else { RequestKey::Test }
     }
 
     /// Returns a placeholder of an identifier: of the live or the test mode, or nonexistent.
-    fn name(&mut self, kind: &str) -> String {
+    fn id_placeholder(&mut self, kind: &str) -> String {
         let mode = self.one_of(&["live", "test"]);
-        let n = self.below(40);
-        match self.below(5) {
+        let n = self.random_below(40);
+        match self.random_below(5) {
             0 => format!("{{absent:{kind}:{mode}:{n}}}"),
             _ => format!("{{{kind}:{mode}:{n}}}"),
         }
@@ -175,61 +176,68 @@ impl Draw {
             _ => &["status"],
         };
         for filter in filters {
-            if self.below(3) == 0 {
+            if self.random_below(3) == 0 {
                 let value = match *filter {
                     "type" => self.one_of(&EVENT_TYPES).to_owned(),
                     "status" => self.one_of(STATUSES).to_owned(),
-                    "payment_link" => self.name("link"),
-                    kind => self.name(kind),
+                    "payment_link" => self.id_placeholder("link"),
+                    kind => self.id_placeholder(kind),
                 };
                 query.push(format!("{filter}={value}"));
             }
         }
-        if self.below(2) == 0 {
-            let size = [1, 2, 3, 5, 7, 10, 24, 25, 26, 50, 99, 100][self.below(12)];
+        if self.random_below(2) == 0 {
+            let size = [1, 2, 3, 5, 7, 10, 24, 25, 26, 50, 99, 100][self.random_below(12)];
             query.push(format!("per_page={size}"));
         }
-        if self.below(2) == 0 {
-            query.push(format!("page={}", 1 + self.below(6)));
+        if self.random_below(2) == 0 {
+            query.push(format!("page={}", 1 + self.random_below(6)));
         }
         // Parameters are in random order.
         for at in (1..query.len()).rev() {
-            let other = self.below(at + 1);
+            let other = self.random_below(at + 1);
             query.swap(at, other);
         }
-        RequestTemplate::get(self.own(), with_query(path, &query))
+        RequestTemplate::get(self.own_key(), with_query(path, &query))
     }
 
     fn hostile_list(&mut self) -> RequestTemplate {
         let path = self.one_of(&ENDPOINTS);
         let mut query = Vec::new();
-        for _ in 0..=self.below(3) {
+        for _ in 0..=self.random_below(3) {
             let (name, value) = (self.one_of(PARAMETERS), self.one_of(ODD_VALUES));
-            query.push(match self.below(6) {
+            query.push(match self.random_below(6) {
                 0 => format!("{name}[]={value}"),
                 1 => format!("{name}={value}&{name}=1"),
-                2 => format!("{name}={}", "9".repeat(1 + self.below(300))),
+                2 => format!("{name}={}", "9".repeat(1 + self.random_below(300))),
                 _ => format!("{name}={value}"),
             });
         }
-        RequestTemplate::get(self.own(), with_query(path, &query))
+        RequestTemplate::get(self.own_key(), with_query(path, &query))
     }
 
     fn event(&mut self) -> RequestTemplate {
-        let name = self.name("event");
-        let target = match self.below(10) {
+        let name = self.id_placeholder("event");
+        let target = match self.random_below(10) {
             0 => format!("/v1/events/{name}x"),
             1 => format!("/v1/events/{name}?per_page=0&page=-1"),
             2 => format!("/v1/events/%20{name}"),
             _ => format!("/v1/events/{name}"),
         };
-        RequestTemplate::get(self.own(), target)
+        RequestTemplate::get(self.own_key(), target)
     }
 
     fn refused_request(&mut self) -> RequestTemplate {
-        let all = [By::NoKey, By::Unknown, By::Shortened, By::Swapped, By::OtherScheme, By::NoScheme];
-        let by = all[self.below(all.len())];
-        match self.below(3) {
+        let all = [
+            RequestKey::NoKey,
+            RequestKey::Unknown,
+            RequestKey::Shortened,
+            RequestKey::Swapped,
+            RequestKey::OtherScheme,
+            RequestKey::NoScheme,
+        ];
+        let by = all[self.random_below(all.len())];
+        match self.random_below(3) {
             0 => RequestTemplate { by, ..self.event() },
             1 => RequestTemplate { by, ..self.list() },
             _ => RequestTemplate::get(by, self.one_of(&ENDPOINTS)),
@@ -239,11 +247,11 @@ impl Draw {
     fn create(&mut self) -> RequestTemplate {
         let body = self.one_of(BODIES).to_owned();
         let mut headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        if self.below(3) == 0 {
-            headers.push(("idempotency-key".to_owned(), format!("fuzz-{}", self.below(4))));
+        if self.random_below(3) == 0 {
+            headers.push(("idempotency-key".to_owned(), format!("fuzz-{}", self.random_below(4))));
         }
         RequestTemplate {
-            by: By::Test,
+            by: RequestKey::Test,
             method: "POST".to_owned(),
             target: "/v1/charges".to_owned(),
             headers,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use url::form_urlencoded;
 
 use super::{
-    known::{IdKind, KnownIds, fixed},
+    known::{IdKind, KnownIds, constant_part},
     request_template::{RequestTemplate, ResolvedRequest},
 };
 use conformance_model::mode::Mode;
@@ -19,7 +19,7 @@ use conformance_model::recording::{Answer, Ending, List, shorten};
 
 const PER_PAGE_MAX: u64 = 100;
 /// The shortest identifier that counts as a leak. Shorter ones may be equal in both modes by chance.
-const TELLING_CHARS_MIN: usize = 8;
+const CONCLUSIVE_CHARS_MIN: usize = 8;
 
 /// A violation of a statement by a response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ enum Operation {
 }
 
 impl Operation {
-    fn of(method: &str, path: &str) -> Option<Operation> {
+    fn from_request(method: &str, path: &str) -> Option<Operation> {
         match (method, path) {
             ("GET", "/v1/account") => Some(Operation::Account),
             ("GET", "/v1/charges") => Some(Operation::List(List::Charges)),
@@ -70,11 +70,11 @@ pub(super) fn judge(
         Ending::Answered(answer) => answer,
         Ending::Lost(why) => return vec![violation("answers.silence", "an answer", format!("none: {why}"))],
     };
-    let mut judging = Judging { template, filled, answer, known, found: Vec::new() };
-    judging.everywhere();
+    let mut judging = ResponseCheck { template, filled, answer, known, found: Vec::new() };
+    judging.check_any_path();
     let path = filled.sent.target.split(['?', '#']).next().unwrap_or_default();
-    if let Some(operation) = Operation::of(&template.method, path) {
-        judging.at(&operation);
+    if let Some(operation) = Operation::from_request(&template.method, path) {
+        judging.check_operation(&operation);
     }
     judging.found
 }
@@ -88,7 +88,7 @@ pub(super) fn learn(
 ) {
     let (Some(mode), Ending::Answered(answer)) = (template.by.mode(), ending) else { return };
     let path = filled.sent.target.split('?').next().unwrap_or_default();
-    let Some(operation) = Operation::of(&template.method, path) else { return };
+    let Some(operation) = Operation::from_request(&template.method, path) else { return };
     let Some(body) = (200..300)
         .contains(&answer.status)
         .then(|| serde_json::from_str::<Value>(&answer.body).ok())
@@ -122,7 +122,7 @@ fn violation(statement: &str, expected: impl Into<String>, actual: impl Into<Str
     Violation { statement: statement.to_owned(), expected: expected.into(), actual: actual.into() }
 }
 
-struct Judging<'a> {
+struct ResponseCheck<'a> {
     template: &'a RequestTemplate,
     filled: &'a ResolvedRequest,
     answer: &'a Answer,
@@ -130,7 +130,7 @@ struct Judging<'a> {
     found: Vec<Violation>,
 }
 
-impl Judging<'_> {
+impl ResponseCheck<'_> {
     fn report_violation(&mut self, statement: &str, expected: impl Into<String>, actual: impl Into<String>) {
         self.found.push(violation(statement, expected, actual));
     }
@@ -139,7 +139,7 @@ impl Judging<'_> {
         format!("{} {}", self.answer.status, shorten(&self.answer.body)).trim_end().to_owned()
     }
 
-    fn everywhere(&mut self) {
+    fn check_any_path(&mut self) {
         let status = self.answer.status;
         if status >= 500 && !matches!(status, 502..=504) {
             self.report_violation("answers.no_server_error", "no server error", self.response_text());
@@ -149,14 +149,14 @@ impl Judging<'_> {
         }
     }
 
-    fn at(&mut self, operation: &Operation) {
+    fn check_operation(&mut self, operation: &Operation) {
         let status = self.answer.status;
         // The HTTP server or a proxy may refuse a request before it reaches the API.
         if matches!(status, 400 | 408 | 413 | 414 | 429 | 431) || status >= 500 {
             return;
         }
         let Some(mode) = self.template.by.mode() else {
-            return self.without_key();
+            return self.check_refusal();
         };
         if !self.template.headers.is_empty() && (status == 406 || status == 415) {
             return;
@@ -165,7 +165,7 @@ impl Judging<'_> {
             return self.report_violation("auth.known_key", "a valid key is accepted", self.response_text());
         }
         let Some(body) = self.json() else { return };
-        self.nothing_foreign(mode, &body);
+        self.check_no_foreign_ids(mode, &body);
         match operation {
             Operation::Account => self.account(mode, &body),
             Operation::List(list) => self.list(*list, mode, &body),
@@ -174,7 +174,7 @@ impl Judging<'_> {
         }
     }
 
-    fn without_key(&mut self) {
+    fn check_refusal(&mut self) {
         if self.answer.status != 401 {
             return self.report_violation("auth.refused", "401 without a valid key", self.response_text());
         }
@@ -204,13 +204,14 @@ impl Judging<'_> {
     }
 
     /// Checks that a body has no identifier of the other mode.
-    fn nothing_foreign(&mut self, mode: Mode, body: &Value) {
+    fn check_no_foreign_ids(&mut self, mode: Mode, body: &Value) {
         if self.answer.status >= 300 {
             return;
         }
         let mut shown = BTreeSet::new();
         names(body, &mut shown);
-        let leak = self.known.foreign(mode).find(|id| id.len() >= TELLING_CHARS_MIN && shown.contains(*id));
+        let leak =
+            self.known.foreign_ids(mode).find(|id| id.len() >= CONCLUSIVE_CHARS_MIN && shown.contains(*id));
         if let Some(id) = leak {
             let other = mode.other().as_str();
             self.report_violation(
@@ -238,7 +239,7 @@ impl Judging<'_> {
     fn event(&mut self, mode: Mode, id: &str, body: &Value) {
         let own = self.known.has_seen(mode, id);
         let foreign = !own && self.known.has_seen(mode.other(), id);
-        let made_up = self.filled.named.iter().any(|value| value.text == id && value.of.is_none());
+        let made_up = self.filled.named.iter().any(|value| value.text == id && value.owner.is_none());
         match self.answer.status {
             200 if foreign || made_up => {
                 self.report_violation(
@@ -256,7 +257,7 @@ impl Judging<'_> {
                         shorten(&row.to_string()),
                     );
                 }
-                self.same_as_before(mode, row);
+                self.check_event_unchanged(mode, row);
             }
             404 if own && self.known.shown_before(mode, id).is_some() => {
                 self.report_violation(
@@ -275,9 +276,9 @@ impl Judging<'_> {
         }
     }
 
-    fn same_as_before(&mut self, mode: Mode, row: &Value) {
+    fn check_event_unchanged(&mut self, mode: Mode, row: &Value) {
         let Some(id) = text_at(row, &["id"]) else { return };
-        let now = fixed(row);
+        let now = constant_part(row);
         let before = self.known.shown_before(mode, id);
         if let Some(before) = before.filter(|before| *before != now) {
             let (before, now) = (shorten(before), shorten(&now));
@@ -286,7 +287,7 @@ impl Judging<'_> {
     }
 
     fn list(&mut self, list: List, mode: Mode, body: &Value) {
-        let query = Query::of(&self.filled.sent.target);
+        let query = Query::from_target(&self.filled.sent.target);
         if self.answer.status != 200 {
             if query.is_plain() {
                 self.report_violation("lists.served", "200", self.response_text());
@@ -322,7 +323,7 @@ impl Judging<'_> {
         self.order(rows);
         self.filters(list, &query, rows, total);
         if list == List::Events {
-            rows.iter().for_each(|row| self.same_as_before(mode, row));
+            rows.iter().for_each(|row| self.check_event_unchanged(mode, row));
         }
     }
 
@@ -415,7 +416,7 @@ impl Judging<'_> {
             }
             let named = self.filled.named.iter().find(|value| value.text == wanted);
             let is_foreign =
-                named.is_some_and(|named| named.of.is_none() || named.of != self.template.by.mode());
+                named.is_some_and(|named| named.owner.is_none() || named.owner != self.template.by.mode());
             let mode = self.template.by.mode();
             let is_own = mode.is_some_and(|mode| self.known.has_seen(mode, wanted));
             if is_foreign && !is_own && (total > 0 || !rows.is_empty()) {
@@ -451,7 +452,7 @@ fn names<'a>(value: &'a Value, into: &mut BTreeSet<&'a str>) {
 struct Query(Vec<(String, String)>);
 
 impl Query {
-    fn of(target: &str) -> Query {
+    fn from_target(target: &str) -> Query {
         let text = target.split_once('?').map_or("", |(_, query)| query);
         let pairs = form_urlencoded::parse(text.as_bytes());
         Query(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())

@@ -14,7 +14,7 @@ const IDS_MAX: usize = 400;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedId {
     pub(super) text: String,
-    pub(super) of: Option<Mode>,
+    pub(super) owner: Option<Mode>,
 }
 
 /// The kind of object that an identifier names.
@@ -27,7 +27,7 @@ pub(super) enum IdKind {
 }
 
 impl IdKind {
-    fn of(word: &str) -> Option<IdKind> {
+    fn from_name(word: &str) -> Option<IdKind> {
         Some(match word {
             "event" => IdKind::Event,
             "charge" => IdKind::Charge,
@@ -38,7 +38,7 @@ impl IdKind {
     }
 
     /// Returns a nonexistent identifier of this kind, for use before any is known.
-    fn made_up(self, n: usize) -> String {
+    fn nonexistent_id(self, n: usize) -> String {
         let like = match self {
             IdKind::Event => "0197f2c0-9d2e-7c4a-8f10-3b5d7e9f1a2c",
             _ => "k3v9q0zj7t2m",
@@ -64,14 +64,14 @@ impl KnownIds {
             None => (false, name),
         };
         let mut parts = name.split(':');
-        let kind = IdKind::of(parts.next()?)?;
+        let kind = IdKind::from_name(parts.next()?)?;
         let mode = Mode::BOTH.into_iter().find(|mode| Some(mode.as_str()) == name.split(':').nth(1))?;
         let n: usize = parts.nth(1)?.parse().ok()?;
         let all = self.ids.get(&(kind, mode)).map_or(&[][..], Vec::as_slice);
         Some(match (all.get(n).or(all.last()), absent) {
-            (Some(id), false) => NamedId { text: id.clone(), of: Some(mode) },
-            (Some(id), true) => NamedId { text: unused_id_like(id, n as u64 + 1), of: None },
-            (None, _) => NamedId { text: kind.made_up(n), of: None },
+            (Some(id), false) => NamedId { text: id.clone(), owner: Some(mode) },
+            (Some(id), true) => NamedId { text: unused_id_like(id, n as u64 + 1), owner: None },
+            (None, _) => NamedId { text: kind.nonexistent_id(n), owner: None },
         })
     }
 
@@ -90,9 +90,9 @@ impl KnownIds {
         match kind {
             IdKind::Event => {
                 if let Some(id) = text_at(row, &["id"]) {
-                    self.keep(IdKind::Event, mode, id);
+                    self.insert(IdKind::Event, mode, id);
                     if self.seen.contains(&(mode, id.to_owned())) {
-                        self.events.insert((mode, id.to_owned()), fixed(row));
+                        self.events.insert((mode, id.to_owned()), constant_part(row));
                     }
                 }
                 for (name, kind) in [("charge", IdKind::Charge), ("invoice", IdKind::Invoice)] {
@@ -103,16 +103,16 @@ impl KnownIds {
             }
             _ => {
                 if let Some(code) = text_at(row, &["code"]).or_else(|| text_at(row, &["id"])) {
-                    self.keep(kind, mode, code);
+                    self.insert(kind, mode, code);
                 }
                 if let Some(link) = text_at(row, &["payment_link"]) {
-                    self.keep(IdKind::Link, mode, link);
+                    self.insert(IdKind::Link, mode, link);
                 }
             }
         }
     }
 
-    fn keep(&mut self, kind: IdKind, mode: Mode, id: &str) {
+    fn insert(&mut self, kind: IdKind, mode: Mode, id: &str) {
         let all = self.ids.entry((kind, mode)).or_default();
         if all.len() < IDS_MAX && self.seen.insert((mode, id.to_owned())) {
             all.push(id.to_owned());
@@ -120,14 +120,14 @@ impl KnownIds {
     }
 
     /// Returns the identifiers that only the key of the other mode has received.
-    pub(super) fn foreign(&self, mode: Mode) -> impl Iterator<Item = &str> {
+    pub(super) fn foreign_ids(&self, mode: Mode) -> impl Iterator<Item = &str> {
         let of_other = self.ids.iter().filter(move |((_, of), _)| *of == mode.other());
         of_other.flat_map(|(_, ids)| ids).map(String::as_str).filter(move |id| !self.has_seen(mode, id))
     }
 }
 
 /// Returns the constant part of an event. Its charge may show a later state.
-pub(super) fn fixed(row: &Value) -> String {
+pub(super) fn constant_part(row: &Value) -> String {
     let part = |name: &str| row.get(name).cloned().unwrap_or_default();
     format!("{} {} {}", part("type"), part("details"), part("created_at"))
 }

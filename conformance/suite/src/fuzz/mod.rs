@@ -29,7 +29,7 @@ use crate::FileError;
 pub use client::Progress;
 pub use judge::Violation;
 pub use report::{json, saved_findings, text};
-pub use request_template::{By, RequestTemplate, SentRequest};
+pub use request_template::{RequestKey, RequestTemplate, SentRequest};
 pub use run::{fuzz, replay};
 
 /// The plan of a fuzz run: target, keys and limits.

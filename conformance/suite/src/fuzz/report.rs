@@ -36,7 +36,7 @@ pub fn text(outcome: &Outcome, style: Style, kept: Option<&str>) -> String {
     let base = Url::parse(&outcome.base).ok();
     for found in &outcome.found {
         let violation = &found.violation;
-        writeln!(out, "{}  {}", style.coloured("fail", Tone::Bad), violation.statement)
+        writeln!(out, "{}  {}", style.colour("fail", Tone::Bad), violation.statement)
             .expect("writing to a string cannot fail");
         let mut line =
             |text: &str| writeln!(out, "{}", one_line(text)).expect("writing to a string cannot fail");

@@ -12,7 +12,7 @@ use super::known::{KnownIds, NamedId};
 /// The key that a request carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum By {
+pub enum RequestKey {
     /// The live key.
     Live,
     /// The test key.
@@ -32,12 +32,12 @@ pub enum By {
     NoScheme,
 }
 
-impl By {
+impl RequestKey {
     /// Returns the mode of a valid key.
     pub(super) fn mode(self) -> Option<Mode> {
         match self {
-            By::Live => Some(Mode::Live),
-            By::Test => Some(Mode::Test),
+            RequestKey::Live => Some(Mode::Live),
+            RequestKey::Test => Some(Mode::Test),
             _ => None,
         }
     }
@@ -50,7 +50,7 @@ impl By {
 #[serde(deny_unknown_fields)]
 pub struct RequestTemplate {
     /// The key that it carries.
-    pub by: By,
+    pub by: RequestKey,
     /// The method.
     pub method: String,
     /// Path and query below the base address.
@@ -90,27 +90,27 @@ pub(super) struct Keys<'a> {
 }
 
 impl Keys<'_> {
-    pub(super) fn authorization(&self, by: By) -> Option<String> {
+    pub(super) fn authorization(&self, by: RequestKey) -> Option<String> {
         let (live, test) = (self.live.expose(), self.test.expose());
         let tail = self.test.tail(self.prefix);
         Some(match by {
-            By::Live => format!("Bearer {live}"),
-            By::Test => format!("Bearer {test}"),
-            By::NoKey => return None,
-            By::Unknown => format!("Bearer {}_test_{}", self.prefix, unused_id_like(tail, 7)),
-            By::Shortened => {
+            RequestKey::Live => format!("Bearer {live}"),
+            RequestKey::Test => format!("Bearer {test}"),
+            RequestKey::NoKey => return None,
+            RequestKey::Unknown => format!("Bearer {}_test_{}", self.prefix, unused_id_like(tail, 7)),
+            RequestKey::Shortened => {
                 let end = test.char_indices().last().map_or(0, |(at, _)| at);
                 format!("Bearer {}", &test[..end])
             }
-            By::Swapped => format!("Bearer {}_live_{tail}", self.prefix),
-            By::OtherScheme => format!("Token {test}"),
-            By::NoScheme => test.to_owned(),
+            RequestKey::Swapped => format!("Bearer {}_live_{tail}", self.prefix),
+            RequestKey::OtherScheme => format!("Token {test}"),
+            RequestKey::NoScheme => test.to_owned(),
         })
     }
 }
 
 impl RequestTemplate {
-    pub(super) fn get(by: By, target: impl Into<String>) -> RequestTemplate {
+    pub(super) fn get(by: RequestKey, target: impl Into<String>) -> RequestTemplate {
         RequestTemplate {
             by,
             method: "GET".to_owned(),
@@ -126,7 +126,7 @@ impl RequestTemplate {
     }
 
     /// Replaces the placeholders by known identifiers.
-    pub(super) fn filled(&self, known: &KnownIds) -> ResolvedRequest {
+    pub(super) fn resolve(&self, known: &KnownIds) -> ResolvedRequest {
         let mut named = Vec::new();
         let target = fill(&self.target, known, &mut named);
         let body = self.body.as_deref().map(|body| fill(body, known, &mut named));
@@ -143,12 +143,12 @@ impl RequestTemplate {
             line.push_str(&format!(" -H \"Authorization: {value}\""));
         }
         for (name, value) in &self.headers {
-            line.push_str(&format!(" -H {}", quoted(&format!("{name}: {value}"))));
+            line.push_str(&format!(" -H {}", shell_quote(&format!("{name}: {value}"))));
         }
         if let Some(body) = &sent.body {
-            line.push_str(&format!(" --data-binary {}", quoted(body)));
+            line.push_str(&format!(" --data-binary {}", shell_quote(body)));
         }
-        format!("{line} --path-as-is {}", quoted(&address(base, &sent.target)))
+        format!("{line} --path-as-is {}", shell_quote(&address(base, &sent.target)))
     }
 }
 
@@ -158,22 +158,22 @@ pub(super) fn address(base: &Url, target: &str) -> String {
 }
 
 /// Returns the Authorization header of a `curl` command, with the keys as environment variables.
-pub(super) fn shown_authorization(by: By, prefix: &str) -> Option<String> {
+pub(super) fn shown_authorization(by: RequestKey, prefix: &str) -> Option<String> {
     const TEST: &str = "CHARGEPROOF_TEST_KEY";
     Some(match by {
-        By::Live => "Bearer $CHARGEPROOF_LIVE_KEY".to_owned(),
-        By::Test => format!("Bearer ${TEST}"),
-        By::NoKey => return None,
-        By::Unknown => format!("Bearer {prefix}_test_0000000000000000000000000000000000000000"),
-        By::Shortened => format!("Bearer ${{{TEST}%?}}"),
-        By::Swapped => format!("Bearer {prefix}_live_${{{TEST}#{prefix}_test_}}"),
-        By::OtherScheme => format!("Token ${TEST}"),
-        By::NoScheme => format!("${TEST}"),
+        RequestKey::Live => "Bearer $CHARGEPROOF_LIVE_KEY".to_owned(),
+        RequestKey::Test => format!("Bearer ${TEST}"),
+        RequestKey::NoKey => return None,
+        RequestKey::Unknown => format!("Bearer {prefix}_test_0000000000000000000000000000000000000000"),
+        RequestKey::Shortened => format!("Bearer ${{{TEST}%?}}"),
+        RequestKey::Swapped => format!("Bearer {prefix}_live_${{{TEST}#{prefix}_test_}}"),
+        RequestKey::OtherScheme => format!("Token ${TEST}"),
+        RequestKey::NoScheme => format!("${TEST}"),
     })
 }
 
 /// Quotes a word for the shell.
-fn quoted(word: &str) -> String {
+fn shell_quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }
 

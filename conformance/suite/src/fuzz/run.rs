@@ -3,7 +3,7 @@
 use super::{
     Outcome, Plan, Reproduction,
     client::{FuzzClient, JudgedResponse, Progress},
-    draw::Draw,
+    draw::RequestGenerator,
     known::KnownIds,
     shrink,
 };
@@ -15,10 +15,10 @@ use conformance_probe::{Interrupt, Waiter};
 pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progress) -> Outcome {
     let mut client = FuzzClient::new(plan, waiter, progress);
     let mut outcome = client.outcome();
-    if !begins(plan, &mut client, &mut outcome).await {
+    if !check_target(plan, &mut client, &mut outcome).await {
         return outcome;
     }
-    let mut draw = Draw::new(plan.seed, plan.allow_writes);
+    let mut draw = RequestGenerator::new(plan.seed, plan.allow_writes);
     let mut known = KnownIds::default();
     let (mut templates, mut sent) = (Vec::new(), Vec::new());
     let mut found = Vec::<Reproduction>::new();
@@ -28,10 +28,12 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
             break;
         }
         let template = draw.next();
-        let Some(judged) = unless_raised(&plan.interrupt, client.judged(&template, &mut known)).await else {
+        let Some(judged) =
+            unless_interrupted(&plan.interrupt, client.send_and_judge(&template, &mut known)).await
+        else {
             break;
         };
-        let JudgedResponse { went_out, ending, violations } = judged;
+        let JudgedResponse { sent: went_out, ending, violations } = judged;
         templates.push(template);
         sent.push(went_out);
         count(&mut outcome, &ending);
@@ -45,10 +47,10 @@ pub async fn fuzz(plan: &Plan, waiter: &mut dyn Waiter, progress: &mut dyn Progr
                 });
             }
         }
-        client.progress.requested(client.requests, plan.requests, found.len());
+        client.progress.on_request(client.requests, plan.requests, found.len());
     }
     for first in found {
-        let shrunk = unless_raised(&plan.interrupt, shrink::shrink(&mut client, first.clone())).await;
+        let shrunk = unless_interrupted(&plan.interrupt, shrink::shrink(&mut client, first.clone())).await;
         outcome.found.push(shrunk.unwrap_or(first));
     }
     outcome.requests = client.requests;
@@ -66,12 +68,12 @@ pub async fn replay(
 ) -> Outcome {
     let mut client = FuzzClient::new(plan, waiter, progress);
     let mut outcome = client.outcome();
-    if !begins(plan, &mut client, &mut outcome).await {
+    if !check_target(plan, &mut client, &mut outcome).await {
         return outcome;
     }
     for found in kept {
-        let reproduction = client.breaks(&found.violation.statement, &found.templates);
-        let Some(reproduction) = unless_raised(&plan.interrupt, reproduction).await else { break };
+        let reproduction = client.reproduce(&found.violation.statement, &found.templates);
+        let Some(reproduction) = unless_interrupted(&plan.interrupt, reproduction).await else { break };
         outcome.found.extend(reproduction);
     }
     outcome.requests = client.requests;
@@ -80,8 +82,8 @@ pub async fn replay(
 }
 
 /// Checks that the target responds to both keys. Otherwise sets the reason in the outcome.
-async fn begins(plan: &Plan, client: &mut FuzzClient<'_>, outcome: &mut Outcome) -> bool {
-    let checked = unless_raised(&plan.interrupt, client.ground()).await;
+async fn check_target(plan: &Plan, client: &mut FuzzClient<'_>, outcome: &mut Outcome) -> bool {
+    let checked = unless_interrupted(&plan.interrupt, client.check_server()).await;
     let is_usable = matches!(checked, Some(Ok(())));
     if let Some(Err(stop)) = checked {
         stop.record(outcome);
@@ -92,10 +94,10 @@ async fn begins(plan: &Plan, client: &mut FuzzClient<'_>, outcome: &mut Outcome)
 }
 
 /// Returns the result of a future; `None` if the operator interrupts it.
-async fn unless_raised<T>(interrupt: &Interrupt, work: impl Future<Output = T>) -> Option<T> {
+async fn unless_interrupted<T>(interrupt: &Interrupt, work: impl Future<Output = T>) -> Option<T> {
     tokio::select! {
         biased;
-        () = interrupt.raised() => None,
+        () = interrupt.wait_until_raised() => None,
         done = work => Some(done),
     }
 }

@@ -38,7 +38,7 @@ impl Best {
             return false;
         }
         self.spent += templates.len();
-        match client.breaks(&self.found.violation.statement, &templates).await {
+        match client.reproduce(&self.found.violation.statement, &templates).await {
             Some(found) => {
                 self.found = found;
                 true

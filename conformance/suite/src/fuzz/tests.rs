@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::{
     judge,
     known::{IdKind, KnownIds},
-    request_template::{By, Keys, RequestTemplate, ResolvedRequest, SentRequest, shown_authorization},
+    request_template::{
+        Keys, RequestKey, RequestTemplate, ResolvedRequest, SentRequest, shown_authorization,
+    },
 };
 use conformance_model::mode::Mode;
 use conformance_model::recording::{Answer, Ending};
@@ -21,7 +23,7 @@ fn event(id: &str, kind: &str) -> Value {
 }
 
 /// Returns the known identifiers: one event of the live key, another of the test key.
-fn known() -> KnownIds {
+fn known_ids() -> KnownIds {
     let mut known = KnownIds::default();
     known.learn(Mode::Live, IdKind::Event, &event(OWN, "charge.paid"));
     known.learn(Mode::Test, IdKind::Event, &event(FOREIGN, "charge.paid"));
@@ -44,38 +46,47 @@ fn list(rows: &[Value], numbers: [u64; 4]) -> Value {
 }
 
 #[track_caller]
-fn check(by: By, target: &str, answer: Answer, expected: &[&str]) {
+fn check(by: RequestKey, target: &str, answer: Answer, expected: &[&str]) {
     let template = RequestTemplate::get(by, target);
-    let found = judge::judge(&template, &template.filled(&known()), &Ending::Answered(answer), &known());
+    let found =
+        judge::judge(&template, &template.resolve(&known_ids()), &Ending::Answered(answer), &known_ids());
     let statements: Vec<_> = found.iter().map(|violation| violation.statement.as_str()).collect();
     assert_eq!(statements, expected, "{found:?}");
 }
 
 #[test]
 fn a_server_error_is_a_violation_on_any_path() {
-    check(By::Live, "/v1/%00", answer(500, &json!({})), &["answers.no_server_error"]);
-    check(By::Live, "/nowhere", answer(404, &json!({})), &[]);
-    check(By::NoKey, "/v1/events", answer(500, &json!({})), &["answers.no_server_error"]);
+    check(RequestKey::Live, "/v1/%00", answer(500, &json!({})), &["answers.no_server_error"]);
+    check(RequestKey::Live, "/nowhere", answer(404, &json!({})), &[]);
+    check(RequestKey::NoKey, "/v1/events", answer(500, &json!({})), &["answers.no_server_error"]);
 }
 
 #[test]
 fn a_missing_response_is_a_violation() {
-    let template = RequestTemplate::get(By::Live, "/v1/events");
-    let found = judge::judge(&template, &template.filled(&known()), &Ending::Lost("reset".into()), &known());
+    let template = RequestTemplate::get(RequestKey::Live, "/v1/events");
+    let found =
+        judge::judge(&template, &template.resolve(&known_ids()), &Ending::Lost("reset".into()), &known_ids());
     assert_eq!(found[0].statement, "answers.silence");
 }
 
 #[test]
 fn requests_without_a_valid_key_are_refused() {
     let message = json!({"message": "Unauthenticated."});
-    for by in [By::NoKey, By::Unknown, By::Shortened, By::Swapped, By::OtherScheme, By::NoScheme] {
+    for by in [
+        RequestKey::NoKey,
+        RequestKey::Unknown,
+        RequestKey::Shortened,
+        RequestKey::Swapped,
+        RequestKey::OtherScheme,
+        RequestKey::NoScheme,
+    ] {
         check(by, "/v1/events", answer(401, &message), &[]);
         check(by, "/v1/events", answer(400, &message), &[]);
         check(by, "/v1/events", answer(200, &list(&[], [1, 1, 25, 0])), &["auth.refused"]);
         check(by, "/v1/events", answer(403, &message), &["auth.refused"]);
     }
-    check(By::NoKey, "/v1/account", answer(401, &json!({})), &["auth.message"]);
-    check(By::Live, "/v1/account", answer(401, &message), &["auth.known_key"]);
+    check(RequestKey::NoKey, "/v1/account", answer(401, &json!({})), &["auth.message"]);
+    check(RequestKey::Live, "/v1/account", answer(401, &message), &["auth.known_key"]);
 }
 
 #[test]
@@ -83,7 +94,14 @@ fn a_curl_line_shows_the_key_that_was_sent() {
     // A key may have any form after the prefix of its mode.
     let (live, test) = ("svc_live_Ab_12", "svc_test_Cd_34_e");
     let keys = Keys { live: &Secret::new(live), test: &Secret::new(test), prefix: "svc" };
-    for by in [By::Live, By::Test, By::Shortened, By::Swapped, By::OtherScheme, By::NoScheme] {
+    for by in [
+        RequestKey::Live,
+        RequestKey::Test,
+        RequestKey::Shortened,
+        RequestKey::Swapped,
+        RequestKey::OtherScheme,
+        RequestKey::NoScheme,
+    ] {
         let shown = shown_authorization(by, "svc").expect("a key is sent");
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("printf %s \"{shown}\"")]);
@@ -94,7 +112,7 @@ fn a_curl_line_shows_the_key_that_was_sent() {
             .expect("sh can be started");
         assert_eq!(String::from_utf8_lossy(&output.stdout), keys.authorization(by).unwrap(), "{shown}");
     }
-    assert_eq!(keys.authorization(By::Swapped).unwrap(), "Bearer svc_live_Cd_34_e");
+    assert_eq!(keys.authorization(RequestKey::Swapped).unwrap(), "Bearer svc_live_Cd_34_e");
 }
 
 #[test]
@@ -104,11 +122,11 @@ fn responses_of_specified_paths_are_json() {
         headers: vec![("content-type".into(), "text/html".into())],
         body: "<p>".into(),
     };
-    check(By::Live, "/v1/events", html(422), &["answers.json"]);
-    check(By::Live, "/v1/events", html(400), &[]);
-    check(By::Live, "/v1/event", html(404), &[]);
+    check(RequestKey::Live, "/v1/events", html(422), &["answers.json"]);
+    check(RequestKey::Live, "/v1/events", html(400), &[]);
+    check(RequestKey::Live, "/v1/event", html(404), &[]);
     let twice = Answer { body: r#"{"message":"a","message":"b"}"#.into(), ..answer(422, &json!({})) };
-    check(By::Live, "/v1/events?page=0", twice, &["answers.json"]);
+    check(RequestKey::Live, "/v1/events?page=0", twice, &["answers.json"]);
 }
 
 #[test]
@@ -116,17 +134,17 @@ fn objects_of_the_other_mode_are_not_found() {
     let shown = |id: &str| answer(200, &json!({"data": event(id, "charge.paid")}));
     let path = |id: &str| format!("/v1/events/{id}");
     let absent = || answer(404, &json!({"message": "Not found."}));
-    check(By::Live, &path(OWN), shown(OWN), &[]);
-    check(By::Live, &path(OWN), absent(), &["events.readable"]);
-    check(By::Live, &path(FOREIGN), absent(), &[]);
-    check(By::Live, &path(FOREIGN), shown(FOREIGN), &["isolation.leak", "isolation.not_found"]);
-    check(By::Live, &path(FOREIGN), answer(403, &json!({})), &["isolation.not_found"]);
-    check(By::Live, "/v1/events/{absent:event:live:0}", absent(), &[]);
-    let made_up = RequestTemplate::get(By::Live, "/v1/events/{absent:event:live:0}");
-    let id = made_up.filled(&known()).named[0].text.clone();
-    check(By::Live, "/v1/events/{absent:event:live:0}", shown(&id), &["isolation.not_found"]);
+    check(RequestKey::Live, &path(OWN), shown(OWN), &[]);
+    check(RequestKey::Live, &path(OWN), absent(), &["events.readable"]);
+    check(RequestKey::Live, &path(FOREIGN), absent(), &[]);
+    check(RequestKey::Live, &path(FOREIGN), shown(FOREIGN), &["isolation.leak", "isolation.not_found"]);
+    check(RequestKey::Live, &path(FOREIGN), answer(403, &json!({})), &["isolation.not_found"]);
+    check(RequestKey::Live, "/v1/events/{absent:event:live:0}", absent(), &[]);
+    let made_up = RequestTemplate::get(RequestKey::Live, "/v1/events/{absent:event:live:0}");
+    let id = made_up.resolve(&known_ids()).named[0].text.clone();
+    check(RequestKey::Live, "/v1/events/{absent:event:live:0}", shown(&id), &["isolation.not_found"]);
     check(
-        By::Live,
+        RequestKey::Live,
         "/v1/events",
         answer(200, &list(&[event(FOREIGN, "charge.paid")], [1, 1, 25, 1])),
         &["isolation.leak"],
@@ -136,8 +154,13 @@ fn objects_of_the_other_mode_are_not_found() {
 #[test]
 fn an_event_does_not_change() {
     let changed = event(OWN, "charge.expired");
-    check(By::Live, &format!("/v1/events/{OWN}"), answer(200, &json!({"data": changed})), &["events.stable"]);
-    check(By::Live, "/v1/events", answer(200, &list(&[changed], [1, 1, 25, 1])), &["events.stable"]);
+    check(
+        RequestKey::Live,
+        &format!("/v1/events/{OWN}"),
+        answer(200, &json!({"data": changed})),
+        &["events.stable"],
+    );
+    check(RequestKey::Live, "/v1/events", answer(200, &list(&[changed], [1, 1, 25, 1])), &["events.stable"]);
 }
 
 #[test]
@@ -146,57 +169,74 @@ fn a_page_is_consistent_with_its_numbers() {
     let rows = |from: u64, count: u64| (from..from + count).map(row).collect::<Vec<_>>();
     let page = |count, numbers| answer(200, &list(&rows(0, count), numbers));
     let path_of = |query: &str| format!("/v1/charges{query}");
-    check(By::Live, &path_of(""), page(3, [1, 1, 25, 3]), &[]);
-    check(By::Live, &path_of(""), page(3, [1, 2, 2, 3]), &["paging.default_size", "paging.length"]);
-    check(By::Live, &path_of("?per_page=2"), page(2, [1, 2, 2, 3]), &[]);
-    check(By::Live, &path_of("?per_page=2"), page(3, [1, 1, 25, 3]), &["paging.per_page"]);
-    check(By::Live, &path_of("?per_page=2&page=2"), page(1, [2, 2, 2, 3]), &[]);
-    check(By::Live, &path_of("?per_page=2&page=2"), page(2, [1, 2, 2, 3]), &["paging.current_page"]);
-    check(By::Live, &path_of("?per_page=2"), page(2, [1, 3, 2, 3]), &["paging.last_page"]);
-    check(By::Live, &path_of("?per_page=500"), page(3, [1, 1, 100, 3]), &[]);
-    check(By::Live, &path_of("?per_page=500"), page(3, [1, 1, 500, 3]), &["paging.per_page"]);
-    check(By::Live, &path_of("?per_page=500"), answer(422, &json!({"message": "no"})), &[]);
-    check(By::Live, &path_of(""), answer(422, &json!({"message": "no"})), &["lists.served"]);
-    check(By::Live, &path_of("?page=9"), answer(200, &list(&[], [9, 1, 25, 3])), &[]);
-    check(By::Live, &path_of(""), answer(200, &list(&[], [1, 0, 25, 0])), &[]);
+    check(RequestKey::Live, &path_of(""), page(3, [1, 1, 25, 3]), &[]);
+    check(RequestKey::Live, &path_of(""), page(3, [1, 2, 2, 3]), &["paging.default_size", "paging.length"]);
+    check(RequestKey::Live, &path_of("?per_page=2"), page(2, [1, 2, 2, 3]), &[]);
+    check(RequestKey::Live, &path_of("?per_page=2"), page(3, [1, 1, 25, 3]), &["paging.per_page"]);
+    check(RequestKey::Live, &path_of("?per_page=2&page=2"), page(1, [2, 2, 2, 3]), &[]);
+    check(RequestKey::Live, &path_of("?per_page=2&page=2"), page(2, [1, 2, 2, 3]), &["paging.current_page"]);
+    check(RequestKey::Live, &path_of("?per_page=2"), page(2, [1, 3, 2, 3]), &["paging.last_page"]);
+    check(RequestKey::Live, &path_of("?per_page=500"), page(3, [1, 1, 100, 3]), &[]);
+    check(RequestKey::Live, &path_of("?per_page=500"), page(3, [1, 1, 500, 3]), &["paging.per_page"]);
+    check(RequestKey::Live, &path_of("?per_page=500"), answer(422, &json!({"message": "no"})), &[]);
+    check(RequestKey::Live, &path_of(""), answer(422, &json!({"message": "no"})), &["lists.served"]);
+    check(RequestKey::Live, &path_of("?page=9"), answer(200, &list(&[], [9, 1, 25, 3])), &[]);
+    check(RequestKey::Live, &path_of(""), answer(200, &list(&[], [1, 0, 25, 0])), &[]);
     let twice = [row(0), row(0)];
-    check(By::Live, &path_of(""), answer(200, &list(&twice, [1, 1, 25, 2])), &["paging.joined"]);
+    check(RequestKey::Live, &path_of(""), answer(200, &list(&twice, [1, 1, 25, 2])), &["paging.joined"]);
     let upside_down = [row(1), row(0)];
-    check(By::Live, &path_of(""), answer(200, &list(&upside_down, [1, 1, 25, 2])), &["paging.newest_first"]);
+    check(
+        RequestKey::Live,
+        &path_of(""),
+        answer(200, &list(&upside_down, [1, 1, 25, 2])),
+        &["paging.newest_first"],
+    );
     let mut beyond = list(&rows(0, 1), [1, 1, 25, 1]);
     beyond["links"]["next"] = json!("/v1/charges?page=2");
-    check(By::Live, &path_of(""), answer(200, &beyond), &["paging.ends"]);
+    check(RequestKey::Live, &path_of(""), answer(200, &beyond), &["paging.ends"]);
 }
 
 #[test]
 fn a_filtered_list_has_matching_rows_only() {
     let rows = [event(OWN, "charge.paid")];
     let body = || answer(200, &list(&rows, [1, 1, 25, 1]));
-    check(By::Live, "/v1/events?type=charge.paid", body(), &[]);
-    check(By::Live, "/v1/events?type=charge.expired", body(), &["filters.type"]);
-    check(By::Live, "/v1/events?type=charge.expired&type=charge.paid", body(), &[]);
-    check(By::Live, "/v1/events?charge={charge:live:0}", body(), &[]);
-    check(By::Live, "/v1/events?charge={charge:test:0}", body(), &["filters.charge", "isolation.filters"]);
-    check(By::Live, "/v1/charges?payment_link={link:test:0}", answer(404, &json!({"message": "no"})), &[]);
+    check(RequestKey::Live, "/v1/events?type=charge.paid", body(), &[]);
+    check(RequestKey::Live, "/v1/events?type=charge.expired", body(), &["filters.type"]);
+    check(RequestKey::Live, "/v1/events?type=charge.expired&type=charge.paid", body(), &[]);
+    check(RequestKey::Live, "/v1/events?charge={charge:live:0}", body(), &[]);
+    check(
+        RequestKey::Live,
+        "/v1/events?charge={charge:test:0}",
+        body(),
+        &["filters.charge", "isolation.filters"],
+    );
+    check(
+        RequestKey::Live,
+        "/v1/charges?payment_link={link:test:0}",
+        answer(404, &json!({"message": "no"})),
+        &[],
+    );
 }
 
 #[test]
 fn a_429_has_a_retry_after() {
-    check(By::Live, "/v1/events", answer(429, &json!({})), &["limits.retry_after"]);
+    check(RequestKey::Live, "/v1/events", answer(429, &json!({})), &["limits.retry_after"]);
 }
 
 #[test]
 fn placeholders_are_replaced_by_known_identifiers() {
-    let filled =
-        RequestTemplate::get(By::Live, "/v1/events/{event:test:7}?charge={charge:live:0}&x={nothing}&y={")
-            .filled(&known());
+    let filled = RequestTemplate::get(
+        RequestKey::Live,
+        "/v1/events/{event:test:7}?charge={charge:live:0}&x={nothing}&y={",
+    )
+    .resolve(&known_ids());
     let expected = format!("/v1/events/{FOREIGN}?charge=code{}&x={{nothing}}&y={{", &OWN[30..]);
     assert_eq!(filled.sent, SentRequest { target: expected, body: None });
     assert_eq!(
-        filled.named.iter().map(|value| value.of).collect::<Vec<_>>(),
+        filled.named.iter().map(|value| value.owner).collect::<Vec<_>>(),
         [Some(Mode::Test), Some(Mode::Live)]
     );
     let ResolvedRequest { named, .. } =
-        RequestTemplate::get(By::Live, "/v1/events/{absent:event:live:0}").filled(&known());
-    assert_eq!((named[0].of, named[0].text.len()), (None, 36));
+        RequestTemplate::get(RequestKey::Live, "/v1/events/{absent:event:live:0}").resolve(&known_ids());
+    assert_eq!((named[0].owner, named[0].text.len()), (None, 36));
 }

@@ -41,7 +41,7 @@ impl DeliveryKey {
 
 /// The construction of a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sign {
+pub(super) enum SignatureVariant {
     /// The correct signature.
     Right,
     /// The correct signature, at a time this many seconds from now.
@@ -70,7 +70,7 @@ pub(super) struct PreparedDelivery {
     /// The event type.
     pub(super) kind: String,
     pub(super) body: String,
-    pub(super) sign: Sign,
+    pub(super) sign: SignatureVariant,
 }
 
 /// The content of a delivery.
@@ -88,7 +88,7 @@ pub(super) struct DeliveryContent<'a> {
 
 impl DeliveryContent<'_> {
     /// Writes the body, with the fields in the order of the service.
-    pub(super) fn delivery(self, sign: Sign) -> PreparedDelivery {
+    pub(super) fn delivery(self, sign: SignatureVariant) -> PreparedDelivery {
         let event = self.event.map_or_else(|| "null".to_owned(), |id| format!("\"{id}\""));
         let body = format!(
             r#"{{"id":"{}","event_id":{event},"event":"{}","mode":"{}","created_at":"{}"{},"data":{}}}"#,
@@ -110,14 +110,14 @@ pub(super) struct Secrets<'a> {
 }
 
 impl<'a> Secrets<'a> {
-    pub(super) fn all(&self) -> impl Iterator<Item = &'a Secret> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &'a Secret> {
         [Some(self.own), self.other_mode].into_iter().flatten()
     }
 }
 
 impl PreparedDelivery {
     /// Returns the headers and the body as sent, at a time in Unix seconds.
-    pub(super) fn sealed(
+    pub(super) fn headers_and_body(
         &self,
         now: i64,
         names: &Names,
@@ -125,25 +125,27 @@ impl PreparedDelivery {
     ) -> (Vec<(String, String)>, Vec<u8>) {
         let own = secrets.own.expose();
         let body = match self.sign {
-            Sign::Tampered => self.body.replacen("\"fiat_amount\":\"", "\"fiat_amount\":\"9", 1),
+            SignatureVariant::Tampered => self.body.replacen("\"fiat_amount\":\"", "\"fiat_amount\":\"9", 1),
             _ => self.body.clone(),
         };
         let header = |t: i64, v1: &str| format!("t={t},v1={v1}");
         let signed = |key: &str, t: i64, body: &str| mac(key, &format!("{t}.{body}"));
         let signature = match self.sign {
-            Sign::Right | Sign::Tampered => Some(header(now, &signed(own, now, &self.body))),
-            Sign::At(offset) => Some(header(now + offset, &signed(own, now + offset, &body))),
-            Sign::WrongSecret => {
+            SignatureVariant::Right | SignatureVariant::Tampered => {
+                Some(header(now, &signed(own, now, &self.body)))
+            }
+            SignatureVariant::At(offset) => Some(header(now + offset, &signed(own, now + offset, &body))),
+            SignatureVariant::WrongSecret => {
                 Some(header(now, &signed("whsec_00000000000000000000000000000000", now, &body)))
             }
-            Sign::OtherMode => {
+            SignatureVariant::OtherMode => {
                 let key = secrets.other_mode.map_or(own, Secret::expose);
                 Some(header(now, &signed(key, now, &body)))
             }
-            Sign::BodyOnly => Some(header(now, &mac(own, &body))),
-            Sign::TimeChanged => Some(header(now, &signed(own, now - 3_600, &body))),
-            Sign::Missing => None,
-            Sign::Malformed(text) => Some(text.to_owned()),
+            SignatureVariant::BodyOnly => Some(header(now, &mac(own, &body))),
+            SignatureVariant::TimeChanged => Some(header(now, &signed(own, now - 3_600, &body))),
+            SignatureVariant::Missing => None,
+            SignatureVariant::Malformed(text) => Some(text.to_owned()),
         };
         let mut headers = vec![
             ("content-type".to_owned(), "application/json".to_owned()),
@@ -205,7 +207,7 @@ pub(super) fn invoice(code: &str, charge: &str, status: &str) -> Value {
 mod tests {
     use super::*;
 
-    fn sealed(sign: Sign) -> (Vec<(String, String)>, String) {
+    fn signed_delivery(sign: SignatureVariant) -> (Vec<(String, String)>, String) {
         let content = DeliveryContent {
             delivery: "d".to_owned(),
             event: Some("e".to_owned()),
@@ -217,13 +219,14 @@ mod tests {
         };
         let own = Secret::new("whsec_0123456789abcdefghijklmnopqrstuv");
         let secrets = Secrets { own: &own, other_mode: None };
-        let (headers, body) = content.delivery(sign).sealed(1_767_603_600, &Names::default(), &secrets);
+        let (headers, body) =
+            content.delivery(sign).headers_and_body(1_767_603_600, &Names::default(), &secrets);
         (headers, String::from_utf8(body).expect("text"))
     }
 
     #[test]
     fn a_delivery_is_signed_over_its_time_and_its_body() {
-        let (headers, body) = sealed(Sign::Right);
+        let (headers, body) = signed_delivery(SignatureVariant::Right);
         assert_eq!(
             body,
             r#"{"id":"d","event_id":"e","event":"charge.paid","mode":"live","created_at":"2026-01-05T09:20:00.000000Z","data":{"charge":{"fiat_amount":"1.00"}}}"#
@@ -238,17 +241,17 @@ mod tests {
 
     #[test]
     fn each_fault_differs_from_the_correct_signature() {
-        let right = sealed(Sign::Right);
+        let right = signed_delivery(SignatureVariant::Right);
         for sign in [
-            Sign::At(-3_600),
-            Sign::WrongSecret,
-            Sign::BodyOnly,
-            Sign::TimeChanged,
-            Sign::Tampered,
-            Sign::Missing,
-            Sign::Malformed("v1="),
+            SignatureVariant::At(-3_600),
+            SignatureVariant::WrongSecret,
+            SignatureVariant::BodyOnly,
+            SignatureVariant::TimeChanged,
+            SignatureVariant::Tampered,
+            SignatureVariant::Missing,
+            SignatureVariant::Malformed("v1="),
         ] {
-            assert_ne!(sealed(sign), right, "{sign:?}");
+            assert_ne!(signed_delivery(sign), right, "{sign:?}");
         }
     }
 

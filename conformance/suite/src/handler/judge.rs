@@ -2,8 +2,8 @@
 
 use super::{
     Attempt, HandlerRow,
-    results::{HandlerResponse, SentDelivery, TrialResult, wants},
-    trials::{Answers, TRIALS, Trial, TrialStatement},
+    results::{HandlerResponse, SentDelivery, TrialResult, is_selected},
+    trials::{ExpectedResponses, TRIALS, Trial, TrialStatement},
 };
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult, Verdict, verdict};
 
@@ -12,22 +12,22 @@ const WITNESS: &str = "use `--acted COMMAND`, which prints how often the handler
 
 /// Returns the verdicts on the selected statements.
 pub(super) fn rows(attempt: &Attempt, results: &[TrialResult]) -> Vec<HandlerRow> {
-    let first = FirstTrial::of(results);
+    let first = FirstTrial::from_results(results);
     let mut rows = Vec::new();
     for trial in TRIALS {
         let result = results.iter().find(|result| result.trial == trial.name);
         let mut push_row = |(id, level, text): TrialStatement, judge: &dyn Fn() -> Verdict| {
-            if wants(attempt, id) {
+            if is_selected(attempt, id) {
                 rows.push(HandlerRow { id, level, text, verdict: judge() });
             }
         };
         if let Some((statement, answers)) = trial.answers {
-            push_row(statement, &|| verdict(statement.1, of_answers(trial, answers, result, &first)));
+            push_row(statement, &|| verdict(statement.1, judge_responses(trial, answers, result, &first)));
         }
-        if let Some((statement, times)) = trial.acts {
+        if let Some((statement, times)) = trial.actions {
             push_row(statement, &|| match attempt.without_acts {
                 true => Verdict::LeftOut { by: "--without acts".to_owned() },
-                false => verdict(statement.1, of_acts(trial, times, result, &first)),
+                false => verdict(statement.1, judge_actions(trial, times, result, &first)),
             });
         }
     }
@@ -36,16 +36,16 @@ pub(super) fn rows(attempt: &Attempt, results: &[TrialResult]) -> Vec<HandlerRow
 
 /// The result of the first trial. A refusal counts only if the handler accepts a valid delivery.
 struct FirstTrial {
-    takes: bool,
-    acts: Option<u64>,
+    is_accepted: bool,
+    actions: Option<u64>,
 }
 
 impl FirstTrial {
-    fn of(results: &[TrialResult]) -> FirstTrial {
+    fn from_results(results: &[TrialResult]) -> FirstTrial {
         let first = results.first();
-        let takes = first.is_some_and(|trial| trial.sent.iter().all(|sent| is_taken(&sent.response)));
-        let acts = first.and_then(|trial| trial.acts.clone()).and_then(Result::ok);
-        FirstTrial { takes, acts }
+        let takes = first.is_some_and(|trial| trial.sent.iter().all(|sent| is_accepted(&sent.response)));
+        let acts = first.and_then(|trial| trial.actions.clone()).and_then(Result::ok);
+        FirstTrial { is_accepted: takes, actions: acts }
     }
 }
 
@@ -53,13 +53,13 @@ fn is_first(trial: &Trial) -> bool {
     trial.name == TRIALS[0].name
 }
 
-fn is_taken(response: &HandlerResponse) -> bool {
+fn is_accepted(response: &HandlerResponse) -> bool {
     matches!(response, HandlerResponse::Status(200..=299, _))
 }
 
-fn of_answers(
+fn judge_responses(
     trial: &Trial,
-    answers: Answers,
+    answers: ExpectedResponses,
     seen: Option<&TrialResult>,
     first: &FirstTrial,
 ) -> CheckResult {
@@ -75,30 +75,34 @@ fn of_answers(
             "fix `answers.delivery` first: check the secret and the header prefix",
         ))
     };
-    if !is_first(trial) && !first.takes {
+    if !is_first(trial) && !first.is_accepted {
         return no_ground();
     }
     let broken = |wanted: &str, sent: &SentDelivery| {
-        Err(CheckError::broken(None, wanted, format!("{}, to {}", response_text(&sent.response), sent.kind)))
+        Err(CheckError::violation(
+            None,
+            wanted,
+            format!("{}, to {}", response_text(&sent.response), sent.kind),
+        ))
     };
     let all = &seen.sent;
     match answers {
-        Answers::Taken => match all.iter().find(|sent| !is_taken(&sent.response)) {
+        ExpectedResponses::Accepted => match all.iter().find(|sent| !is_accepted(&sent.response)) {
             Some(sent) => broken("2xx", sent),
             None => Ok(CheckOutcome::Holds),
         },
-        Answers::OneTaken => match all.iter().any(|sent| is_taken(&sent.response)) {
+        ExpectedResponses::OneAccepted => match all.iter().any(|sent| is_accepted(&sent.response)) {
             true => Ok(CheckOutcome::Holds),
             false => broken("2xx to at least one", &all[0]),
         },
-        Answers::Refused => {
+        ExpectedResponses::Refused => {
             // A missing response and a server error are refusals too: the sender retries.
-            match all.iter().find(|sent| is_taken(&sent.response)) {
+            match all.iter().find(|sent| is_accepted(&sent.response)) {
                 Some(sent) => broken("a refusal such as 400 or 401", sent),
                 None => Ok(CheckOutcome::Holds),
             }
         }
-        Answers::Calm => {
+        ExpectedResponses::NoServerError => {
             let calm = |sent: &&SentDelivery| matches!(sent.response, HandlerResponse::Status(..500, _));
             match all.iter().find(|sent| !calm(sent)) {
                 Some(sent) => broken("an answer below 500", sent),
@@ -108,21 +112,21 @@ fn of_answers(
     }
 }
 
-fn of_acts(trial: &Trial, times: u64, seen: Option<&TrialResult>, first: &FirstTrial) -> CheckResult {
+fn judge_actions(trial: &Trial, times: u64, seen: Option<&TrialResult>, first: &FirstTrial) -> CheckResult {
     let unjudged = |why: String| Err(CheckError::unjudged(why, WITNESS));
-    match seen.and_then(|trial| trial.acts.as_ref()) {
+    match seen.and_then(|trial| trial.actions.as_ref()) {
         None => unjudged(NEEDS_WITNESS.to_owned()),
         Some(Err(why)) => unjudged(why.clone()),
-        Some(Ok(_)) if !is_first(trial) && first.acts != Some(1) => unjudged(
+        Some(Ok(_)) if !is_first(trial) && first.actions != Some(1) => unjudged(
             "`--acted` did not report one action for a valid delivery, so its other results prove nothing"
                 .to_owned(),
         ),
         Some(Ok(count)) if *count == times => Ok(CheckOutcome::Holds),
-        Some(Ok(count)) => Err(CheckError::broken(None, acted(times), acted(*count))),
+        Some(Ok(count)) => Err(CheckError::violation(None, actions_text(times), actions_text(*count))),
     }
 }
 
-fn acted(times: u64) -> String {
+fn actions_text(times: u64) -> String {
     match times {
         0 => "it does not act".to_owned(),
         1 => "it acts once".to_owned(),

@@ -45,7 +45,7 @@ fn details(row: &HandlerRow) -> Vec<(&'static str, String)> {
     lines.into_iter().map(|(name, text)| (name, one_line(&text))).collect()
 }
 
-fn counts(outcome: &HandlerOutcome) -> String {
+fn counts_text(outcome: &HandlerOutcome) -> String {
     let words = [
         ("pass", "passed"),
         ("fail", "failed"),
@@ -64,7 +64,7 @@ fn counts(outcome: &HandlerOutcome) -> String {
 }
 
 fn summary(outcome: &HandlerOutcome) -> String {
-    let counts = counts(outcome);
+    let counts = counts_text(outcome);
     let summary = if outcome.interrupted { format!("interrupted: {counts}") } else { counts };
     let complete = if outcome.is_complete() { "complete" } else { "incomplete" };
     format!(
@@ -100,7 +100,7 @@ fn text(outcome: &HandlerOutcome, style: Style, again: &str) -> String {
     }
     let gaps = gaps(&outcome.rows);
     if !gaps.is_empty() {
-        line(format!("\n{}", style.coloured("Not judged", Tone::Doubt)));
+        line(format!("\n{}", style.colour("Not judged", Tone::Doubt)));
     }
     for ((why, remedy), ids) in gaps {
         let statements = if ids.len() == 1 { "statement" } else { "statements" };
@@ -116,7 +116,7 @@ fn text(outcome: &HandlerOutcome, style: Style, again: &str) -> String {
         130 => ("Interrupted", Tone::Doubt),
         _ => ("Incomplete", Tone::Doubt),
     };
-    line(format!("\n{}: exit {}", style.coloured(word, tone), outcome.exit_code()));
+    line(format!("\n{}: exit {}", style.colour(word, tone), outcome.exit_code()));
     out
 }
 

@@ -18,7 +18,7 @@ pub enum HandlerResponse {
 }
 
 impl HandlerResponse {
-    pub(super) fn of(ending: Ending, redaction: &SecretRedaction) -> HandlerResponse {
+    pub(super) fn from_ending(ending: Ending, redaction: &SecretRedaction) -> HandlerResponse {
         match ending {
             Ending::Answered(answer) => HandlerResponse::Status(
                 answer.status,
@@ -46,16 +46,16 @@ pub struct TrialResult {
     /// The deliveries, in order.
     pub sent: Vec<SentDelivery>,
     /// The number of the handler's actions; `None` without a witness, an error if the witness failed.
-    pub acts: Option<Result<u64, String>>,
+    pub actions: Option<Result<u64, String>>,
 }
 
 pub(super) fn ids(trial: &Trial) -> impl Iterator<Item = &'static str> {
     let answers = trial.answers.map(|((id, ..), _)| id);
-    answers.into_iter().chain(trial.acts.map(|((id, ..), _)| id))
+    answers.into_iter().chain(trial.actions.map(|((id, ..), _)| id))
 }
 
 /// Returns `true` if a statement was selected.
-pub(super) fn wants(attempt: &Attempt, id: &str) -> bool {
+pub(super) fn is_selected(attempt: &Attempt, id: &str) -> bool {
     let named = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, id));
     (attempt.only.is_empty() || named(&attempt.only)) && !named(&attempt.skip)
 }

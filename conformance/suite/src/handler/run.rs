@@ -9,7 +9,7 @@ use super::{
     Attempt, HandlerOutcome,
     delivery::{DeliveryKey, Secrets},
     judge::rows,
-    results::{HandlerResponse, SentDelivery, TrialResult, ids, wants},
+    results::{HandlerResponse, SentDelivery, TrialResult, ids, is_selected},
     trials::{TRIALS, Trial, TrialContext},
 };
 use conformance_model::verdict::Verdict;
@@ -44,13 +44,13 @@ pub trait Witness {
     /// # Errors
     ///
     /// The reason why it is unknown, as a sentence.
-    fn acts(&mut self, order: &Order) -> Result<u64, String>;
+    fn action_count(&mut self, order: &Order) -> Result<u64, String>;
 }
 
 /// Receives the progress of the trials.
 pub trait Progress {
     /// Called at the start of a trial.
-    fn trying(&mut self, name: &str, number: usize, of: usize);
+    fn on_trial(&mut self, name: &str, number: usize, of: usize);
 }
 
 /// Tests a handler. Needs a Tokio runtime with I/O and time. After an interrupt, no more deliveries are sent, and the
@@ -66,13 +66,13 @@ pub async fn attempt(
     let chosen: Vec<&Trial> = TRIALS
         .iter()
         .enumerate()
-        .filter(|(n, trial)| *n == 0 || is_wanted(attempt, trial))
+        .filter(|(n, trial)| *n == 0 || has_selected_statement(attempt, trial))
         .map(|numbered| numbered.1)
         .collect();
     let mut took: Vec<TrialResult> = Vec::new();
     let mut unreachable = None;
     for (n, trial) in chosen.iter().enumerate() {
-        progress.trying(trial.name, n + 1, chosen.len());
+        progress.on_trial(trial.name, n + 1, chosen.len());
         // A reborrow per iteration: `as_deref_mut` would borrow it for the whole loop.
         let lent: Option<&mut dyn Witness> = match &mut witness {
             Some(witness) => Some(&mut **witness),
@@ -80,7 +80,7 @@ pub async fn attempt(
         };
         let result = tokio::select! {
             biased;
-            () = attempt.interrupt.raised() => break,
+            () = attempt.interrupt.wait_until_raised() => break,
             result = run(attempt, trial, &client, lent) => result,
         };
         if n == 0
@@ -92,7 +92,7 @@ pub async fn attempt(
         took.push(result);
     }
     let posts = took.iter().map(|trial| trial.sent.len()).sum();
-    let expected = TRIALS.iter().flat_map(ids).filter(|id| wants(attempt, id)).count();
+    let expected = TRIALS.iter().flat_map(ids).filter(|id| is_selected(attempt, id)).count();
     let mut rows = if unreachable.is_some() { Vec::new() } else { rows(attempt, &took) };
     for row in rows.iter_mut().filter(|_| attempt.strict) {
         if let Verdict::Warn(finding) = &row.verdict {
@@ -100,7 +100,7 @@ pub async fn attempt(
         }
     }
     HandlerOutcome {
-        url: shown(attempt),
+        url: display_url(attempt),
         seed: attempt.seed,
         posts,
         expected,
@@ -111,7 +111,7 @@ pub async fn attempt(
 }
 
 /// Returns the address without user name and password.
-fn shown(attempt: &Attempt) -> String {
+fn display_url(attempt: &Attempt) -> String {
     let mut url = attempt.url.clone();
     // Neither fails for an address with a host.
     let _ = url.set_username("");
@@ -119,8 +119,8 @@ fn shown(attempt: &Attempt) -> String {
     url.to_string()
 }
 
-fn is_wanted(attempt: &Attempt, trial: &Trial) -> bool {
-    ids(trial).any(|id| wants(attempt, id))
+fn has_selected_statement(attempt: &Attempt, trial: &Trial) -> bool {
+    ids(trial).any(|id| is_selected(attempt, id))
 }
 
 async fn run(
@@ -130,7 +130,7 @@ async fn run(
     mut witness: Option<&mut dyn Witness>,
 ) -> TrialResult {
     let now = OffsetDateTime::now_utc();
-    let created_at = conformance_receiver::stamp(now);
+    let created_at = conformance_receiver::timestamp(now);
     let scene = TrialContext {
         draw: DeliveryKey { seed: attempt.seed },
         trial: trial.name,
@@ -139,24 +139,27 @@ async fn run(
         sample: attempt.sample.as_ref(),
     };
     let order = Order { trial: trial.name, charge: scene.charge_code(), invoice: scene.invoice_code() };
-    let mut took = TrialResult { trial: trial.name, sent: Vec::new(), acts: None };
+    let mut took = TrialResult { trial: trial.name, sent: Vec::new(), actions: None };
     if let Some(witness) = &mut witness
         && let Err(why) = witness.prepare(&order)
     {
-        took.acts = Some(Err(why));
+        took.actions = Some(Err(why));
     }
     let secrets = Secrets { own: &attempt.secret, other_mode: attempt.other_mode_secret.as_ref() };
-    let redaction = SecretRedaction::new(secrets.all());
-    for wave in (trial.waves)(&scene) {
+    let redaction = SecretRedaction::new(secrets.iter());
+    for wave in (trial.batches)(&scene) {
         let posts: Vec<_> = wave
             .into_iter()
             .map(|delivery| {
                 let now = OffsetDateTime::now_utc().unix_timestamp();
-                let (headers, body) = delivery.sealed(now, &attempt.names, &secrets);
+                let (headers, body) = delivery.headers_and_body(now, &attempt.names, &secrets);
                 let (client, address, redaction) =
                     (client.clone(), attempt.url.to_string(), redaction.clone());
                 let post = async move {
-                    HandlerResponse::of(client.send("POST", &address, &headers, body).await, &redaction)
+                    HandlerResponse::from_ending(
+                        client.send("POST", &address, &headers, body).await,
+                        &redaction,
+                    )
                 };
                 (delivery.kind, tokio::spawn(post))
             })
@@ -166,24 +169,24 @@ async fn run(
             took.sent.push(SentDelivery { kind, response });
         }
     }
-    if let (Some(witness), None, Some((_, times))) = (witness, &took.acts, &trial.acts) {
-        took.acts = Some(settled(witness, &order, *times, attempt.settle).await);
+    if let (Some(witness), None, Some((_, times))) = (witness, &took.actions, &trial.actions) {
+        took.actions = Some(wait_for_actions(witness, &order, *times, attempt.settle).await);
     }
     took
 }
 
 /// Waits until the handler has acted as often as expected, and then for a surplus action.
-async fn settled(
+async fn wait_for_actions(
     witness: &mut dyn Witness,
     order: &Order,
     times: u64,
     settle: Duration,
 ) -> Result<u64, String> {
     let began = Instant::now();
-    while witness.acts(order)? < times && began.elapsed() < settle {
+    while witness.action_count(order)? < times && began.elapsed() < settle {
         sleep(POLL_INTERVAL).await;
     }
     // A surplus action may be late: a second worker of a queue, a second thread.
     sleep(settle / 4).await;
-    witness.acts(order)
+    witness.action_count(order)
 }

@@ -77,7 +77,7 @@ impl Handler {
             other_mode: Vec::new(),
         };
         let signed_at = received
-            .text("x-service-signature")
+            .header_text("x-service-signature")
             .and_then(|text| text.strip_prefix("t=")?.split(',').next()?.parse().ok());
         let now = match self.fault {
             Fault::IgnoresTheTime => signed_at.unwrap_or_default(),
@@ -170,7 +170,7 @@ impl Witness for Handler {
         Ok(())
     }
 
-    fn acts(&mut self, order: &Order) -> Result<u64, String> {
+    fn action_count(&mut self, order: &Order) -> Result<u64, String> {
         Ok(self.shop.lock().unwrap().acts.get(&order.charge).copied().unwrap_or(0))
     }
 }
@@ -178,7 +178,7 @@ impl Witness for Handler {
 struct Quiet;
 
 impl Progress for Quiet {
-    fn trying(&mut self, _: &str, _: usize, _: usize) {}
+    fn on_trial(&mut self, _: &str, _: usize, _: usize) {}
 }
 
 fn plan(url: &str) -> Attempt {
@@ -201,7 +201,7 @@ fn plan(url: &str) -> Attempt {
     }
 }
 
-async fn tried(fault: Fault, change: impl FnOnce(&mut Attempt), seen: bool) -> HandlerOutcome {
+async fn attempt_with(fault: Fault, change: impl FnOnce(&mut Attempt), seen: bool) -> HandlerOutcome {
     let handler = Handler { fault, shop: Arc::default() };
     let server = MockServer::start().await;
     Mock::given(method("POST")).respond_with(handler.clone()).mount(&server).await;
@@ -213,7 +213,7 @@ async fn tried(fault: Fault, change: impl FnOnce(&mut Attempt), seen: bool) -> H
 }
 
 /// Returns the names of the violated statements.
-fn broken(outcome: &HandlerOutcome) -> Vec<&'static str> {
+fn violated_statements(outcome: &HandlerOutcome) -> Vec<&'static str> {
     outcome
         .rows
         .iter()
@@ -224,8 +224,8 @@ fn broken(outcome: &HandlerOutcome) -> Vec<&'static str> {
 
 #[tokio::test]
 async fn a_correct_handler_passes_every_trial() {
-    let outcome = tried(Fault::None, |_| {}, true).await;
-    assert_eq!(broken(&outcome), [""; 0]);
+    let outcome = attempt_with(Fault::None, |_| {}, true).await;
+    assert_eq!(violated_statements(&outcome), [""; 0]);
     assert_eq!((outcome.exit_code(), outcome.is_complete()), (0, true), "{outcome:#?}");
     assert_eq!(outcome.rows.len(), super::statements().count());
 }
@@ -263,8 +263,8 @@ async fn each_fault_violates_exactly_its_statements() {
         (Fault::CrashesOnJunk, vec!["answers.calm"]),
         (Fault::SignsWithoutTime, vec!["answers.body_only"]),
     ] {
-        let outcome = tried(fault, |_| {}, true).await;
-        assert_eq!(broken(&outcome), expected, "{fault:?}");
+        let outcome = attempt_with(fault, |_| {}, true).await;
+        assert_eq!(violated_statements(&outcome), expected, "{fault:?}");
         let must = outcome.rows.iter().any(|row| row.verdict.as_str() == "fail");
         assert_eq!(outcome.exit_code(), u8::from(must), "{fault:?}");
     }
@@ -273,8 +273,8 @@ async fn each_fault_violates_exactly_its_statements() {
 #[tokio::test]
 async fn warnings_count_as_failures_with_strict() {
     let only = |plan: &mut Attempt| plan.only = vec!["answers.future".to_owned(), "answers.stale".to_owned()];
-    let lenient = tried(Fault::IgnoresTheTime, only, false).await;
-    let strict = tried(
+    let lenient = attempt_with(Fault::IgnoresTheTime, only, false).await;
+    let strict = attempt_with(
         Fault::IgnoresTheTime,
         |plan| {
             only(plan);
@@ -291,15 +291,16 @@ async fn warnings_count_as_failures_with_strict() {
 
 #[tokio::test]
 async fn a_race_of_two_deliveries_is_found() {
-    let outcome = tried(Fault::RemembersTooLate, |plan| plan.only = vec!["acts.*".to_owned()], true).await;
-    assert!(broken(&outcome).contains(&"acts.together"), "{:?}", broken(&outcome));
+    let outcome =
+        attempt_with(Fault::RemembersTooLate, |plan| plan.only = vec!["acts.*".to_owned()], true).await;
+    assert!(violated_statements(&outcome).contains(&"acts.together"), "{:?}", violated_statements(&outcome));
 }
 
 #[tokio::test]
 async fn refusals_are_not_judged_if_everything_is_refused() {
     for fault in [Fault::RefusesAll, Fault::Redirects] {
-        let outcome = tried(fault, |_| {}, true).await;
-        assert_eq!(broken(&outcome), ["answers.delivery", "acts.delivery"], "{fault:?}");
+        let outcome = attempt_with(fault, |_| {}, true).await;
+        assert_eq!(violated_statements(&outcome), ["answers.delivery", "acts.delivery"], "{fault:?}");
         let silent = outcome.rows.iter().filter(|row| row.verdict.as_str() == "not judged").count();
         assert_eq!(silent, outcome.rows.len() - 2, "{fault:?}");
     }
@@ -307,9 +308,9 @@ async fn refusals_are_not_judged_if_everything_is_refused() {
 
 #[tokio::test]
 async fn without_a_witness_the_run_is_incomplete_unless_acts_are_excluded() {
-    let outcome = tried(Fault::None, |_| {}, false).await;
-    assert_eq!((outcome.exit_code(), broken(&outcome).len()), (3, 0));
-    let outcome = tried(Fault::None, |plan| plan.without_acts = true, false).await;
+    let outcome = attempt_with(Fault::None, |_| {}, false).await;
+    assert_eq!((outcome.exit_code(), violated_statements(&outcome).len()), (3, 0));
+    let outcome = attempt_with(Fault::None, |plan| plan.without_acts = true, false).await;
     assert_eq!(outcome.exit_code(), 0);
     assert!(outcome.rows.iter().any(|row| row.verdict.as_str() == "left out"));
 }
@@ -317,10 +318,10 @@ async fn without_a_witness_the_run_is_incomplete_unless_acts_are_excluded() {
 #[tokio::test]
 async fn only_selected_statements_are_reported_but_the_first_trial_is_always_run() {
     let only = |name: &str| vec![name.to_owned()];
-    let outcome = tried(Fault::RefusesAll, |plan| plan.only = only("answers.tampered"), true).await;
+    let outcome = attempt_with(Fault::RefusesAll, |plan| plan.only = only("answers.tampered"), true).await;
     assert_eq!(outcome.rows.len(), 1);
     assert_eq!(outcome.rows[0].verdict.as_str(), "not judged");
-    let outcome = tried(Fault::None, |plan| plan.only = only("answers.tampered"), true).await;
+    let outcome = attempt_with(Fault::None, |plan| plan.only = only("answers.tampered"), true).await;
     assert_eq!((outcome.rows[0].verdict.as_str(), outcome.exit_code()), ("pass", 0));
 }
 

@@ -5,22 +5,22 @@ use serde_json::{Map, Value, json};
 use conformance_model::catalogue::{EVENT_TYPES, Level};
 use conformance_model::mode::Mode;
 
-use super::delivery::{DeliveryContent, DeliveryKey, PreparedDelivery, Sign, charge, invoice};
+use super::delivery::{DeliveryContent, DeliveryKey, PreparedDelivery, SignatureVariant, charge, invoice};
 
 /// Deliveries that are sent concurrently. The next wave is sent after all responses.
 pub(super) type DeliveryBatch = Vec<PreparedDelivery>;
 
 /// The expected responses to the deliveries of a trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answers {
+pub(super) enum ExpectedResponses {
     /// All are 2xx.
-    Taken,
+    Accepted,
     /// At least one is 2xx. Of two concurrent deliveries, one may be refused and retried.
-    OneTaken,
+    OneAccepted,
     /// None is 2xx.
     Refused,
     /// None is 5xx or missing.
-    Calm,
+    NoServerError,
 }
 
 /// The name, level and text of a statement.
@@ -30,10 +30,10 @@ pub(super) type TrialStatement = (&'static str, Level, &'static str);
 pub(super) struct Trial {
     pub(super) name: &'static str,
     /// The statement about the responses.
-    pub(super) answers: Option<(TrialStatement, Answers)>,
+    pub(super) answers: Option<(TrialStatement, ExpectedResponses)>,
     /// The statement about the actions, and their expected number.
-    pub(super) acts: Option<(TrialStatement, u64)>,
-    pub(super) waves: fn(&TrialContext<'_>) -> Vec<DeliveryBatch>,
+    pub(super) actions: Option<(TrialStatement, u64)>,
+    pub(super) batches: fn(&TrialContext<'_>) -> Vec<DeliveryBatch>,
 }
 
 /// The objects of a trial's deliveries.
@@ -77,20 +77,20 @@ impl TrialContext<'_> {
         }
     }
 
-    fn paid(&self, sign: Sign) -> PreparedDelivery {
+    fn paid_delivery(&self, sign: SignatureVariant) -> PreparedDelivery {
         self.content("charge.paid", "1", "1", "paid").delivery(sign)
     }
 
-    fn paid_with(&self, change: impl FnOnce(&mut DeliveryContent<'_>)) -> PreparedDelivery {
+    fn paid_delivery_with(&self, change: impl FnOnce(&mut DeliveryContent<'_>)) -> PreparedDelivery {
         let mut content = self.content("charge.paid", "1", "1", "paid");
         change(&mut content);
-        content.delivery(Sign::Right)
+        content.delivery(SignatureVariant::Right)
     }
 
-    fn of_invoice(&self, kind: &'static str, status: &str) -> PreparedDelivery {
+    fn invoice_delivery(&self, kind: &'static str, status: &str) -> PreparedDelivery {
         let mut content = self.content(kind, kind, kind, "paid");
         content.data = json!({ "invoice": invoice(&self.invoice_code(), &self.charge_code(), status) });
-        content.delivery(Sign::Right)
+        content.delivery(SignatureVariant::Right)
     }
 }
 
@@ -105,18 +105,18 @@ fn status_at(kind: &str) -> &'static str {
     }
 }
 
-fn every_type(scene: &TrialContext<'_>) -> Vec<DeliveryBatch> {
+fn deliveries_of_each_type(scene: &TrialContext<'_>) -> Vec<DeliveryBatch> {
     let delivery = |kind: &'static str| match kind {
-        "invoice.paid" => scene.of_invoice(kind, "paid"),
-        "invoice.voided" => scene.of_invoice(kind, "void"),
-        kind if kind.starts_with("invoice.") => scene.of_invoice(kind, "open"),
-        kind => scene.content(kind, kind, kind, status_at(kind)).delivery(Sign::Right),
+        "invoice.paid" => scene.invoice_delivery(kind, "paid"),
+        "invoice.voided" => scene.invoice_delivery(kind, "void"),
+        kind if kind.starts_with("invoice.") => scene.invoice_delivery(kind, "open"),
+        kind => scene.content(kind, kind, kind, status_at(kind)).delivery(SignatureVariant::Right),
     };
     EVENT_TYPES.into_iter().map(|kind| vec![delivery(kind)]).collect()
 }
 
 /// Rewrites the body to equal JSON in an unusual format.
-fn unusual(delivery: PreparedDelivery) -> PreparedDelivery {
+fn in_unusual_format(delivery: PreparedDelivery) -> PreparedDelivery {
     let body = delivery.body.replace("\":\"", "\" : \"").replace("pay", "p\\u0061y").replacen('{', "{ \n", 1);
     PreparedDelivery { body, ..delivery }
 }
@@ -128,7 +128,7 @@ fn without_optional(scene: &TrialContext<'_>) -> PreparedDelivery {
     }
     let mut content = scene.content("charge.created", "1", "1", "pending");
     content.data = json!({ "charge": bare });
-    content.delivery(Sign::Right)
+    content.delivery(SignatureVariant::Right)
 }
 
 const MUST: Level = Level::Must;
@@ -140,10 +140,10 @@ pub(super) const TRIALS: &[Trial] = &[
         name: "delivery",
         answers: Some((
             ("answers.delivery", MUST, "A delivery signed with the endpoint's secret is accepted with 2xx."),
-            Answers::Taken,
+            ExpectedResponses::Accepted,
         )),
-        acts: Some((("acts.delivery", MUST, "A paid charge is acted on."), 1)),
-        waves: |scene| vec![vec![scene.paid(Sign::Right)]],
+        actions: Some((("acts.delivery", MUST, "A paid charge is acted on."), 1)),
+        batches: |scene| vec![vec![scene.paid_delivery(SignatureVariant::Right)]],
     },
     Trial {
         name: "types",
@@ -153,30 +153,35 @@ pub(super) const TRIALS: &[Trial] = &[
                 MUST,
                 "Events of all types are accepted, even if the handler does not use them.",
             ),
-            Answers::Taken,
+            ExpectedResponses::Accepted,
         )),
-        acts: None,
-        waves: every_type,
+        actions: None,
+        batches: deliveries_of_each_type,
     },
     Trial {
         name: "retry",
         answers: Some((
             ("answers.retry", MUST, "A retried delivery with the same id is accepted again."),
-            Answers::Taken,
+            ExpectedResponses::Accepted,
         )),
-        acts: Some((("acts.retry", MUST, "A retried delivery with the same id is acted on once."), 1)),
-        waves: |scene| vec![vec![scene.paid(Sign::Right)], vec![scene.paid(Sign::Right)]],
+        actions: Some((("acts.retry", MUST, "A retried delivery with the same id is acted on once."), 1)),
+        batches: |scene| {
+            vec![
+                vec![scene.paid_delivery(SignatureVariant::Right)],
+                vec![scene.paid_delivery(SignatureVariant::Right)],
+            ]
+        },
     },
     Trial {
         name: "resent",
         answers: Some((
             ("answers.resent", MUST, "An event in a second delivery is accepted again."),
-            Answers::Taken,
+            ExpectedResponses::Accepted,
         )),
-        acts: Some((("acts.resent", MUST, "An event in two deliveries is acted on once."), 1)),
-        waves: |scene| {
-            let again = scene.content("charge.paid", "2", "1", "paid").delivery(Sign::Right);
-            vec![vec![scene.paid(Sign::Right)], vec![again]]
+        actions: Some((("acts.resent", MUST, "An event in two deliveries is acted on once."), 1)),
+        batches: |scene| {
+            let again = scene.content("charge.paid", "2", "1", "paid").delivery(SignatureVariant::Right);
+            vec![vec![scene.paid_delivery(SignatureVariant::Right)], vec![again]]
         },
     },
     Trial {
@@ -187,21 +192,24 @@ pub(super) const TRIALS: &[Trial] = &[
                 MUST,
                 "Of two concurrent deliveries of one event, at least one is accepted.",
             ),
-            Answers::OneTaken,
+            ExpectedResponses::OneAccepted,
         )),
-        acts: Some((("acts.together", MUST, "Two concurrent deliveries of one event are acted on once."), 1)),
-        waves: |scene| {
-            let again = scene.content("charge.paid", "2", "1", "paid").delivery(Sign::Right);
-            vec![vec![scene.paid(Sign::Right), again]]
+        actions: Some((
+            ("acts.together", MUST, "Two concurrent deliveries of one event are acted on once."),
+            1,
+        )),
+        batches: |scene| {
+            let again = scene.content("charge.paid", "2", "1", "paid").delivery(SignatureVariant::Right);
+            vec![vec![scene.paid_delivery(SignatureVariant::Right), again]]
         },
     },
     Trial {
         name: "order",
         answers: Some((
             ("answers.order", MUST, "Events that arrive out of order are all accepted."),
-            Answers::Taken,
+            ExpectedResponses::Accepted,
         )),
-        acts: Some((
+        actions: Some((
             (
                 "acts.order",
                 MUST,
@@ -209,10 +217,12 @@ pub(super) const TRIALS: &[Trial] = &[
             ),
             1,
         )),
-        waves: |scene| {
-            let earlier = |kind, name| vec![scene.content(kind, name, name, "pending").delivery(Sign::Right)];
+        batches: |scene| {
+            let earlier = |kind, name| {
+                vec![scene.content(kind, name, name, "pending").delivery(SignatureVariant::Right)]
+            };
             vec![
-                vec![scene.paid(Sign::Right)],
+                vec![scene.paid_delivery(SignatureVariant::Right)],
                 earlier("charge.payment_detected", "2"),
                 earlier("charge.created", "3"),
             ]
@@ -222,15 +232,21 @@ pub(super) const TRIALS: &[Trial] = &[
         name: "invoice",
         answers: Some((
             ("answers.invoice", MUST, "Both events of a paid invoice are accepted."),
-            Answers::Taken,
+            ExpectedResponses::Accepted,
         )),
-        acts: Some((("acts.invoice", MUST, "Of the two events of a paid invoice only one is acted on."), 1)),
-        waves: |scene| {
+        actions: Some((
+            ("acts.invoice", MUST, "Of the two events of a paid invoice only one is acted on."),
+            1,
+        )),
+        batches: |scene| {
             let mut paid = scene.charge("paid");
             paid.insert("invoice".to_owned(), json!(scene.invoice_code()));
             let mut content = scene.content("charge.paid", "1", "1", "paid");
             content.data = json!({ "charge": paid });
-            vec![vec![content.delivery(Sign::Right)], vec![scene.of_invoice("invoice.paid", "paid")]]
+            vec![
+                vec![content.delivery(SignatureVariant::Right)],
+                vec![scene.invoice_delivery("invoice.paid", "paid")],
+            ]
         },
     },
     Trial {
@@ -241,43 +257,43 @@ pub(super) const TRIALS: &[Trial] = &[
                 MUST,
                 "The signature is verified over the raw body, in any JSON formatting.",
             ),
-            Answers::Taken,
+            ExpectedResponses::Accepted,
         )),
-        acts: None,
-        waves: |scene| vec![vec![unusual(scene.paid(Sign::Right))]],
+        actions: None,
+        batches: |scene| vec![vec![in_unusual_format(scene.paid_delivery(SignatureVariant::Right))]],
     },
     Trial {
         name: "tampered",
         answers: Some((
             ("answers.tampered", MUST, "A body that was changed after it was signed is refused."),
-            Answers::Refused,
+            ExpectedResponses::Refused,
         )),
-        acts: Some((
+        actions: Some((
             ("acts.tampered", MUST, "A body that was changed after it was signed is not acted on."),
             0,
         )),
-        waves: |scene| vec![vec![scene.paid(Sign::Tampered)]],
+        batches: |scene| vec![vec![scene.paid_delivery(SignatureVariant::Tampered)]],
     },
     Trial {
         name: "wrong_secret",
         answers: Some((
             ("answers.wrong_secret", MUST, "A delivery that is signed with another secret is refused."),
-            Answers::Refused,
+            ExpectedResponses::Refused,
         )),
-        acts: Some((
+        actions: Some((
             ("acts.wrong_secret", MUST, "A delivery that is signed with another secret is not acted on."),
             0,
         )),
-        waves: |scene| vec![vec![scene.paid(Sign::WrongSecret)]],
+        batches: |scene| vec![vec![scene.paid_delivery(SignatureVariant::WrongSecret)]],
     },
     Trial {
         name: "unsigned",
         answers: Some((
             ("answers.unsigned", MUST, "A delivery without a signature is refused."),
-            Answers::Refused,
+            ExpectedResponses::Refused,
         )),
-        acts: Some((("acts.unsigned", MUST, "A delivery without a signature is not acted on."), 0)),
-        waves: |scene| vec![vec![scene.paid(Sign::Missing)]],
+        actions: Some((("acts.unsigned", MUST, "A delivery without a signature is not acted on."), 0)),
+        batches: |scene| vec![vec![scene.paid_delivery(SignatureVariant::Missing)]],
     },
     Trial {
         name: "time_changed",
@@ -287,10 +303,10 @@ pub(super) const TRIALS: &[Trial] = &[
                 MUST,
                 "A delivery whose time was changed after it was signed is refused.",
             ),
-            Answers::Refused,
+            ExpectedResponses::Refused,
         )),
-        acts: None,
-        waves: |scene| vec![vec![scene.paid(Sign::TimeChanged)]],
+        actions: None,
+        batches: |scene| vec![vec![scene.paid_delivery(SignatureVariant::TimeChanged)]],
     },
     Trial {
         name: "body_only",
@@ -300,46 +316,46 @@ pub(super) const TRIALS: &[Trial] = &[
                 MUST,
                 "A signature over the body alone is refused, because it would never expire.",
             ),
-            Answers::Refused,
+            ExpectedResponses::Refused,
         )),
-        acts: None,
-        waves: |scene| vec![vec![scene.paid(Sign::BodyOnly)]],
+        actions: None,
+        batches: |scene| vec![vec![scene.paid_delivery(SignatureVariant::BodyOnly)]],
     },
     Trial {
         name: "malformed",
         answers: Some((
             ("answers.malformed", MUST, "A malformed signature header is refused."),
-            Answers::Refused,
+            ExpectedResponses::Refused,
         )),
-        acts: None,
-        waves: malformed,
+        actions: None,
+        batches: malformed_signatures,
     },
     Trial {
         name: "calm",
         answers: Some((
             ("answers.calm", SHOULD, "A malformed signature gets a response that is not a server error."),
-            Answers::Calm,
+            ExpectedResponses::NoServerError,
         )),
-        acts: None,
-        waves: malformed,
+        actions: None,
+        batches: malformed_signatures,
     },
     Trial {
         name: "stale",
         answers: Some((
             ("answers.stale", SHOULD, "A delivery that was signed an hour ago is refused."),
-            Answers::Refused,
+            ExpectedResponses::Refused,
         )),
-        acts: Some((("acts.stale", SHOULD, "A delivery that was signed an hour ago is not acted on."), 0)),
-        waves: |scene| vec![vec![scene.paid(Sign::At(-3_600))]],
+        actions: Some((("acts.stale", SHOULD, "A delivery that was signed an hour ago is not acted on."), 0)),
+        batches: |scene| vec![vec![scene.paid_delivery(SignatureVariant::At(-3_600))]],
     },
     Trial {
         name: "future",
         answers: Some((
             ("answers.future", SHOULD, "A delivery with a time an hour in the future is refused."),
-            Answers::Refused,
+            ExpectedResponses::Refused,
         )),
-        acts: None,
-        waves: |scene| vec![vec![scene.paid(Sign::At(3_600))]],
+        actions: None,
+        batches: |scene| vec![vec![scene.paid_delivery(SignatureVariant::At(3_600))]],
     },
     Trial {
         name: "slow_clock",
@@ -349,28 +365,33 @@ pub(super) const TRIALS: &[Trial] = &[
                 SHOULD,
                 "A delivery that was signed a minute ago is accepted, because clocks differ.",
             ),
-            Answers::Taken,
+            ExpectedResponses::Accepted,
         )),
-        acts: None,
-        waves: |scene| vec![vec![scene.paid(Sign::At(-60))]],
+        actions: None,
+        batches: |scene| vec![vec![scene.paid_delivery(SignatureVariant::At(-60))]],
     },
     Trial {
         name: "unknown_type",
         answers: Some((
             ("answers.unknown_type", SHOULD, "An event of an unknown type is accepted."),
-            Answers::Taken,
+            ExpectedResponses::Accepted,
         )),
-        acts: Some((("acts.unknown_type", SHOULD, "An event of an unknown type is not acted on."), 0)),
-        waves: |scene| {
-            vec![vec![scene.content("charge.celebrated", "1", "1", "pending").delivery(Sign::Right)]]
+        actions: Some((("acts.unknown_type", SHOULD, "An event of an unknown type is not acted on."), 0)),
+        batches: |scene| {
+            vec![vec![
+                scene.content("charge.celebrated", "1", "1", "pending").delivery(SignatureVariant::Right),
+            ]]
         },
     },
     Trial {
         name: "more_fields",
-        answers: Some((("answers.more_fields", SHOULD, "Unknown fields are ignored."), Answers::Taken)),
-        acts: None,
-        waves: |scene| {
-            vec![vec![scene.paid_with(|content| {
+        answers: Some((
+            ("answers.more_fields", SHOULD, "Unknown fields are ignored."),
+            ExpectedResponses::Accepted,
+        )),
+        actions: None,
+        batches: |scene| {
+            vec![vec![scene.paid_delivery_with(|content| {
                 content.more = r#","api_version":"v1","tags":["new",{"deep":[1,2.5,null]}]"#
             })]]
         },
@@ -379,20 +400,23 @@ pub(super) const TRIALS: &[Trial] = &[
         name: "nulls",
         answers: Some((
             ("answers.nulls", MUST, "A charge without optional values is accepted."),
-            Answers::Taken,
+            ExpectedResponses::Accepted,
         )),
-        acts: None,
-        waves: |scene| vec![vec![without_optional(scene)]],
+        actions: None,
+        batches: |scene| vec![vec![without_optional(scene)]],
     },
     Trial {
         name: "test_delivery",
         answers: Some((
             ("answers.test_delivery", SHOULD, "A test delivery of the dashboard is accepted."),
-            Answers::Taken,
+            ExpectedResponses::Accepted,
         )),
-        acts: Some((("acts.test_delivery", SHOULD, "A test delivery of the dashboard is not acted on."), 0)),
-        waves: |scene| {
-            let delivery = scene.paid_with(|content| {
+        actions: Some((
+            ("acts.test_delivery", SHOULD, "A test delivery of the dashboard is not acted on."),
+            0,
+        )),
+        batches: |scene| {
+            let delivery = scene.paid_delivery_with(|content| {
                 content.event = None;
                 content.more = r#","test":true"#;
             });
@@ -402,20 +426,20 @@ pub(super) const TRIALS: &[Trial] = &[
     Trial {
         name: "other_mode",
         answers: None,
-        acts: Some((("acts.other_mode", MUST, "An event of the other mode is not acted on."), 0)),
-        waves: |scene| {
+        actions: Some((("acts.other_mode", MUST, "An event of the other mode is not acted on."), 0)),
+        batches: |scene| {
             let mut content = scene.content("charge.paid", "1", "1", "paid");
             content.mode = scene.mode.other();
-            vec![vec![content.delivery(Sign::OtherMode)]]
+            vec![vec![content.delivery(SignatureVariant::OtherMode)]]
         },
     },
 ];
 
-fn malformed(scene: &TrialContext<'_>) -> Vec<DeliveryBatch> {
+fn malformed_signatures(scene: &TrialContext<'_>) -> Vec<DeliveryBatch> {
     let texts = ["", "v1", "t=,v1=", "t=now,v1=00", "t=99999999999999999999,v1=zz", "v1=00,v1=00;t=1"];
     let delivery = |(n, text): (usize, &'static str)| {
         let name = n.to_string();
-        vec![scene.content("charge.paid", &name, &name, "paid").delivery(Sign::Malformed(text))]
+        vec![scene.content("charge.paid", &name, &name, "paid").delivery(SignatureVariant::Malformed(text))]
     };
     texts.into_iter().enumerate().map(delivery).collect()
 }
@@ -424,7 +448,7 @@ fn malformed(scene: &TrialContext<'_>) -> Vec<DeliveryBatch> {
 pub fn statements() -> impl Iterator<Item = (&'static str, Level, &'static str)> {
     let of = |trial: &'static Trial| {
         let answers = trial.answers.iter().map(|(statement, _)| *statement);
-        answers.chain(trial.acts.iter().map(|(statement, _)| *statement))
+        answers.chain(trial.actions.iter().map(|(statement, _)| *statement))
     };
     TRIALS.iter().flat_map(of)
 }

@@ -19,7 +19,7 @@ pub(super) fn curl(recording: &Recording, exchange: &Exchange) -> String {
 }
 
 /// Returns the command that checks one statement again.
-pub(super) fn again(recording: &Recording, id: &str) -> String {
+pub(super) fn recheck_command(recording: &Recording, id: &str) -> String {
     let base = recording.base.trim_end_matches('/');
     let from = match recording.deliveries.as_ref().filter(|_| needs_deliveries(id)) {
         None => String::new(),

@@ -9,7 +9,7 @@ use crate::report::view::{ReportView, printable};
 
 /// Returns an error for each failure, a warning for each warning, known failure and cause of gaps, and notices.
 pub fn github(outcome: &Outcome) -> String {
-    let view = ReportView::of(outcome);
+    let view = ReportView::from_outcome(outcome);
     let mut out = String::new();
     if let Some(why) = view.stop() {
         annotate(&mut out, "error", "chargeproof", &why);
@@ -39,7 +39,11 @@ pub fn github(outcome: &Outcome) -> String {
     summary.extend(view.origin());
     summary.push(view.completeness());
     let (requests, exit) = (outcome.ledger.total(), outcome.exit_code());
-    summary.push(format!("{}; {}, {requests} requests; exit {exit}", view.counts(), view.reported()));
+    summary.push(format!(
+        "{}; {}, {requests} requests; exit {exit}",
+        view.counts_text(),
+        view.reported_count()
+    ));
     let (word, _) = view.verdict();
     annotate(&mut out, kind, &format!("{word}: {}", outcome.recording.base), &summary.join("\n"));
     out

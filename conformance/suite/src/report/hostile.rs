@@ -108,7 +108,7 @@ fn elements(node: &Handle, into: &mut Vec<String>) {
     node.children.borrow().iter().for_each(|child| elements(child, into));
 }
 
-fn parsed(page: &str) -> Vec<String> {
+fn parse_elements(page: &str) -> Vec<String> {
     let document = html5ever::parse_document(RcDom::default(), Default::default()).one(page);
     let errors = document.errors.borrow();
     assert!(errors.is_empty(), "{errors:?} in {page}");
@@ -119,10 +119,11 @@ fn parsed(page: &str) -> Vec<String> {
 
 #[test]
 fn a_page_has_the_same_elements_whatever_a_server_sends() {
-    let plain = outcomes("plain").map(|outcome| parsed(&render(&outcome, Format::Html, Style::Plain)));
+    let plain =
+        outcomes("plain").map(|outcome| parse_elements(&render(&outcome, Format::Html, Style::Plain)));
     let kinds = |found: &[String]| found.iter().cloned().collect::<std::collections::BTreeSet<_>>();
     check(Format::Html, |outcome, report| {
-        let found = kinds(&parsed(report));
+        let found = kinds(&parse_elements(report));
         let known = kinds(&plain[usize::from(outcome.stop.is_some())]);
         assert!(found.is_subset(&known), "{:?} in {report}", found.difference(&known));
     });

@@ -83,7 +83,7 @@ struct ExchangeView {
 
 /// Returns the report as one HTML file.
 pub fn html(outcome: &Outcome) -> String {
-    let view = ReportView::of(outcome);
+    let view = ReportView::from_outcome(outcome);
     let (word, sentence) = view.verdict();
     let headline = format!("{word}: {sentence}");
     let mood = match outcome.exit_code() {
@@ -106,7 +106,7 @@ pub fn html(outcome: &Outcome) -> String {
         mood,
         stop: view.stop(),
         completeness: view.completeness(),
-        reported: view.reported(),
+        reported: view.reported_count(),
         requests: format!("{} requests", outcome.ledger.total()),
         notes: view.notes().into_iter().chain(view.origin()).collect(),
         tiles: WORDS.into_iter().map(count).collect(),
@@ -115,7 +115,7 @@ pub fn html(outcome: &Outcome) -> String {
             .iter()
             .map(|section| Part {
                 name: section.name(),
-                counts: section.counts(),
+                counts: section.counts_text(),
                 entries: section.rows.iter().map(|row| entry(&view, row)).collect(),
             })
             .collect(),
@@ -152,7 +152,7 @@ fn entry<'a>(view: &ReportView<'a>, row: &'a Row) -> Entry<'a> {
         "observed" => "○",
         _ => "–",
     };
-    let exchange = view.shown(row).map(shown);
+    let exchange = view.violating_exchange(row).map(exchange_view);
     Entry {
         id: &row.id,
         spec: &row.requirement.spec,
@@ -166,7 +166,7 @@ fn entry<'a>(view: &ReportView<'a>, row: &'a Row) -> Entry<'a> {
     }
 }
 
-fn shown(exchange: &Exchange) -> ExchangeView {
+fn exchange_view(exchange: &Exchange) -> ExchangeView {
     let (status, headers, body) = match &exchange.ending {
         Ending::Answered(answer) => (answer.status.to_string(), &answer.headers[..], lines(&answer.body)),
         Ending::Lost(why) => (format!("no answer: {}", one_line(&shorten(why))), &[][..], Vec::new()),

@@ -10,7 +10,7 @@ use conformance_model::selection::Selection;
 use conformance_model::verdict::{Finding, Row, Stop, Verdict};
 
 use crate::check::Outcome;
-use crate::report::command::{again, curl};
+use crate::report::command::{curl, recheck_command};
 use crate::report::coverage::{Sentence, coverage};
 use crate::report::view::{ReportView, is_unseen};
 
@@ -186,7 +186,7 @@ enum Word {
 
 /// Returns the report as a JSON object.
 pub fn json(outcome: &Outcome) -> String {
-    let view = ReportView::of(outcome);
+    let view = ReportView::from_outcome(outcome);
     let ledger = &outcome.ledger;
     let report = Report {
         format: FORMAT,
@@ -200,7 +200,7 @@ pub fn json(outcome: &Outcome) -> String {
         interrupted: outcome.origin.interrupted.is_some(),
         exit_code: outcome.exit_code(),
         stop: outcome.stop.clone(),
-        expected: outcome.expected(),
+        expected: outcome.expected_checks(),
         reported: outcome.rows.len(),
         required: view.required,
         judged: view.judged,
@@ -228,12 +228,12 @@ pub fn json(outcome: &Outcome) -> String {
 
 /// Returns indented JSON with escaped control characters, see [`tame`].
 pub(crate) fn pretty(value: &impl Serialize) -> String {
-    tame(&serde_json::to_string_pretty(value).expect("plain data serializes to JSON"))
+    escape_invisible(&serde_json::to_string_pretty(value).expect("plain data serializes to JSON"))
 }
 
 /// Returns equal JSON with invisible characters escaped. A terminal would interpret DEL, C1 controls and bidirectional
 /// marks in the text of a server, which JSON does not escape.
-pub fn tame(text: &str) -> String {
+pub fn escape_invisible(text: &str) -> String {
     let mut tame = String::with_capacity(text.len());
     for character in text.chars() {
         if (is_unseen(character) && character != '\n') || (character == '#' && tame.ends_with('#')) {
@@ -290,7 +290,7 @@ fn with_evidence(outcome: &Outcome, verdict: Word, finding: Finding, bare: State
         actual: Some(finding.actual),
         exchange: finding.exchange,
         asked: exchange.map(|exchange| curl(recording, exchange)),
-        again: Some(again(recording, &bare.id)),
+        again: Some(recheck_command(recording, &bare.id)),
         ..bare
     }
 }

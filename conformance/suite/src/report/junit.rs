@@ -12,7 +12,7 @@ use crate::report::view::{ReportView, one_line};
 
 /// Returns the report as JUnit XML.
 pub fn junit(outcome: &Outcome) -> String {
-    let view = ReportView::of(outcome);
+    let view = ReportView::from_outcome(outcome);
     let mut report = Report::new("chargeproof check");
     let started =
         outcome.origin.started.as_deref().and_then(|started| DateTime::parse_from_rfc3339(started).ok());
@@ -74,7 +74,7 @@ fn completeness(view: &ReportView<'_>) -> TestSuite {
     let mut suite = TestSuite::new("completeness");
     for (name, value) in [
         ("base", outcome.recording.base.clone()),
-        ("expected", outcome.expected().to_string()),
+        ("expected", outcome.expected_checks().to_string()),
         ("reported", outcome.rows.len().to_string()),
         ("required", view.required.to_string()),
         ("judged", view.judged.to_string()),
@@ -88,7 +88,7 @@ fn completeness(view: &ReportView<'_>) -> TestSuite {
         let name = format!("observed: {}", observation.topic);
         suite.add_property(Property::new(name, observation.seen.clone()));
     }
-    let summary = format!("{}; {}; {}", view.completeness(), view.counts(), view.reported());
+    let summary = format!("{}; {}; {}", view.completeness(), view.counts_text(), view.reported_count());
     let status = match view.stop() {
         Some(why) => {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);

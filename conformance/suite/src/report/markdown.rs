@@ -9,7 +9,7 @@ use crate::report::view::{ReportView, WORDS, is_unseen};
 
 /// Returns the report in the Markdown of GitHub and GitLab.
 pub fn markdown(outcome: &Outcome) -> String {
-    let view = ReportView::of(outcome);
+    let view = ReportView::from_outcome(outcome);
     let mut out = String::new();
     let (word, sentence) = view.verdict();
     let sign = match outcome.exit_code() {
@@ -17,32 +17,32 @@ pub fn markdown(outcome: &Outcome) -> String {
         1 => "❌",
         _ => "⚠️",
     };
-    put(&mut out, &format!("## {sign} {word}: {sentence}\n"));
-    put(&mut out, &format!("{} — {}  ", code(&outcome.recording.base), escaped(&view.completeness())));
-    put(
+    push_line(&mut out, &format!("## {sign} {word}: {sentence}\n"));
+    push_line(&mut out, &format!("{} — {}  ", code(&outcome.recording.base), escape(&view.completeness())));
+    push_line(
         &mut out,
         &format!(
             "{}; {}, {} requests; exit {}\n",
-            view.counts(),
-            view.reported(),
+            view.counts_text(),
+            view.reported_count(),
             outcome.ledger.total(),
             outcome.exit_code()
         ),
     );
     for note in view.notes().into_iter().chain(view.origin()) {
-        put(&mut out, &format!("{}\n", escaped(&note)));
+        push_line(&mut out, &format!("{}\n", escape(&note)));
     }
     for sentence in view.power() {
-        put(&mut out, &format!("{}  ", escaped(&sentence)));
+        push_line(&mut out, &format!("{}  ", escape(&sentence)));
     }
     if let Some(why) = view.stop() {
-        put(&mut out, &format!("> {}\n", escaped(&why)));
+        push_line(&mut out, &format!("> {}\n", escape(&why)));
     }
     matrix(&mut out, &view);
     for (word, title) in [("fail", "Violations"), ("known", "Known failures"), ("warn", "Warnings")] {
         let rows = view.rows(word);
         if !rows.is_empty() {
-            put(&mut out, &format!("### {title}\n"));
+            push_line(&mut out, &format!("### {title}\n"));
             rows.into_iter().for_each(|row| entry(&mut out, &view, row));
         }
     }
@@ -56,25 +56,28 @@ fn matrix(out: &mut String, view: &ReportView<'_>) {
     if view.sections.is_empty() {
         return;
     }
-    put(out, &format!("| section | {} |", WORDS.join(" | ")));
-    put(out, &format!("|---|{}", "--:|".repeat(WORDS.len())));
+    push_line(out, &format!("| section | {} |", WORDS.join(" | ")));
+    push_line(out, &format!("|---|{}", "--:|".repeat(WORDS.len())));
     for section in &view.sections {
         let of = |word: &&str| section.rows.iter().filter(|row| row.verdict.as_str() == *word).count();
         let cells =
             WORDS.iter().map(of).map(|count| if count == 0 { String::new() } else { count.to_string() });
-        put(out, &format!("| {} | {} |", escaped(&section.name()), cells.collect::<Vec<_>>().join(" | ")));
+        push_line(
+            out,
+            &format!("| {} | {} |", escape(&section.name()), cells.collect::<Vec<_>>().join(" | ")),
+        );
     }
-    put(out, "");
+    push_line(out, "");
 }
 
 fn entry(out: &mut String, view: &ReportView<'_>, row: &Row) {
-    put(out, &format!("**{}** {}\n", escaped(&row.id), escaped(&row.requirement.text)));
+    push_line(out, &format!("**{}** {}\n", escape(&row.id), escape(&row.requirement.text)));
     let lines = view.details(row);
     let lines: Vec<_> =
         lines.iter().map(|(name, text)| format!("{name:<11} {}", on_one_line(text))).collect();
     let body = lines.join("\n");
     let fence = "`".repeat(longest_run(&body).max(2) + 1);
-    put(out, &format!("{fence}text\n{body}\n{fence}\n"));
+    push_line(out, &format!("{fence}text\n{body}\n{fence}\n"));
 }
 
 fn gaps(out: &mut String, view: &ReportView<'_>) {
@@ -82,42 +85,42 @@ fn gaps(out: &mut String, view: &ReportView<'_>) {
     if gaps.is_empty() {
         return;
     }
-    put(out, "### Not judged\n");
-    put(out, "| cause | remedy | statements |\n|---|---|---|");
+    push_line(out, "### Not judged\n");
+    push_line(out, "| cause | remedy | statements |\n|---|---|---|");
     for gap in gaps {
-        let (why, remedy, ids) = (escaped(&gap.title()), escaped(&gap.remedy), gap.ids().join(", "));
-        put(out, &format!("| {why} | {remedy} | {} |", escaped(&ids)));
+        let (why, remedy, ids) = (escape(&gap.title()), escape(&gap.remedy), gap.ids().join(", "));
+        push_line(out, &format!("| {why} | {remedy} | {} |", escape(&ids)));
     }
-    put(out, "");
+    push_line(out, "");
 }
 
 fn observations(out: &mut String, view: &ReportView<'_>) {
     if view.observations.is_empty() {
         return;
     }
-    put(out, "### Observed, where the specification leaves it open\n");
-    put(out, "| what | seen |\n|---|---|");
+    push_line(out, "### Observed, where the specification leaves it open\n");
+    push_line(out, "| what | seen |\n|---|---|");
     for it in &view.observations {
-        put(out, &format!("| {} | {} |", escaped(&it.topic), escaped(&it.seen)));
+        push_line(out, &format!("| {} | {} |", escape(&it.topic), escape(&it.seen)));
     }
-    put(out, "");
+    push_line(out, "");
 }
 
 fn every_statement(out: &mut String, view: &ReportView<'_>) {
     if view.sections.is_empty() {
         return;
     }
-    put(out, "<details><summary>Every statement</summary>\n");
-    put(out, "| | statement | section | text |\n|---|---|---|---|");
+    push_line(out, "<details><summary>Every statement</summary>\n");
+    push_line(out, "| | statement | section | text |\n|---|---|---|---|");
     for row in view.sections.iter().flat_map(|section| &section.rows) {
         let (word, spec, text) = (row.verdict.as_str(), &row.requirement.spec, &row.requirement.text);
-        put(out, &format!("| {word} | {} | {} | {} |", escaped(&row.id), escaped(spec), escaped(text)));
+        push_line(out, &format!("| {word} | {} | {} | {} |", escape(&row.id), escape(spec), escape(text)));
     }
-    put(out, "\n</details>");
+    push_line(out, "\n</details>");
 }
 
 /// Escapes text, so that a server cannot inject markup, table cells or mentions.
-fn escaped(text: &str) -> String {
+fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in on_one_line(text).chars() {
         match letter {
@@ -146,7 +149,7 @@ fn longest_run(text: &str) -> usize {
     text.split(|character| character != '`').map(str::len).max().unwrap_or(0)
 }
 
-fn put(out: &mut String, text: &str) {
+fn push_line(out: &mut String, text: &str) {
     writeln!(out, "{text}").expect("writing to a string cannot fail");
 }
 
@@ -156,7 +159,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        assert_eq!(escaped(text), expected);
+        assert_eq!(escape(text), expected);
     }
 
     #[test]

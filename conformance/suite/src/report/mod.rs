@@ -19,7 +19,7 @@ mod view;
 pub use github::github;
 pub use html::html;
 pub(crate) use json::pretty;
-pub use json::{json, tame};
+pub use json::{escape_invisible, json};
 pub use junit::junit;
 pub use markdown::markdown;
 pub(crate) use text::Tone;
@@ -48,7 +48,7 @@ pub enum Format {
 /// Returns a report in a format, with a final line break. The layout applies to text only.
 pub fn render(outcome: &Outcome, format: Format, layout: impl Into<Layout>) -> String {
     match format {
-        Format::Text => text::laid_out(outcome, layout.into()),
+        Format::Text => text::text_with_layout(outcome, layout.into()),
         Format::Json => json(outcome) + "\n",
         Format::Junit => junit(outcome),
         Format::Markdown => markdown(outcome),
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn every_format_says_how_many_checks_were_expected_and_reported() {
         let outcome = samples::mixed();
-        let (expected, reported) = (outcome.expected(), outcome.rows.len());
+        let (expected, reported) = (outcome.expected_checks(), outcome.rows.len());
         let sentence = format!("{reported} of {expected} checks reported");
         let whole = |format| render(&outcome, format, Style::Plain);
         for format in [Format::Text, Format::Junit, Format::Markdown, Format::Html, Format::Github] {

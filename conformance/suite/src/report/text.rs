@@ -35,10 +35,10 @@ impl Style {
             Verdict::Warn(_) | Verdict::NotJudged { .. } | Verdict::Known { .. } => Tone::Doubt,
             _ => Tone::Dim,
         };
-        self.coloured(&format!("{:>14}", verdict.as_str()), tone)
+        self.colour(&format!("{:>14}", verdict.as_str()), tone)
     }
 
-    pub(crate) fn coloured(self, text: &str, tone: Tone) -> String {
+    pub(crate) fn colour(self, text: &str, tone: Tone) -> String {
         let style = match tone {
             _ if self == Style::Plain => anstyle::Style::new(),
             Tone::Good => AnsiColor::Green.on_default(),
@@ -90,12 +90,12 @@ const COLUMNS_MIN: usize = 40;
 
 /// Returns the full report without wrapped lines.
 pub fn text(outcome: &Outcome, style: Style) -> String {
-    laid_out(outcome, style.into())
+    text_with_layout(outcome, style.into())
 }
 
 /// Returns the report in a layout, with the counts and the exit code at the end.
-pub(super) fn laid_out(outcome: &Outcome, layout: Layout) -> String {
-    let view = ReportView::of(outcome);
+pub(super) fn text_with_layout(outcome: &Outcome, layout: Layout) -> String {
+    let view = ReportView::from_outcome(outcome);
     let mut page = TextPage { layout, out: String::new() };
     if let Some(why) = view.stop() {
         page.paragraph("", &why);
@@ -152,7 +152,7 @@ impl TextPage {
     }
 
     fn title(&mut self, text: &str, tone: Tone) {
-        let text = self.layout.style.coloured(text, tone);
+        let text = self.layout.style.colour(text, tone);
         self.paragraph("", &text);
     }
 
@@ -184,8 +184,8 @@ impl TextPage {
 
 fn every_statement(page: &mut TextPage, view: &ReportView<'_>) {
     for section in &view.sections {
-        let title = page.layout.style.coloured(&section.name(), Tone::Title);
-        page.paragraph("", &format!("{title}   {}", section.counts()));
+        let title = page.layout.style.colour(&section.name(), Tone::Title);
+        page.paragraph("", &format!("{title}   {}", section.counts_text()));
         for row in &section.rows {
             let head = format!("{}  ", page.layout.style.paint(&row.verdict));
             page.paragraph(&head, &format!("{}   {}", row.id, row.requirement.text));
@@ -248,7 +248,7 @@ fn chapters(page: &mut TextPage, view: &ReportView<'_>) {
         return;
     }
     page.title("Chapters of the specification", Tone::Title);
-    let rows: Vec<_> = view.sections.iter().map(|section| (section.name(), section.counts())).collect();
+    let rows: Vec<_> = view.sections.iter().map(|section| (section.name(), section.counts_text())).collect();
     page.table(&rows);
     page.gap();
 }
@@ -262,13 +262,13 @@ fn summary(page: &mut TextPage, view: &ReportView<'_>) {
         page.paragraph(if at == 0 { "" } else { "  " }, sentence);
     }
     page.paragraph("", &view.completeness());
-    page.paragraph("", &view.counts());
+    page.paragraph("", &view.counts_text());
     let requests = view.outcome.ledger.total();
     let hint = match page.layout.detail {
         Detail::Brief if !view.outcome.rows.is_empty() => "; --verbose lists every statement",
         _ => "",
     };
-    page.paragraph("", &format!("{}, {requests} requests{hint}", view.reported()));
+    page.paragraph("", &format!("{}, {requests} requests{hint}", view.reported_count()));
     page.gap();
     let (word, sentence) = view.verdict();
     let tone = match view.outcome.exit_code() {
@@ -276,6 +276,6 @@ fn summary(page: &mut TextPage, view: &ReportView<'_>) {
         1 | 4 => Tone::Bad,
         _ => Tone::Doubt,
     };
-    let word = page.layout.style.coloured(word, tone);
+    let word = page.layout.style.colour(word, tone);
     page.paragraph("", &format!("{word}: {sentence}; exit {}", view.outcome.exit_code()));
 }

@@ -13,7 +13,7 @@ use conformance_model::selection::Profile;
 use conformance_model::verdict::{Finding, Row, Stop, Verdict};
 
 use crate::check::{Accept, Outcome};
-use crate::report::command::{again, curl};
+use crate::report::command::{curl, recheck_command};
 
 /// The names of all verdicts, most severe first.
 pub(super) const WORDS: [&str; 8] =
@@ -79,13 +79,13 @@ impl Section<'_> {
         section_name(&self.number)
     }
 
-    pub(super) fn counts(&self) -> String {
-        counts(self.rows.iter().copied())
+    pub(super) fn counts_text(&self) -> String {
+        counts_text(self.rows.iter().copied())
     }
 }
 
 impl<'a> ReportView<'a> {
-    pub(super) fn of(outcome: &'a Outcome) -> ReportView<'a> {
+    pub(super) fn from_outcome(outcome: &'a Outcome) -> ReportView<'a> {
         let mut sections: Vec<Section<'a>> = Vec::new();
         for row in &outcome.rows {
             let number = section_of(&row.requirement.spec);
@@ -94,7 +94,7 @@ impl<'a> ReportView<'a> {
                 None => sections.push(Section { number, rows: vec![row] }),
             }
         }
-        sections.sort_by_key(|section| place(&section.number));
+        sections.sort_by_key(|section| section_sort_key(&section.number));
         let required: Vec<_> =
             outcome.rows.iter().filter(|row| row.requirement.level == Level::Must).collect();
         let judged = required.iter().filter(|row| {
@@ -151,11 +151,11 @@ impl<'a> ReportView<'a> {
     }
 
     /// Returns the numbers of verdicts: `39 passed, 1 failed`.
-    pub(super) fn counts(&self) -> String {
+    pub(super) fn counts_text(&self) -> String {
         if self.outcome.rows.is_empty() {
             return "nothing reported".to_owned();
         }
-        counts(&self.outcome.rows)
+        counts_text(&self.outcome.rows)
     }
 
     /// Returns the origin of the run: `chargeproof 0.1.0, 2026-11-22T06:00:00Z, 64 s`.
@@ -220,8 +220,8 @@ impl<'a> ReportView<'a> {
     }
 
     /// Returns the number of reported checks: `52 of 52 checks reported`.
-    pub(super) fn reported(&self) -> String {
-        format!("{} of {} checks reported", self.outcome.rows.len(), self.outcome.expected())
+    pub(super) fn reported_count(&self) -> String {
+        format!("{} of {} checks reported", self.outcome.rows.len(), self.outcome.expected_checks())
     }
 
     /// Returns the share of the weakest chapter, then a line for each chapter with the missed faults and the data that
@@ -271,7 +271,7 @@ impl<'a> ReportView<'a> {
             is_quick.then(|| "--quick: the burst is left out, so the rate limit is not judged".to_owned());
         let parts = recording.without.iter().filter(|part| !(is_quick && **part == Part::Burst));
         let without: Vec<_> = parts.map(|part| part.as_str().to_owned()).collect();
-        let deliveries = outcome.recording.deliveries.as_ref().map(received);
+        let deliveries = outcome.recording.deliveries.as_ref().map(deliveries_text);
         let privacy = outcome.private.then(|| "--privacy: personal values and amounts are hidden".to_owned());
         let profile = (selection.profile == Profile::Extended).then(|| {
             "--profile extended: also judged by the choices of the reference server, where the specification leaves a choice"
@@ -311,7 +311,7 @@ impl<'a> ReportView<'a> {
     }
 
     /// Returns the exchange that shows the violation, if a single one does.
-    pub(super) fn shown(&self, row: &Row) -> Option<&'a Exchange> {
+    pub(super) fn violating_exchange(&self, row: &Row) -> Option<&'a Exchange> {
         let (Verdict::Fail(finding) | Verdict::Warn(finding) | Verdict::Known { finding, .. }) = &row.verdict
         else {
             return None;
@@ -322,11 +322,11 @@ impl<'a> ReportView<'a> {
     fn evidence(&self, row: &Row, finding: &Finding) -> Vec<(&'static str, String)> {
         let recording = &self.outcome.recording;
         let mut lines = vec![("expected", finding.expected.clone()), ("actual", finding.actual.clone())];
-        if let Some(exchange) = self.shown(row) {
+        if let Some(exchange) = self.violating_exchange(row) {
             lines.push(("asked", curl(recording, exchange)));
         }
         lines.push(("fingerprint", fingerprint(&row.id, finding)));
-        lines.push(("again", again(recording, &row.id)));
+        lines.push(("again", recheck_command(recording, &row.id)));
         lines
     }
 }
@@ -345,7 +345,7 @@ fn most_needed(chapter: &Chapter) -> String {
 }
 
 /// Returns the number of deliveries, and their source.
-fn received(deliveries: &Deliveries) -> String {
+fn deliveries_text(deliveries: &Deliveries) -> String {
     let Deliveries { received, lost, strays, receiver, lasted, settled, trouble, .. } = deliveries;
     let mut text = match receiver {
         Some(address) if *settled => {
@@ -387,7 +387,7 @@ pub fn is_unseen(character: char) -> bool {
             | '\u{e0000}'..='\u{e007f}')
 }
 
-fn counts<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
+fn counts_text<'a>(rows: impl IntoIterator<Item = &'a Row>) -> String {
     let rows: Vec<_> = rows.into_iter().collect();
     let of = |word: &str| rows.iter().filter(|row| row.verdict.as_str() == word).count();
     let label = SUMMARY.iter().map(|(word, label)| (of(word), label)).filter(|(count, _)| *count > 0);
@@ -408,7 +408,7 @@ fn section_of(spec: &str) -> String {
 }
 
 /// Returns the sort key of a section. References outside the specification are last.
-fn place(number: &str) -> Vec<u32> {
+fn section_sort_key(number: &str) -> Vec<u32> {
     number.split('.').map(|part| part.parse().unwrap_or(u32::MAX)).collect()
 }
 
@@ -474,7 +474,7 @@ mod tests {
     #[test]
     fn sections_are_sorted() {
         let mut numbers = ["HTTP", "10", "2.4", "4.1", "4", "2"];
-        numbers.sort_by_key(|number| place(number));
+        numbers.sort_by_key(|number| section_sort_key(number));
         assert_eq!(numbers, ["2", "2.4", "4", "4.1", "10", "HTTP"]);
     }
 
@@ -514,7 +514,7 @@ mod tests {
         };
         let chapters = vec![chapter("account", 9), chapter("limits", 0)];
         outcome.power = Some(Power { noticed: 9, known: 20, chapters });
-        let weakest = |outcome: &Outcome| ReportView::of(outcome).power().join("\n");
+        let weakest = |outcome: &Outcome| ReportView::from_outcome(outcome).power().join("\n");
         assert!(weakest(&outcome).contains("at least 0 % of the known faults of each chapter; limits is"));
         let limits = outcome.rows.iter_mut().filter(|row| row.id.starts_with("limits."));
         limits.for_each(|limit| limit.verdict = Verdict::LeftOut { by: "--quick".into() });
@@ -531,7 +531,7 @@ mod tests {
             let remedy = if why == "no key" { "set the key" } else { "open a charge" };
             row.verdict = Verdict::NotJudged { why: why.into(), remedy: remedy.into() };
         }
-        let view = ReportView::of(&outcome);
+        let view = ReportView::from_outcome(&outcome);
         let gaps: Vec<_> = view.gaps().iter().map(|gap| (gap.title(), gap.ids().len())).collect();
         let expected = [
             ("no event (and 1 similar reason): 3 statements", 3),

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use ::mutants::fake::book::Book;
 use ::mutants::fake::{FakeServer, Reply, run};
-use conformance::{Answer, Burst, Ending, Exchange, Outcome, Purpose, Recording, Row, judge, judged, report};
+use conformance::{
+    Answer, Burst, Ending, Exchange, Outcome, Purpose, Recording, Row, judge, judged_statements, report,
+};
 use proptest::prelude::*;
 use report::{Format, Style, render};
 use serde_json::{Value, json};
@@ -127,7 +129,7 @@ fn replace(at: &mut Value, pick: usize, graft: Value) {
     }
 }
 
-fn changed(mut recording: Recording, steps: &[Step]) -> Recording {
+fn apply_steps(mut recording: Recording, steps: &[Step]) -> Recording {
     for Step { what, at, other, pick, span } in steps {
         let all = &mut recording.exchanges;
         if all.is_empty() {
@@ -177,7 +179,7 @@ fn changed(mut recording: Recording, steps: &[Step]) -> Recording {
 const CASES: u32 = 32;
 
 /// Thins out bursts to a sixth, which suffices for this test.
-fn shortened(outcome: &Outcome) -> Recording {
+fn thin_out_bursts(outcome: &Outcome) -> Recording {
     let mut recording = outcome.recording.clone();
     let is_shot = |exchange: &Exchange| matches!(exchange.purpose, Purpose::Burst(Burst::Shot { .. }));
     recording.exchanges.retain(|exchange| !is_shot(exchange) || exchange.number.is_multiple_of(6));
@@ -190,12 +192,12 @@ proptest! {
     #[test]
     fn no_recording_makes_the_judge_panic(which in 0..4_usize, steps in steps()) {
         let outcome = &MATERIAL[which];
-        let recording = changed(shortened(outcome), &steps);
+        let recording = apply_steps(thin_out_bursts(outcome), &steps);
         let rows = judge(&recording);
-        prop_assert_eq!(rows.len(), judged().len());
+        prop_assert_eq!(rows.len(), judged_statements().len());
         let kept = Outcome { recording, ..outcome.clone() }.to_file();
         let again = Outcome::from_file(&kept).map_err(|err| TestCaseError::fail(err.to_string()))?;
-        prop_assert_eq!(words(&again.rows), words(&rows));
+        prop_assert_eq!(verdict_words(&again.rows), verdict_words(&rows));
         for format in
             [Format::Text, Format::Json, Format::Junit, Format::Markdown, Format::Html, Format::Github]
         {
@@ -206,13 +208,13 @@ proptest! {
     }
 
     #[test]
-    fn a_body_of_any_text_makes_nobody_panic(body in any::<String>(), header in any::<String>(), at in 0..70_usize) {
-        let mut recording = shortened(&MATERIAL[0]);
+    fn the_judge_does_not_panic_on_any_body(body in any::<String>(), header in any::<String>(), at in 0..70_usize) {
+        let mut recording = thin_out_bursts(&MATERIAL[0]);
         let at = at % recording.exchanges.len();
         let answer = answer(&mut recording.exchanges[at]);
         answer.body = body.into();
         answer.headers = vec![("retry-after".into(), header.clone()), ("content-type".into(), header)];
-        prop_assert_eq!(judge(&recording).len(), judged().len());
+        prop_assert_eq!(judge(&recording).len(), judged_statements().len());
     }
 
     /// Related exchanges (equal requests of one caller, or bursts) must stay in order. All others may be in any
@@ -229,17 +231,17 @@ proptest! {
         order.sort_by_key(|at| mixed(*at));
         let mut by_kin: BTreeMap<String, Vec<Exchange>> = BTreeMap::new();
         for exchange in recording.exchanges.iter().rev() {
-            by_kin.entry(kin(exchange)).or_default().push(exchange.clone());
+            by_kin.entry(exchange_kind(exchange)).or_default().push(exchange.clone());
         }
         for (index, from) in order.into_iter().enumerate() {
-            let group = by_kin.get_mut(&kin(&recording.exchanges[from])).expect("a group");
+            let group = by_kin.get_mut(&exchange_kind(&recording.exchanges[from])).expect("a group");
             shuffled.exchanges[index] = group.pop().expect("one exchange for each index");
         }
-        prop_assert_eq!(words(&judge(&shuffled)), words(&judge(recording)));
+        prop_assert_eq!(verdict_words(&judge(&shuffled)), verdict_words(&judge(recording)));
     }
 }
 
-fn kin(exchange: &Exchange) -> String {
+fn exchange_kind(exchange: &Exchange) -> String {
     match &exchange.purpose {
         Purpose::Burst(_) => "burst".to_owned(),
         // The path that is refused without a key is only in the target.
@@ -247,7 +249,7 @@ fn kin(exchange: &Exchange) -> String {
     }
 }
 
-fn words(rows: &[Row]) -> BTreeMap<String, &'static str> {
+fn verdict_words(rows: &[Row]) -> BTreeMap<String, &'static str> {
     rows.iter().map(|row| (row.id.clone(), row.verdict.as_str())).collect()
 }
 
@@ -259,17 +261,17 @@ fn a_too_deeply_nested_body_is_not_json() {
         for exchange in &mut recording.exchanges {
             answer(exchange).body = deep(depth).into();
         }
-        assert_eq!(judge(&recording).len(), judged().len());
+        assert_eq!(judge(&recording).len(), judged_statements().len());
     }
 }
 
 #[test]
 fn missing_exchanges_are_never_a_violation() {
     let whole = &MATERIAL[0].recording;
-    let kinds: BTreeSet<_> = whole.exchanges.iter().map(kin).collect();
+    let kinds: BTreeSet<_> = whole.exchanges.iter().map(exchange_kind).collect();
     for missing in kinds {
         let mut recording = whole.clone();
-        recording.exchanges.retain(|exchange| kin(exchange) != missing);
+        recording.exchanges.retain(|exchange| exchange_kind(exchange) != missing);
         for row in judge(&recording) {
             let word = row.verdict.as_str();
             assert!(word != "fail" && word != "warn", "{}: {:?} without {missing}", row.id, row.verdict);

@@ -20,7 +20,7 @@ const OPTIONS: [fn(&mut Plan); 7] = [
 ];
 
 /// Returns a server that causes retries: every fifth request gets a 503 or a 429.
-fn unsteady() -> FakeServer {
+fn unstable_server() -> FakeServer {
     let mut server = FakeServer::default();
     let mut request = 0;
     server.rewrite(move |_, reply| {
@@ -36,7 +36,7 @@ fn unsteady() -> FakeServer {
 
 #[track_caller]
 fn check(options: usize) {
-    let outcome = run_with(unsteady(), |plan| {
+    let outcome = run_with(unstable_server(), |plan| {
         let chosen = (0..OPTIONS.len()).filter(|at| options & (1 << at) != 0);
         chosen.for_each(|at| OPTIONS[at](plan));
     });

@@ -11,7 +11,7 @@ use conformance_judge::{Check, checks, rows_by};
 use conformance_model::verdict::CheckError;
 
 /// Returns the run of a correct service, without failures and gaps.
-fn honest() -> Outcome {
+fn passing_outcome() -> Outcome {
     let outcome = run(FakeServer::default());
     assert_eq!(outcome.exit_code(), 0, "the ground is not green");
     outcome
@@ -19,7 +19,7 @@ fn honest() -> Outcome {
 
 /// Returns the same run with one check that always reports a violation.
 fn with_canary(honest: &Outcome, check: &Check) -> Outcome {
-    let canary = Check { judge: |_| Err(CheckError::broken(1, "a song", "silence")), ..*check };
+    let canary = Check { judge: |_| Err(CheckError::violation(1, "a song", "silence")), ..*check };
     let mut outcome = honest.clone();
     // Excluded checks are not run, and no other check may hide the failure.
     let mut whole = outcome.recording.clone();
@@ -32,7 +32,7 @@ fn with_canary(honest: &Outcome, check: &Check) -> Outcome {
 
 #[test]
 fn every_required_check_can_fail_the_run() {
-    let honest = honest();
+    let honest = passing_outcome();
     for check in checks(Profile::Spec) {
         let outcome = with_canary(&honest, check);
         let row = outcome.rows.iter().find(|row| row.id == check.id).expect("a row");
@@ -47,7 +47,7 @@ fn every_required_check_can_fail_the_run() {
 
 #[track_caller]
 fn check_red(format: Format, expected: &[&str]) {
-    let honest = honest();
+    let honest = passing_outcome();
     let victim = checks(Profile::Spec).find(|check| check.id == "paging.joined").expect("a check");
     let (green, red) = (render(&honest, format, Style::Plain), {
         render(&with_canary(&honest, victim), format, Style::Plain)
@@ -67,7 +67,7 @@ fn the_text_reports_the_failure() {
 fn the_json_reports_the_failure() {
     check_red(Format::Json, &["\"exit_code\": 1", "\"verdict\": \"fail\"", "silence"]);
     let red = render(
-        &with_canary(&honest(), checks(Profile::Spec).next().expect("a check")),
+        &with_canary(&passing_outcome(), checks(Profile::Spec).next().expect("a check")),
         Format::Json,
         Style::Plain,
     );
@@ -97,7 +97,7 @@ fn the_annotations_report_the_failure() {
 
 #[test]
 fn a_missing_check_makes_the_run_incomplete() {
-    let honest = honest();
+    let honest = passing_outcome();
     for check in checks(Profile::Spec) {
         let mut outcome = honest.clone();
         outcome.rows.retain(|row| row.id != check.id);

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use ::mutants::choices;
 use ::mutants::fake::book::Book;
 use ::mutants::fake::{
     FakeServer, LIVE_KEY, Limiter, OTHER_KEY, REVOKED_KEY, Reply, Request, SECOND_KEY, TEST_KEY, block_on,
-    named, plan, run, run_with, wire,
+    ids_with_verdicts, plan, run, run_with, wire,
 };
+use ::mutants::set_choices;
 use conformance::{
     Budget, Caller, Ledger, Mode, Outcome, Part, Plan, Progress, Purpose, RealTime, Recording, Row, Silent,
     Verdict, check as check_plan, judge, report,
@@ -19,7 +19,7 @@ use serde_json::json;
 fn check_with(server: FakeServer, change: impl FnOnce(&mut Plan), exit: u8) {
     let outcome = run_with(server, change);
     let report = report::text(&outcome, report::Style::Plain);
-    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new(), "{report}");
+    assert_eq!(ids_with_verdicts(&outcome, &["fail", "warn"]), Vec::<String>::new(), "{report}");
     assert_eq!(outcome.exit_code(), exit, "{report}");
     within_budget(&outcome);
 }
@@ -93,7 +93,7 @@ fn a_transient_failure_is_retried() {
 fn an_empty_account_leaves_most_statements_unjudged() {
     for last_page in [0, 1] {
         let mut server = FakeServer { live: Book::empty(), test: Book::empty(), ..FakeServer::default() };
-        choices(&mut server, |choices| choices.empty_last_page = last_page);
+        set_choices(&mut server, |choices| choices.empty_last_page = last_page);
         check_with(server, |_| {}, 3);
     }
 }
@@ -112,7 +112,7 @@ fn the_report_on_an_empty_account_names_the_objects_to_create() {
 }
 
 #[test]
-fn records_that_are_created_meanwhile_are_no_violation() {
+fn records_created_meanwhile_are_not_a_violation() {
     let mut server = FakeServer::default();
     let mut requests = 0;
     server.rewrite(move |request, reply| {
@@ -126,18 +126,18 @@ fn records_that_are_created_meanwhile_are_no_violation() {
     });
     let outcome = run(server);
     let report = report::text(&outcome, report::Style::Plain);
-    assert_eq!(named(&outcome, &["fail"]), Vec::<String>::new(), "{report}");
+    assert_eq!(ids_with_verdicts(&outcome, &["fail"]), Vec::<String>::new(), "{report}");
 }
 
 /// Returns the page with one more event.
 fn grow(request: &Request, reply: &mut Reply) {
-    let mut book = Book::seeded(1, 9, 3);
+    let mut book = Book::with_objects(1, 9, 3);
     let mut newest = book.events[0].clone();
     // An invoice may be sent several times, but has one first view.
     newest["type"] = json!("invoice.sent");
     newest["id"] = json!("0190a5c4-7f3e-7abf-8def-00000000ffff");
     book.events.insert(0, newest);
-    *reply = book.answer(request, Mode::Live, "");
+    *reply = book.respond(request, Mode::Live, "");
 }
 
 #[test]
@@ -163,7 +163,11 @@ fn a_missing_key_leaves_a_gap() {
 
 #[test]
 fn a_quick_check_excludes_the_burst_and_reports_it() {
-    let full = FakeServer { live: Book::full(1), test: Book::full(2), ..FakeServer::default() };
+    let full = FakeServer {
+        live: Book::with_many_records(1),
+        test: Book::with_many_records(2),
+        ..FakeServer::default()
+    };
     for server in [FakeServer::default(), full] {
         let outcome = run_with(server, |plan| plan.quick = true);
         let report = report::text(&outcome, report::Style::Plain);
@@ -195,10 +199,10 @@ fn a_single_statement_can_be_checked() {
 fn the_budget_is_reported_before_the_first_request() {
     struct ProgressLines(Vec<String>);
     impl Progress for ProgressLines {
-        fn budget(&mut self, budget: &Budget) {
+        fn on_budget(&mut self, budget: &Budget) {
             self.0.push(budget.to_string());
         }
-        fn requested(&mut self, ledger: &Ledger) {
+        fn on_request(&mut self, ledger: &Ledger) {
             self.0.push(format!("{} asked", ledger.total()));
         }
     }
@@ -220,7 +224,7 @@ fn real_time_suffices_without_waits() {
         plan.quick = true;
         check_plan(plan, &mut RealTime::start(), &mut Silent).await
     });
-    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new());
+    assert_eq!(ids_with_verdicts(&outcome, &["fail", "warn"]), Vec::<String>::new());
 }
 
 #[test]

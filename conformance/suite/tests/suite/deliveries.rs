@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use ::mutants::fake::sender::{Sender, mac, secret_of, timed};
-use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, block_on, named, run_with};
+use ::mutants::fake::sender::{Sender, mac, secret_of, signed_text};
+use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, block_on, ids_with_verdicts, run_with};
 use conformance::receiver::{BackgroundReceiver, Names, RawBytes, ReceivedRequest};
 use conformance::{Endpoint, Mode, Outcome, Part, Plan, Redaction, Secret, Source, Webhooks, judge, report};
 use serde_json::json;
@@ -21,9 +21,11 @@ fn server_with_sender(change: impl FnOnce(&mut Sender)) -> FakeServer {
 fn check_server(server: FakeServer) -> Outcome {
     let outcome = run_with(server, |_| {});
     let text = report::text(&outcome, report::Style::Plain);
-    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new(), "{text}");
-    let open: Vec<_> =
-        named(&outcome, &["not judged"]).into_iter().filter(|id| !id.starts_with("limits.")).collect();
+    assert_eq!(ids_with_verdicts(&outcome, &["fail", "warn"]), Vec::<String>::new(), "{text}");
+    let open: Vec<_> = ids_with_verdicts(&outcome, &["not judged"])
+        .into_iter()
+        .filter(|id| !id.starts_with("limits."))
+        .collect();
     assert_eq!(open, Vec::<String>::new(), "{text}");
     let (spent, allowed) = (&outcome.ledger, &outcome.budget);
     assert!(spent.functional() <= allowed.outside_bursts(), "{spent:?}");
@@ -72,11 +74,11 @@ fn deliveries_may_be_duplicated_and_reordered() {
 fn other_signature_constructions_pass() {
     check(|sender| {
         sender.sign =
-            |secret, t, body| format!("t={t},v1={}", hex::encode_upper(mac(secret, &timed(t, body))))
+            |secret, t, body| format!("t={t},v1={}", hex::encode_upper(mac(secret, &signed_text(t, body))))
     });
     check(|sender| {
         sender.sign =
-            |secret, t, body| format!("v0=x, v1={}, t={t}", hex::encode(mac(secret, &timed(t, body))))
+            |secret, t, body| format!("v0=x, v1={}, t={t}", hex::encode(mac(secret, &signed_text(t, body))))
     });
     let outcome = check(|sender| {
         sender.sign = |secret, t, body| {
@@ -88,18 +90,18 @@ fn other_signature_constructions_pass() {
 }
 
 #[test]
-fn an_unknown_signature_construction_is_no_violation() {
+fn an_unknown_signature_construction_is_not_a_violation() {
     let outcome = run_with(
         server_with_sender(|sender| {
             sender.sign = |secret, t, body| {
                 let doubled = [body, body].concat();
-                format!("t={t},v1={}", hex::encode(mac(secret, &timed(t, &doubled))))
+                format!("t={t},v1={}", hex::encode(mac(secret, &signed_text(t, &doubled))))
             };
         }),
         |_| {},
     );
-    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new());
-    let open = named(&outcome, &["not judged"]);
+    assert_eq!(ids_with_verdicts(&outcome, &["fail", "warn"]), Vec::<String>::new());
+    let open = ids_with_verdicts(&outcome, &["not judged"]);
     assert!(open.contains(&"webhooks.signed".to_owned()), "{open:?}");
     check_seen(&outcome, "is it the secret of this very endpoint?");
 }
@@ -182,7 +184,7 @@ fn check_remedy(change: impl FnOnce(&mut Plan), id: &str, part: &str) {
         change(plan);
     });
     assert_eq!(outcome.exit_code(), 3);
-    assert!(named(&outcome, &["not judged"]).contains(&id.to_owned()), "{id}");
+    assert!(ids_with_verdicts(&outcome, &["not judged"]).contains(&id.to_owned()), "{id}");
     check_seen(&outcome, part);
 }
 
@@ -196,12 +198,12 @@ fn without_a_receiver_deliveries_are_not_judged_and_the_remedy_is_shown() {
     check_remedy(|_| {}, "endpoints.address", "`--register COMMAND`");
     let outcome = run_with(FakeServer::default(), |_| {});
     assert_eq!(outcome.exit_code(), 0);
-    let left = named(&outcome, &["left out"]);
+    let left = ids_with_verdicts(&outcome, &["left out"]);
     assert!(left.iter().any(|id| id == "charges.asset_amount") && left.len() > 30, "{left:?}");
     check_seen(&outcome, "--without webhooks");
 }
 
-fn captured(signature: &str) -> Vec<ReceivedRequest> {
+fn captured_requests(signature: &str) -> Vec<ReceivedRequest> {
     let body = json!({
         "id": "0190a5c7-7f3e-7ddd-8def-000000000001",
         "event_id": FakeServer::default().test.events[0]["id"],
@@ -237,17 +239,17 @@ fn captured_deliveries_are_judged_as_far_as_possible() {
         plan.quick = true;
         plan.without.remove(&Part::Webhooks);
         let endpoints = vec![endpoint("/live", Mode::Live), endpoint("/test", Mode::Test)];
-        plan.webhooks = Some(from(Source::Captured { received: captured("t=1,v1=ab"), endpoints }));
+        plan.webhooks = Some(from(Source::Captured { received: captured_requests("t=1,v1=ab"), endpoints }));
     });
-    let broken = named(&outcome, &["fail"]);
+    let broken = ids_with_verdicts(&outcome, &["fail"]);
     for id in ["webhooks.content_type", "webhooks.user_agent", "webhooks.delivery_id", "invoices.fields"] {
         assert!(broken.contains(&id.to_owned()), "{id} in {broken:?}");
     }
     for id in ["webhooks.event_id", "webhooks.body", "webhooks.post"] {
-        assert!(named(&outcome, &["pass"]).contains(&id.to_owned()), "{id}");
+        assert!(ids_with_verdicts(&outcome, &["pass"]).contains(&id.to_owned()), "{id}");
     }
     for id in ["webhooks.pushed", "webhooks.redirects", "charges.asset_amount"] {
-        assert!(named(&outcome, &["not judged"]).contains(&id.to_owned()), "{id}");
+        assert!(ids_with_verdicts(&outcome, &["not judged"]).contains(&id.to_owned()), "{id}");
     }
     let kept = outcome.recording.deliveries.as_ref().expect("deliveries");
     assert_eq!((kept.received.len(), kept.strays), (1, 1));
@@ -283,7 +285,7 @@ fn a_receiver_without_deliveries_reports_it() {
 }
 
 #[test]
-fn two_endpoints_at_one_address_are_no_violation() {
+fn two_endpoints_at_one_address_are_not_a_violation() {
     // Every second delivery to an address is signed with the secret of the other endpoint.
     let outcome = run_with(
         server_with_sender(|sender| {
@@ -292,13 +294,13 @@ fn two_endpoints_at_one_address_are_no_violation() {
                 static TURN: AtomicU32 = AtomicU32::new(0);
                 let other = TURN.fetch_add(1, Ordering::Relaxed) / 2 % 2 == 1;
                 let secret = if other { secret_of("/elsewhere") } else { secret.to_owned() };
-                format!("t={t},v1={}", hex::encode(mac(&secret, &timed(t, body))))
+                format!("t={t},v1={}", hex::encode(mac(&secret, &signed_text(t, body))))
             };
         }),
         |_| {},
     );
-    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new());
-    assert!(named(&outcome, &["not judged"]).contains(&"webhooks.signed".to_owned()));
+    assert_eq!(ids_with_verdicts(&outcome, &["fail", "warn"]), Vec::<String>::new());
+    assert!(ids_with_verdicts(&outcome, &["not judged"]).contains(&"webhooks.signed".to_owned()));
 }
 
 /// Returns the verdict on `webhooks.pushed` if the receiver had run longer without knowing the number of deliveries.
@@ -321,7 +323,7 @@ fn check_pushed(delivers: fn(&Endpoint, Mode, &str) -> bool, longer: Duration, e
     assert_eq!(row.verdict.as_str(), expected, "{:?}", row.verdict);
 }
 
-fn all(endpoint: &Endpoint, mode: Mode, kind: &str) -> bool {
+fn is_subscribed(endpoint: &Endpoint, mode: Mode, kind: &str) -> bool {
     endpoint.mode == Some(mode) && endpoint.events.as_ref().is_some_and(|event| event.contains(kind))
 }
 
@@ -329,15 +331,16 @@ fn all(endpoint: &Endpoint, mode: Mode, kind: &str) -> bool {
 fn a_late_delivery_is_not_yet_a_violation() {
     const MINUTE: Duration = Duration::from_secs(60);
     const UNDERPAID: &str = "charge.underpaid";
-    check_pushed(all, MINUTE, "pass");
+    check_pushed(is_subscribed, MINUTE, "pass");
     let one_missing = |endpoint: &Endpoint, mode, kind: &str| {
-        all(endpoint, mode, kind) && !(kind == UNDERPAID && endpoint.path == "/live")
+        is_subscribed(endpoint, mode, kind) && !(kind == UNDERPAID && endpoint.path == "/live")
     };
     check_pushed(one_missing, Duration::ZERO, "not judged");
     check_pushed(one_missing, MINUTE, "not judged");
     check_pushed(one_missing, MINUTE * 11, "fail");
     // In both modes.
-    let never = |endpoint: &Endpoint, mode, kind: &str| all(endpoint, mode, kind) && kind != UNDERPAID;
+    let never =
+        |endpoint: &Endpoint, mode, kind: &str| is_subscribed(endpoint, mode, kind) && kind != UNDERPAID;
     check_pushed(never, Duration::ZERO, "not judged");
     check_pushed(never, MINUTE, "fail");
 }

@@ -12,8 +12,8 @@ use conformance::{
 struct Quiet;
 
 impl Progress for Quiet {
-    fn requested(&mut self, _: u32, _: u32, _: usize) {}
-    fn waiting(&mut self, _: Duration, _: &str) {}
+    fn on_request(&mut self, _: u32, _: u32, _: usize) {}
+    fn on_wait(&mut self, _: Duration, _: &str) {}
 }
 
 fn plan(base: &str, seed: u64) -> Plan {

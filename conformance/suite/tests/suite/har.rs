@@ -1,6 +1,6 @@
 //! HAR files: the statements that can be judged from them, and the redaction of keys.
 
-use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, block_on, named, plan, wire};
+use ::mutants::fake::{FakeServer, LIVE_KEY, TEST_KEY, block_on, ids_with_verdicts, plan, wire};
 use conformance::{Outcome, Secret, Silent, check as check_plan, report};
 use serde_json::{Value, json};
 
@@ -47,7 +47,7 @@ fn har(server: FakeServer) -> Value {
 }
 
 #[track_caller]
-fn judged(har: &Value) -> Outcome {
+fn judge_har(har: &Value) -> Outcome {
     let text = har.to_string();
     assert!(Outcome::is_har(&text));
     Outcome::from_har(&text, "svc").expect("it can be used").0
@@ -55,11 +55,11 @@ fn judged(har: &Value) -> Outcome {
 
 #[test]
 fn a_har_file_of_a_correct_service_has_no_violation() {
-    let outcome = judged(&har(FakeServer::default()));
+    let outcome = judge_har(&har(FakeServer::default()));
     let text = report::text(&outcome, report::Style::Plain);
-    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new(), "{text}");
+    assert_eq!(ids_with_verdicts(&outcome, &["fail", "warn"]), Vec::<String>::new(), "{text}");
     assert_eq!(outcome.exit_code(), 3, "an incomplete run does not succeed: {text}");
-    let passed = named(&outcome, &["pass"]);
+    let passed = ids_with_verdicts(&outcome, &["pass"]);
     for id in ["account.mode", "events.id", "paging.length", "paging.joined", "filters.type", "auth.message"]
     {
         assert!(passed.contains(&id.to_owned()), "{id} in {text}");
@@ -82,7 +82,7 @@ fn a_har_file_of_a_faulty_service_has_a_violation() {
             }
         }
     });
-    let broken = named(&judged(&har(server)), &["fail"]);
+    let broken = ids_with_verdicts(&judge_har(&har(server)), &["fail"]);
     assert_eq!(broken, ["account.accepted_assets", "events.details"]);
 }
 
@@ -94,7 +94,7 @@ fn keys_and_cookies_are_removed() {
         let echo = json!({ "name": "X-Echo", "value": format!("{TEST_KEY} {LIVE_KEY}") });
         entry["response"]["headers"].as_array_mut().expect("headers").extend([cookie, echo]);
     }
-    let outcome = judged(&file);
+    let outcome = judge_har(&file);
     let written = outcome.to_file() + &report::html(&outcome);
     for part in [&TEST_KEY["svc_test_".len()..], &LIVE_KEY["svc_live_".len()..], "s3cr3ts3cr3t"] {
         assert!(!written.contains(part), "a secret shows");
@@ -141,5 +141,5 @@ fn unusable_entries_are_skipped() {
     let mut entry = entries[0].clone();
     (entry["time"], entry["startedDateTime"]) = (json!(-1e300), json!("yesterday"));
     entries.push(entry);
-    assert_eq!(named(&judged(&file), &["fail"]), Vec::<String>::new());
+    assert_eq!(ids_with_verdicts(&judge_har(&file), &["fail"]), Vec::<String>::new());
 }

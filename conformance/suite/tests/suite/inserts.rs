@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ::mutants::fake::{FakeServer, TEST_KEY, named, run_and_read};
+use ::mutants::fake::{FakeServer, TEST_KEY, ids_with_verdicts, run_and_read};
 use conformance::{Caller, Create, Hook, Mode, Plan, report};
 
 fn hook(command: &str) -> Option<Hook> {
@@ -34,7 +34,7 @@ fn repeated_records_are_reported_as_shifted() {
     server.test.choices.steady = false;
     let parts = ["events by page number: records repeat", "as if nothing had been created"];
     let outcome = run_and_read(server, |_| {}, 1, &parts);
-    assert_eq!(named(&outcome, &["fail", "warn"]), ["paging.stable_literal"]);
+    assert_eq!(ids_with_verdicts(&outcome, &["fail", "warn"]), ["paging.stable_literal"]);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn one_stable_way_of_paging_suffices() {
         if request.method == "GET" && request.is_list() && request.query.contains_key("from") {
             let mut plain = request.clone();
             plain.query.remove("from");
-            *reply = books[0].answer(&plain, Mode::Test, "");
+            *reply = books[0].respond(&plain, Mode::Test, "");
         }
         for rel in ["first", "last", "prev", "next"] {
             if let Some(link) = reply.body["links"][rel].as_str() {
@@ -57,7 +57,7 @@ fn one_stable_way_of_paging_suffices() {
     });
     let outcome =
         run_and_read(server, |plan| plan.only = vec!["paging.stable*".into()], 0, &["charges by links"]);
-    assert_eq!(named(&outcome, &["warn"]), Vec::<String>::new());
+    assert_eq!(ids_with_verdicts(&outcome, &["warn"]), Vec::<String>::new());
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn records_of_other_clients_between_two_pages_count() {
         server.live.choices.steady = false;
         // Enough records for a full second page.
         for _ in 0..30 {
-            server.live.open();
+            server.live.create_charge();
         }
         let old = server.live.clone();
         let mut book = server.live.clone();
@@ -120,13 +120,13 @@ fn records_of_other_clients_between_two_pages_count() {
             let page = request.number("page").unwrap_or(1);
             // Another client opens a charge after the first page was read.
             if page == 2 && !has_grown {
-                book.open();
+                book.create_charge();
                 has_grown = true;
             }
             let address = reply.body["links"]["first"].as_str().expect("a link");
             let address = address.split("/v1/").next().expect("a beginning").to_owned();
             let total = book.events.len();
-            *reply = if steady && page > 1 { &old } else { &book }.answer(request, Mode::Live, &address);
+            *reply = if steady && page > 1 { &old } else { &book }.respond(request, Mode::Live, &address);
             if page == 2 {
                 reply.body["meta"]["total"] = serde_json::json!(total);
             }

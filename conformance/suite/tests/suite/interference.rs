@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ::mutants::fake::{FakeServer, Limiter, Reply, named, run_and_read, wire};
+use ::mutants::fake::{FakeServer, Limiter, Reply, ids_with_verdicts, run_and_read, wire};
 use conformance::{Mode, Plan, report};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn broken_behind(name: &'static str, value: &'static str) -> FakeServer {
 }
 
 #[test]
-fn a_cached_response_is_no_violation() {
+fn a_cached_response_is_not_a_violation() {
     for (name, value) in [("age", "7"), ("x-cache", "HIT from edge"), ("cf-cache-status", "HIT")] {
         let outcome = run_and_read(
             broken_behind(name, value),
@@ -31,7 +31,7 @@ fn a_cached_response_is_no_violation() {
                 "A cache in front",
             ],
         );
-        assert_eq!(named(&outcome, &["fail"]), Vec::<String>::new());
+        assert_eq!(ids_with_verdicts(&outcome, &["fail"]), Vec::<String>::new());
     }
 }
 
@@ -39,7 +39,10 @@ fn a_cached_response_is_no_violation() {
 fn a_response_that_passed_a_cache_counts() {
     for (name, value) in [("age", "0"), ("x-cache", "MISS"), ("cf-cache-status", "DYNAMIC")] {
         let outcome = run_and_read(broken_behind(name, value), |plan| plan.quick = true, 1, &[]);
-        assert!(named(&outcome, &["fail"]).contains(&"lists.served".to_owned()), "{name}: {value}");
+        assert!(
+            ids_with_verdicts(&outcome, &["fail"]).contains(&"lists.served".to_owned()),
+            "{name}: {value}"
+        );
     }
 }
 
@@ -54,7 +57,7 @@ fn some_cached_responses_in_a_burst_do_not_prevent_verdicts_on_limits() {
         }
     });
     let outcome = run_and_read(server, |_| {}, 0, &["exit 0"]);
-    assert!(named(&outcome, &["pass"]).contains(&"limits.refused".to_owned()));
+    assert!(ids_with_verdicts(&outcome, &["pass"]).contains(&"limits.refused".to_owned()));
 }
 
 #[test]
@@ -84,7 +87,7 @@ fn a_frozen_clock_does_not_look_like_a_cache() {
 }
 
 /// Returns a service with slow bursts and a `Date` header.
-fn timed(limiter: Limiter, begins: u64) -> FakeServer {
+fn slow_server(limiter: Limiter, begins: u64) -> FakeServer {
     let mut server = FakeServer { limiter, tick: Duration::from_millis(60), ..FakeServer::default() };
     server.clock.advance(Duration::from_secs(begins));
     let clock = server.clock.clone();
@@ -95,10 +98,20 @@ fn timed(limiter: Limiter, begins: u64) -> FakeServer {
 #[test]
 fn a_thorough_check_distinguishes_an_aligned_window_from_a_bucket() {
     let thorough = |plan: &mut Plan| plan.thorough = true;
-    run_and_read(timed(Limiter::AlignedMinute, 55), thorough, 0, &["in the next minute exact, at the 121st"]);
-    run_and_read(timed(Limiter::Bucket, 55), thorough, 0, &["in the next minute a refilling bucket still"]);
     run_and_read(
-        timed(Limiter::Sliding, 0),
+        slow_server(Limiter::AlignedMinute, 55),
+        thorough,
+        0,
+        &["in the next minute exact, at the 121st"],
+    );
+    run_and_read(
+        slow_server(Limiter::Bucket, 55),
+        thorough,
+        0,
+        &["in the next minute a refilling bucket still"],
+    );
+    run_and_read(
+        slow_server(Limiter::Sliding, 0),
         thorough,
         0,
         &["exact: the 121st request; in the next minute exact"],
@@ -107,7 +120,7 @@ fn a_thorough_check_distinguishes_an_aligned_window_from_a_bucket() {
 
 #[test]
 fn a_thorough_check_stays_within_its_budget() {
-    let outcome = run_and_read(timed(Limiter::AlignedMinute, 30), |plan| plan.thorough = true, 0, &[]);
+    let outcome = run_and_read(slow_server(Limiter::AlignedMinute, 30), |plan| plan.thorough = true, 0, &[]);
     assert!(outcome.ledger.in_bursts <= outcome.budget.burst, "{:?}", outcome.ledger);
     assert!(outcome.budget.to_string().contains("bursts of about 270"), "{}", outcome.budget);
 }

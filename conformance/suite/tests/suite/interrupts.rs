@@ -1,7 +1,7 @@
 //! An interrupted run judges the responses so far, and reports no violation for missing requests.
 
 use ::mutants::fake::book::Book;
-use ::mutants::fake::{FakeServer, Limiter, block_on, named, plan, run, wire};
+use ::mutants::fake::{FakeServer, Limiter, block_on, ids_with_verdicts, plan, run, wire};
 use conformance::{Interrupt, Ledger, Outcome, Progress, Purpose, Verdict, check as check_plan, judge};
 use tokio::sync::watch::Sender;
 
@@ -37,14 +37,14 @@ fn an_interrupted_run_reports_no_violation_for_missing_requests() {
 struct Stop(u32, Sender<bool>);
 
 impl Progress for Stop {
-    fn requested(&mut self, ledger: &Ledger) {
+    fn on_request(&mut self, ledger: &Ledger) {
         if ledger.total() >= self.0 {
             let _ = self.1.send(true);
         }
     }
 }
 
-fn interrupted(requests: u32) -> Outcome {
+fn interrupted_run(requests: u32) -> Outcome {
     let (interrupt, raise) = Interrupt::new();
     let server = FakeServer::default();
     let mut clock = server.clock.clone();
@@ -57,10 +57,10 @@ fn interrupted(requests: u32) -> Outcome {
 
 #[track_caller]
 fn check(requests: u32, judged_min: usize) {
-    let outcome = interrupted(requests);
-    let judged = named(&outcome, &["pass", "observed"]);
+    let outcome = interrupted_run(requests);
+    let judged = ids_with_verdicts(&outcome, &["pass", "observed"]);
     assert_eq!(outcome.exit_code(), 130);
-    assert_eq!(named(&outcome, &["fail", "warn"]), Vec::<String>::new());
+    assert_eq!(ids_with_verdicts(&outcome, &["fail", "warn"]), Vec::<String>::new());
     assert!(judged.len() >= judged_min, "{} after {requests} requests: {judged:?}", judged.len());
 }
 

@@ -4,16 +4,18 @@ use std::collections::BTreeSet;
 use std::thread;
 
 use ::mutants::fake::{FakeServer, run};
-use ::mutants::{Subject, combinations, foreign, mutants, rewrite, table, trials, variants};
-use conformance::{judged, report};
+use ::mutants::{
+    Subject, combinations, is_foreign_event, kill_table, mutants, rewrite, run_trials, variants,
+};
+use conformance::{judged_statements, report};
 
 /// Returns the results, and the deviations from `kills.txt`.
 fn results(subjects: &[Subject]) -> (String, String) {
     let threads = thread::available_parallelism().map_or(2, usize::from);
-    let trials = trials(subjects, threads, |_| {});
+    let trials = run_trials(subjects, threads, |_| {});
     let wrong =
-        trials.iter().filter_map(|trial| Some(format!("{}: {}\n", trial.name, trial.wrong.as_ref()?)));
-    (table(&trials), wrong.collect())
+        trials.iter().filter_map(|trial| Some(format!("{}: {}\n", trial.name, trial.deviation.as_ref()?)));
+    (kill_table(&trials), wrong.collect())
 }
 
 #[test]
@@ -38,12 +40,12 @@ fn live_traffic_and_infrastructure_cause_no_violation() {
 fn names_are_unique() {
     let names: Vec<_> = mutants().into_iter().chain(variants()).map(|subject| subject.name).collect();
     assert_eq!(BTreeSet::from_iter(&names).len(), names.len());
-    let known = judged();
+    let known = judged_statements();
     for mutant in mutants() {
         assert!(!mutant.breaks.is_empty(), "{} breaks nothing", mutant.name);
-        let named = mutant.breaks.iter().chain(mutant.may);
+        let named = mutant.breaks.iter().chain(mutant.may_fail);
         assert!(named.clone().all(|id| known.contains_key(*id)), "{} names no statement", mutant.name);
-        for list in [mutant.breaks, mutant.may] {
+        for list in [mutant.breaks, mutant.may_fail] {
             assert_eq!(BTreeSet::from_iter(list).len(), list.len(), "{} names one twice", mutant.name);
         }
     }
@@ -52,7 +54,7 @@ fn names_are_unique() {
 #[test]
 fn every_statement_has_a_mutant() {
     let named: BTreeSet<_> = mutants().into_iter().flat_map(|mutant| mutant.breaks.iter().copied()).collect();
-    for (id, requirement) in judged() {
+    for (id, requirement) in judged_statements() {
         let open = requirement.level.as_str() == "open";
         assert!(open || named.contains(id.as_str()), "no mutant breaks {id}");
     }
@@ -61,7 +63,7 @@ fn every_statement_has_a_mutant() {
 #[test]
 fn a_failure_ends_with_a_command() {
     let mut server = FakeServer::default();
-    rewrite(&mut server, 404, foreign, |_, reply| reply.status = 403);
+    rewrite(&mut server, 404, is_foreign_event, |_, reply| reply.status = 403);
     let outcome = run(server);
     let text = report::text(&outcome, report::Style::Plain);
     let base = &outcome.recording.base;

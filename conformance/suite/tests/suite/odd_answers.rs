@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use ::mutants::fake::{
-    Clock, FakeServer, LIVE_KEY, Reply, TEST_KEY, block_on, named, plan, run, run_with, wire,
+    Clock, FakeServer, LIVE_KEY, Reply, TEST_KEY, block_on, ids_with_verdicts, plan, run, run_with, wire,
 };
 use conformance::{Outcome, Plan, Silent, Wait, Waiter, check, report};
 use serde_json::json;
@@ -20,7 +20,7 @@ async fn call(base: &str, change: impl FnOnce(&mut Plan)) -> Outcome {
 }
 
 #[track_caller]
-fn ended(outcome: &Outcome, exit: u8, expected: &str) {
+fn check_outcome(outcome: &Outcome, exit: u8, expected: &str) {
     let text = report::text(outcome, report::Style::Plain);
     assert_eq!(outcome.exit_code(), exit, "{text}");
     assert!(text.contains(expected), "{text}");
@@ -37,7 +37,7 @@ fn check_template(template: ResponseTemplate, exit: u8, expected: &str) {
         Mock::given(any()).respond_with(template).mount(&server).await;
         call(&server.uri(), |_| {}).await
     });
-    ended(&outcome, exit, expected);
+    check_outcome(&outcome, exit, expected);
 }
 
 /// Checks a server that writes the same bytes to every connection and closes it.
@@ -45,13 +45,13 @@ fn check_template(template: ResponseTemplate, exit: u8, expected: &str) {
 fn check_bytes(bytes: &'static [u8], exit: u8, expected: &str) {
     let address = testkit::serve(move |_, connection| connection.send(bytes).map(ControlFlow::Break));
     let base = format!("http://{}", address.expect("a free port"));
-    ended(&block_on(call(&base, |_| {})), exit, expected);
+    check_outcome(&block_on(call(&base, |_| {})), exit, expected);
 }
 
 #[test]
 fn a_closed_port_is_unreachable() {
     let base = format!("http://{}", testkit::free_address().expect("a free port"));
-    ended(&block_on(call(&base, |_| {})), 4, "did not answer");
+    check_outcome(&block_on(call(&base, |_| {})), 4, "did not answer");
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn a_server_that_hangs_is_unreachable() {
         drop(listener);
         outcome
     });
-    ended(&outcome, 4, "no complete answer within 100ms");
+    check_outcome(&outcome, 4, "no complete answer within 100ms");
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn a_server_without_authentication_fails() {
         Mock::given(any()).respond_with(ResponseTemplate::new(200).set_body_json(body)).mount(&server).await;
         call(&server.uri(), |_| {}).await
     });
-    ended(&outcome, 1, "242 requests served");
-    assert!(named(&outcome, &["fail"]).contains(&"auth.no_header".to_owned()));
+    check_outcome(&outcome, 1, "242 requests served");
+    assert!(ids_with_verdicts(&outcome, &["fail"]).contains(&"auth.no_header".to_owned()));
 }
 
 #[test]
@@ -178,7 +178,7 @@ fn a_key_of_the_other_mode_is_never_used_for_a_burst() {
             .await;
         call(&server.uri(), |_| {}).await
     });
-    ended(&outcome, 1, "meta.mode \"test\"");
+    check_outcome(&outcome, 1, "meta.mode \"test\"");
     assert_eq!(outcome.ledger.in_bursts, 0);
 }
 
@@ -191,7 +191,7 @@ fn swapped_keys_are_rejected_before_the_first_request() {
             conformance::Secret::new(LIVE_KEY),
         );
     });
-    ended(&outcome, 2, "it is a test key in the wrong slot");
+    check_outcome(&outcome, 2, "it is a test key in the wrong slot");
     assert_eq!(outcome.ledger.total(), 0);
 }
 
@@ -214,11 +214,11 @@ fn a_server_that_crashes_during_the_run_makes_it_incomplete() {
         assert_eq!(outcome.ledger.total(), 8, "one silent volley and one more request are enough");
         outcome
     });
-    ended(&outcome, 3, "the server had stopped responding");
+    check_outcome(&outcome, 3, "the server had stopped responding");
 }
 
 #[test]
-fn a_lockout_is_no_violation() {
+fn a_lockout_is_not_a_violation() {
     let mut server = FakeServer::default();
     let mut refused = 0;
     server.rewrite(move |_, reply| {
@@ -231,8 +231,8 @@ fn a_lockout_is_no_violation() {
         }
     });
     let outcome = run(server);
-    assert_eq!(named(&outcome, &["fail"]), Vec::<String>::new());
-    ended(&outcome, 3, "a request that must be refused: 429");
+    assert_eq!(ids_with_verdicts(&outcome, &["fail"]), Vec::<String>::new());
+    check_outcome(&outcome, 3, "a request that must be refused: 429");
 }
 
 #[test]
@@ -251,8 +251,8 @@ fn a_retry_after_of_an_hour_is_not_waited_for() {
     let outcome = run(server);
     assert!(clock.micros() < 70_000_000, "the run waited too long");
     // With a limit of 120 per minute, no wait longer than 60 s is needed.
-    assert_eq!(named(&outcome, &["fail"]), ["limits.retry_after"]);
-    ended(&outcome, 1, "Retry-After: 3600");
+    assert_eq!(ids_with_verdicts(&outcome, &["fail"]), ["limits.retry_after"]);
+    check_outcome(&outcome, 1, "Retry-After: 3600");
 }
 
 /// A clock that cannot be advanced.
@@ -274,8 +274,8 @@ fn a_clock_that_cannot_be_advanced_makes_the_run_incomplete() {
         let base = wire::serve(FakeServer::default()).await;
         check(plan(&base), &mut Stuck, &mut Silent).await
     });
-    assert_eq!(named(&outcome, &["fail"]), Vec::<String>::new());
-    ended(&outcome, 3, "Retry-After asks for 60 s, and that time did not pass during the check");
+    assert_eq!(ids_with_verdicts(&outcome, &["fail"]), Vec::<String>::new());
+    check_outcome(&outcome, 3, "Retry-After asks for 60 s, and that time did not pass during the check");
 }
 
 #[test]
@@ -294,6 +294,6 @@ fn links_to_other_origins_are_not_followed() {
             }
         });
         let outcome = run(server);
-        ended(&outcome, 1, "paging.links_lead");
+        check_outcome(&outcome, 1, "paging.links_lead");
     }
 }

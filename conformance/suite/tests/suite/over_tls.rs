@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ::mutants::fake::{Clock, FakeServer, block_on, named, plan, wire};
+use ::mutants::fake::{Clock, FakeServer, block_on, ids_with_verdicts, plan, wire};
 use conformance::{Outcome, Plan, Silent, check as check_plan, report};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::ServerConfig;
@@ -54,7 +54,7 @@ fn check(host: &str, change: impl FnOnce(&mut Plan, String), exit: u8, expected:
 fn a_service_below_a_prefix_behind_tls_is_judged_like_any_other() {
     let outcome = run("localhost", |plan, pem| plan.ca_pem = Some(pem));
     let text = report::text(&outcome, report::Style::Plain);
-    assert_eq!(named(&outcome, &["fail", "warn", "not judged"]), Vec::<String>::new(), "{text}");
+    assert_eq!(ids_with_verdicts(&outcome, &["fail", "warn", "not judged"]), Vec::<String>::new(), "{text}");
     assert_eq!(outcome.exit_code(), 0, "{text}");
 }
 

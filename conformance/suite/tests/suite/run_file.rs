@@ -1,6 +1,6 @@
 //! Run files: equal reports, and no keys or personal values in them.
 
-use ::mutants::fake::{FakeServer, LIVE_KEY, Reply, TEST_KEY, named, run_with};
+use ::mutants::fake::{FakeServer, LIVE_KEY, Reply, TEST_KEY, ids_with_verdicts, run_with};
 use conformance::{Baseline, KnownFailure, Outcome, Part, Plan, Redaction, report};
 use report::{Format, Style, render};
 use serde_json::json;
@@ -50,11 +50,11 @@ fn a_known_failure_is_reported_as_known_and_the_run_passes() {
     }
     assert!(known.known.contains_key("account.accepted_assets"), "{known:?}");
     let again = check(wrong_assets(), |plan| plan.baseline = known.clone());
-    assert_eq!(named(&again, &["known"]).len(), known.known.len());
+    assert_eq!(ids_with_verdicts(&again, &["known"]).len(), known.known.len());
     assert_eq!(again.exit_code(), 0, "{:?}", again.faults);
     known.today = "2026-12-01".into();
     let late = check(wrong_assets(), |plan| plan.baseline = known);
-    assert_eq!((late.exit_code(), named(&late, &["known"]).len()), (1, 0));
+    assert_eq!((late.exit_code(), ids_with_verdicts(&late, &["known"]).len()), (1, 0));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_baseline_for_an_unknown_statement_is_a_configuration_error() {
 }
 
 /// Returns a server that responds 403 to an event of the other mode, with the key in the response.
-fn leaky() -> FakeServer {
+fn leaky_server() -> FakeServer {
     let mut server = FakeServer::default();
     server.rewrite(|request, reply| {
         if reply.status == 404 {
@@ -85,7 +85,7 @@ fn a_stored_run_has_the_same_report() {
         plan.without.insert(Part::Other);
     });
     check(FakeServer::default(), |plan| plan.quick = true);
-    let broken = check(leaky(), |_| {});
+    let broken = check(leaky_server(), |_| {});
     assert_eq!(broken.exit_code(), 1);
 }
 
@@ -97,7 +97,7 @@ fn a_stopped_run_is_stored_too() {
 
 #[test]
 fn no_report_and_no_file_contains_a_key() {
-    let outcome = check(leaky(), |_| {});
+    let outcome = check(leaky_server(), |_| {});
     let mut written = outcome.to_file();
     for format in FORMATS {
         written += &render(&outcome, format, Style::Colour);
@@ -125,7 +125,7 @@ fn check_privacy(make: impl Fn() -> FakeServer) {
 #[test]
 fn redaction_changes_no_verdict() {
     check_privacy(FakeServer::default);
-    check_privacy(leaky);
+    check_privacy(leaky_server);
     check_privacy(|| {
         // A broken list: text that is not JSON does not become JSON.
         let mut server = FakeServer::default();

@@ -19,7 +19,7 @@ use crate::{
 const EXPIRES_AFTER: Span = Span::hours(90 * 24);
 
 /// Reads the known failures of chargeproof.toml and of `--baseline-file`.
-pub(super) fn known(args: &Check, config: &Config) -> Result<Baseline, Failure> {
+pub(super) fn read(args: &Check, config: &Config) -> Result<Baseline, Failure> {
     let mut baseline = config.check.baseline(today()).map_err(Failure::usage)?;
     if let Some(path) = &args.baseline_file {
         let text = files::text_of(path, SETTINGS_MAX)?;

@@ -40,7 +40,7 @@ impl BuiltInServer {
             dialect: config.dialect.clone(),
             sender: SenderConfig {
                 reach: Reach::Network,
-                forwards: vec![event_sources::way(receiver.address())],
+                forwards: vec![event_sources::forward_to_receiver(receiver.address())],
                 ..SenderConfig::default()
             },
             ..ServerConfig::local()

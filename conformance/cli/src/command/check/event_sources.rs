@@ -38,7 +38,7 @@ pub(super) fn receiver(runtime: &Runtime) -> Result<BackgroundReceiver, Failure>
 }
 
 /// Returns the forward from the endpoints' public host to the receiver.
-pub(super) fn way(to: SocketAddr) -> Forward {
+pub(super) fn forward_to_receiver(to: SocketAddr) -> Forward {
     Forward::parse(&format!("{ORIGIN}=http://{to}")).expect("a valid host and address")
 }
 
@@ -87,7 +87,7 @@ impl fmt::Debug for AllEvents {
 impl AllEvents {
     /// Calls the world during the check. The stage has its own runtime, which must not be entered from within
     /// another.
-    async fn talk<T: Send + 'static>(
+    async fn call_world<T: Send + 'static>(
         &self,
         talk: impl FnOnce(&mut SandboxCalls<'_>) -> Result<T, String> + Send + 'static,
     ) -> Result<T, String> {
@@ -106,9 +106,9 @@ impl DeliveryTrigger for AllEvents {
                 receiver.answer(path, answers.parse()?);
             }
             let origin = self.origin.clone();
-            let (endpoints, registrations) = self.talk(move |calls| calls.register(&origin)).await?;
+            let (endpoints, registrations) = self.call_world(move |calls| calls.register(&origin)).await?;
             endpoints.into_iter().for_each(|endpoint| receiver.declare(endpoint));
-            self.talk(|calls| {
+            self.call_world(|calls| {
                 calls.cause_every_type(Mode::Live)?;
                 calls.cause_every_type(Mode::Test)?;
                 // Returns when all due deliveries have ended.
@@ -139,7 +139,7 @@ impl SandboxCalls<'_> {
     }
 
     /// Performs a call that must succeed; otherwise there is nothing to deliver.
-    fn done(&mut self, path: &str, bearer: Option<&str>, body: &Value) -> Result<Value, String> {
+    fn post(&mut self, path: &str, bearer: Option<&str>, body: &Value) -> Result<Value, String> {
         match self.call("POST", path, bearer, body)? {
             (200..=299, answer) => Ok(answer),
             (status, answer) => Err(format!("POST {path} answered {status}: {answer}")),
@@ -147,7 +147,7 @@ impl SandboxCalls<'_> {
     }
 
     fn advance(&mut self, by: &str) -> Result<(), String> {
-        self.done("/sandbox/advance", None, &json!({ "by": by })).map(drop)
+        self.post("/sandbox/advance", None, &json!({ "by": by })).map(drop)
     }
 
     /// Registers every kind of endpoint, and tries to register those that must be refused.
@@ -199,10 +199,10 @@ impl SandboxCalls<'_> {
         // In test mode only members receive e-mail.
         let world = self.call("GET", "/sandbox", None, &json!({}))?.1;
         let member = &world["accounts"][0]["members"][0];
-        let key = self.done("/sandbox/keys", None, &json!({ "mode": mode.as_str() }))?;
+        let key = self.post("/sandbox/keys", None, &json!({ "mode": mode.as_str() }))?;
         let key = text(&key["key"]["secret"]);
         let canceled = self.open(&key)?;
-        self.done(&format!("/v1/charges/{canceled}/cancel"), Some(&key), &json!({}))?;
+        self.post(&format!("/v1/charges/{canceled}/cancel"), Some(&key), &json!({}))?;
 
         let (paid, under, expired) = (self.open(&key)?, self.open(&key)?, self.open(&key)?);
         self.pay(&json!({ "charge": paid }))?;
@@ -211,21 +211,21 @@ impl SandboxCalls<'_> {
             "customer_name": "Ann", "customer_email": member,
             "amount": "12.00", "currency": "EUR", "send_email": true,
         });
-        let invoice = text(&self.done("/v1/invoices", Some(&key), &issued)?["data"]["code"]);
-        self.done(&format!("/sandbox/invoices/{invoice}/view"), None, &json!({}))?;
+        let invoice = text(&self.post("/v1/invoices", Some(&key), &issued)?["data"]["code"]);
+        self.post(&format!("/sandbox/invoices/{invoice}/view"), None, &json!({}))?;
         let chosen =
-            self.done(&format!("/sandbox/invoices/{invoice}/choose"), None, &json!({ "asset": ASSET }))?;
+            self.post(&format!("/sandbox/invoices/{invoice}/choose"), None, &json!({ "asset": ASSET }))?;
         self.pay(&json!({ "charge": chosen["charge"] }))?;
-        self.done(
+        self.post(
             "/sandbox/mine",
             None,
             &json!({ "asset": ASSET, "mode": mode.as_str(), "blocks": BLOCKS, "at_once": true }),
         )?;
         let back = json!({ "amount": "0.00001", "reason": "One cup was broken" });
-        self.done(&format!("/v1/charges/{paid}/refunds"), Some(&key), &back)?;
+        self.post(&format!("/v1/charges/{paid}/refunds"), Some(&key), &back)?;
         let issued = json!({ "customer_name": "Ann", "amount": "13.00", "currency": "EUR" });
-        let invoice = text(&self.done("/v1/invoices", Some(&key), &issued)?["data"]["code"]);
-        self.done(&format!("/v1/invoices/{invoice}/void"), Some(&key), &json!({}))?;
+        let invoice = text(&self.post("/v1/invoices", Some(&key), &issued)?["data"]["code"]);
+        self.post(&format!("/v1/invoices/{invoice}/void"), Some(&key), &json!({}))?;
 
         // Includes the retries of failed deliveries.
         self.advance(LOCK)?;
@@ -237,11 +237,11 @@ impl SandboxCalls<'_> {
             "asset": ASSET, "amount": "10.00", "currency": "EUR", "customer_email": "ann@example.com",
             "description": "Tea", "metadata": { "order": "1" },
         });
-        Ok(text(&self.done("/v1/charges", Some(key), &charge)?["data"]["code"]))
+        Ok(text(&self.post("/v1/charges", Some(key), &charge)?["data"]["code"]))
     }
 
     fn pay(&mut self, body: &Value) -> Result<(), String> {
-        self.done("/sandbox/pay", None, body).map(drop)
+        self.post("/sandbox/pay", None, body).map(drop)
     }
 }
 

@@ -17,7 +17,7 @@ use std::{
 
 use conformance::{
     Budget, Hook, Interrupt, KEY_BLANK, Ledger, Outcome, Part, Plan, Progress, RealTime, Redaction, Redactor,
-    Requirement, Selection, catalogue, check, extended, fits, report::one_line, run_shell,
+    Requirement, Selection, catalogue, check, extended_statements, fits, report::one_line, run_shell,
 };
 use indicatif::ProgressBar;
 use reference_core::time::Timestamp;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Check, config: &Config) -> Result<u8, Failure> {
     }
     // Before the built-in server starts or a request is sent.
     selection(args).validate().map_err(|why| Failure::usage(format!("{why}{}", suggestion(args))))?;
-    baseline::known(args, config)?;
+    baseline::read(args, config)?;
     reports::prepare(&args.reports.report)?;
     args.record.iter().chain(&args.baseline_write).try_for_each(|path| files::check_writable(path))?;
     let mut outcome = outcome(args, config)?;
@@ -83,7 +83,7 @@ pub(super) fn outcome(args: &Check, config: &Config) -> Result<Outcome, Failure>
                 Some(branch) => {
                     screen.is_real = false;
                     let outcome = check_world(branch.world(), &mut screen, interrupt);
-                    branch.end()?;
+                    branch.close()?;
                     outcome?
                 }
                 None => check_url(base, args, config, &runtime, &mut screen, interrupt)?,
@@ -149,7 +149,7 @@ fn init(path: &Path) -> Result<u8, Failure> {
 /// Returns a suggestion for patterns that match no statement.
 fn suggestion(args: &Check) -> String {
     let mut catalogue = catalogue();
-    catalogue.extend(extended());
+    catalogue.extend(extended_statements());
     let unknown = |pattern: &&String| !catalogue.keys().any(|id| fits(pattern, id));
     let patterns = args.only.iter().chain(&args.skip).filter(unknown);
     let sections = catalogue.keys().filter_map(|id| Some(format!("{}.*", id.split_once('.')?.0)));
@@ -166,7 +166,7 @@ fn selection(args: &Check) -> Selection {
 fn list(format: ReportFormat, profile: Profile) {
     let mut catalogue = catalogue();
     if profile == Profile::Extended {
-        catalogue.extend(extended());
+        catalogue.extend(extended_statements());
     }
     if format == ReportFormat::Json {
         say!("{}", serde_json::to_string_pretty(&catalogue).expect("a catalogue is JSON"));
@@ -205,8 +205,8 @@ fn choose(plan: &mut Plan, args: &Check, config: &Config) -> Result<(), Failure>
     Selection { profile: plan.profile, only: plan.only, skip: plan.skip } = selection(args);
     plan.quick = args.quick;
     plan.thorough = args.thorough;
-    plan.without = args.without.iter().filter_map(|word| Part::named(word)).collect();
-    plan.baseline = baseline::known(args, config)?;
+    plan.without = args.without.iter().filter_map(|word| Part::from_name(word)).collect();
+    plan.baseline = baseline::read(args, config)?;
     plan.time_limit = Duration::from_secs(args.time_limit);
     let time_limit = Duration::from_secs(args.hook_time_limit);
     plan.hook = args.hook.clone().map(|command| Hook { command, time_limit });
@@ -279,19 +279,19 @@ impl ProgressDisplay {
 }
 
 impl Progress for ProgressDisplay {
-    fn budget(&mut self, budget: &Budget) {
+    fn on_budget(&mut self, budget: &Budget) {
         let text = budget.to_string();
         // The other lines are about bursts and waits, which take no real time if requests move the clock.
         let shown = if self.is_real { &*text } else { text.lines().next().unwrap_or_default() };
         self.say(shown);
     }
 
-    fn requested(&mut self, ledger: &Ledger) {
+    fn on_request(&mut self, ledger: &Ledger) {
         self.end_countdown();
         self.bar.set_message(format!("{} requests", ledger.total()));
     }
 
-    fn receiving(&mut self, span: Duration) {
+    fn on_receive(&mut self, span: Duration) {
         if self.is_real {
             self.say(&format!(
                 "{GOOD}cause events now{GOOD:#}  their deliveries count from here on, for {} s and as long as the \
@@ -301,7 +301,7 @@ impl Progress for ProgressDisplay {
         }
     }
 
-    fn waiting(&mut self, span: Duration, why: &str) {
+    fn on_wait(&mut self, span: Duration, why: &str) {
         self.end_countdown();
         if span.as_secs() == 0 || !self.is_real {
             return;

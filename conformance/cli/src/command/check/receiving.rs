@@ -106,7 +106,7 @@ fn listen(
     let trigger = args.register.as_ref().map(|command| {
         let registrar = Registrar {
             command: Hook { command: command.clone(), time_limit: REGISTER_TIMEOUT },
-            own: format!("{public}{ADDED_PATH}"),
+            receiver_url: format!("{public}{ADDED_PATH}"),
             interrupt: interrupt.clone(),
         };
         Arc::new(registrar) as Arc<dyn DeliveryTrigger>
@@ -117,7 +117,7 @@ fn listen(
 
 /// Returns the endpoint of each mode.
 fn endpoints(args: &Receiving, [live, test]: [Option<Secret>; 2]) -> Result<[Endpoint; 2], Failure> {
-    let events = subscribed(&args.subscribed)?;
+    let events = subscribed_types(&args.subscribed)?;
     let endpoint = |path: &str, mode, secret| Endpoint {
         path: path.to_owned(),
         mode: Some(mode),
@@ -128,7 +128,7 @@ fn endpoints(args: &Receiving, [live, test]: [Option<Secret>; 2]) -> Result<[End
 }
 
 /// Returns the event types that match the patterns; all if there are none.
-fn subscribed(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
+fn subscribed_types(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
     let all = || EventType::ALL.into_iter().map(|kind| kind.as_str().to_owned());
     if patterns.is_empty() {
         return Ok(all().collect());
@@ -157,7 +157,7 @@ fn subscribed(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
 struct Registrar {
     command: Hook,
     /// The receiver's address, which must be accepted: otherwise rejections of other addresses prove nothing.
-    own: String,
+    receiver_url: String,
     /// Stops the command.
     interrupt: Interrupt,
 }
@@ -165,7 +165,7 @@ struct Registrar {
 impl DeliveryTrigger for Registrar {
     fn trigger<'a>(&'a self, _: &'a BackgroundReceiver) -> TriggerFuture<'a> {
         Box::pin(async move {
-            let own = &self.own;
+            let own = &self.receiver_url;
             let public = self.register(own, true).await?;
             let is_accepted = public.accepted;
             let mut registrations = vec![public];

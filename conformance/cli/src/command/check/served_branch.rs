@@ -50,7 +50,7 @@ impl ServedBranch {
         runtime: &Runtime,
         screen: &ProgressDisplay,
     ) -> Result<Option<ServedBranch>, Failure> {
-        if !is_local(base) || provides(args) {
+        if !is_local(base) || has_inputs(args) {
             return Ok(None);
         }
         let mut warnings = Vec::new();
@@ -104,7 +104,7 @@ impl ServedBranch {
     }
 
     /// Ends the branch.
-    pub(super) fn end(mut self) -> Result<(), Failure> {
+    pub(super) fn close(mut self) -> Result<(), Failure> {
         let path = format!("/sandbox/worlds/{}", self.id);
         call(&mut self.server, "DELETE", &path, None, &json!({})).map(drop)
     }
@@ -122,7 +122,7 @@ fn is_local(base: &Url) -> bool {
 }
 
 /// Returns `true` if options provide what the statements need, or exclude statements that need it.
-fn provides(args: &Check) -> bool {
+fn has_inputs(args: &Check) -> bool {
     let Check { without, allow_writes, hook, prepare, receiving, .. } = args;
     !without.is_empty()
         || *allow_writes

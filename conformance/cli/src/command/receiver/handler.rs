@@ -123,7 +123,7 @@ fn read_sample(path: &Path) -> Result<Map<String, Value>, Failure> {
 }
 
 fn print_result(outcome: &HandlerOutcome, args: &Try) -> Result<(), Failure> {
-    let again = again(outcome, args);
+    let again = repeat_command(outcome, args);
     let format = conformance::handler::Format::from(args.format);
     match args.format {
         HandlerFormat::Text => terminal::print(render(outcome, format, Style::Colour, &again)),
@@ -135,8 +135,8 @@ fn print_result(outcome: &HandlerOutcome, args: &Try) -> Result<(), Failure> {
 }
 
 /// Returns the command that repeats the run.
-fn again(outcome: &HandlerOutcome, args: &Try) -> String {
-    let mut line = format!("chargeproof receiver try {}", quoted(&outcome.url));
+fn repeat_command(outcome: &HandlerOutcome, args: &Try) -> String {
+    let mut line = format!("chargeproof receiver try {}", shell_quote(&outcome.url));
     let options = [
         ("--secret-env", &args.secret_env),
         ("--other-mode-secret-env", &args.other_mode_secret_env),
@@ -146,7 +146,7 @@ fn again(outcome: &HandlerOutcome, args: &Try) -> String {
     ];
     for (option, value) in options {
         if let Some(value) = value {
-            line.push_str(&format!(" {option} {}", quoted(value)));
+            line.push_str(&format!(" {option} {}", shell_quote(value)));
         }
     }
     if args.mode == EndpointMode::Live {
@@ -159,7 +159,7 @@ fn again(outcome: &HandlerOutcome, args: &Try) -> String {
 }
 
 /// Quotes a word for the shell.
-fn quoted(word: &str) -> String {
+fn shell_quote(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:=".contains(letter);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -171,7 +171,7 @@ fn quoted(word: &str) -> String {
 struct TrialProgress(ProgressBar);
 
 impl Progress for TrialProgress {
-    fn trying(&mut self, name: &str, number: usize, of: usize) {
+    fn on_trial(&mut self, name: &str, number: usize, of: usize) {
         self.0.set_message(format!("{number} of {of}: {name}"));
     }
 }
@@ -187,7 +187,7 @@ impl Witness for Commands {
         self.prepare.as_deref().map_or(Ok(()), |command| shell("--prepare", command, order).map(drop))
     }
 
-    fn acts(&mut self, order: &Order) -> Result<u64, String> {
+    fn action_count(&mut self, order: &Order) -> Result<u64, String> {
         let command = self.acted.as_deref().expect("--acted is given");
         let text = shell("--acted", command, order)?;
         text.trim().parse().map_err(|_| {

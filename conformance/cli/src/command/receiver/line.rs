@@ -2,7 +2,7 @@
 
 use conformance::{
     receiver::{DeliverySummary, Diagnosis, Note, ReceivedRequest, ReceiverAnswer},
-    report::{one_line, tame},
+    report::{escape_invisible, one_line},
 };
 use serde::Serialize;
 
@@ -76,7 +76,7 @@ impl JudgedDelivery {
     fn members(&self) -> Delivery<'_> {
         let reasons = self.diagnosis.reasons().iter();
         Delivery {
-            at: self.received.stamp(),
+            at: self.received.timestamp(),
             path: &self.received.path,
             verdict: self.verdict(),
             secret: self.secret(),
@@ -105,11 +105,11 @@ impl JudgedDelivery {
             Diagnosis::NotVerified { .. } => BAD,
             Diagnosis::NotJudged => DIM,
         };
-        let stamp = self.received.stamp();
+        let stamp = self.received.timestamp();
         let time = stamp.get(11..19).unwrap_or(&stamp);
         let DeliverySummary { event, mode, subject, .. } = &self.summary;
         let [event, mode, subject] =
-            [event, mode, subject].map(|field| field.as_deref().map_or("-".into(), word));
+            [event, mode, subject].map(|field| field.as_deref().map_or("-".into(), excerpt));
         let mut rest = vec![subject];
         rest.extend(self.try_number.map(|number| format!("try {number}")));
         rest.extend(self.given.as_ref().map(|given| format!("-> {given}")));
@@ -147,11 +147,11 @@ pub(super) fn print_json(kind: &'static str, members: &impl Serialize) {
         members: &'a T,
     }
     let line = serde_json::to_string(&Line { kind, members }).expect("strings and numbers serialize to JSON");
-    say!("{}", tame(&line));
+    say!("{}", escape_invisible(&line));
 }
 
 /// Returns a string from the sender, truncated and without control characters.
-fn word(text: &str) -> String {
+fn excerpt(text: &str) -> String {
     let mut word: String = text.chars().take(WORD_MAX).flat_map(char::escape_debug).collect();
     if text.chars().nth(WORD_MAX).is_some() {
         word.push('…');

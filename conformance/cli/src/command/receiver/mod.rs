@@ -63,7 +63,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
         let mut receiver = conformance::receiver::Receiver::start(settings)
             .await
             .map_err(|error| Failure::usage(cannot_listen(address, &error)))?;
-        if args.forward_to.as_ref().is_some_and(|handler| handler.leads_to(receiver.address())) {
+        if args.forward_to.as_ref().is_some_and(|handler| handler.listens_on(receiver.address())) {
             return Err(Failure::usage(
                 "--forward-to is this receiver's own address; give the address of a handler",
             ));
@@ -81,7 +81,7 @@ fn listen(args: &Listen, config: &Config) -> Result<u8, Failure> {
                 arrival = receiver.next() => arrival,
             };
             // A closed stdout ends the command.
-            match arrival.filter(|_| stopped || !terminal::is_lost()) {
+            match arrival.filter(|_| stopped || !terminal::has_stdout_failed()) {
                 Some(Arrival::ReceivedRequest(received, given)) => {
                     let now = received.unix_secs();
                     let shown = reader.read(&received, Some(given), now);

@@ -42,7 +42,7 @@ const fn sale(
     DemoStep::Sale(Mode::Live, (kind, asset, amount, what, email))
 }
 
-const fn tried(kind: EventType, asset: Asset, amount: &'static str, what: &'static str) -> DemoStep {
+const fn test_sale(kind: EventType, asset: Asset, amount: &'static str, what: &'static str) -> DemoStep {
     DemoStep::Sale(Mode::Test, (kind, asset, amount, what, "owner@acme.example"))
 }
 
@@ -51,9 +51,9 @@ const BOB: &str = "bob@example.org";
 const EVE: &str = "eve@example.net";
 
 const STORY: &[DemoStep] = &[
-    tried(EventType::ChargePaid, Asset::Btc, "10.00", "A first try"),
-    tried(EventType::InvoicePaid, Asset::Eth, "25.00", "A first invoice"),
-    tried(EventType::ChargeExpired, Asset::Ltc, "5.00", "Nobody pays"),
+    test_sale(EventType::ChargePaid, Asset::Btc, "10.00", "A first try"),
+    test_sale(EventType::InvoicePaid, Asset::Eth, "25.00", "A first invoice"),
+    test_sale(EventType::ChargeExpired, Asset::Ltc, "5.00", "Nobody pays"),
     DemoStep::Hours(4),
     sale(EventType::ChargePaid, Asset::Btc, "49.90", "Order 1001", ANN),
     sale(EventType::ChargePaid, Asset::Eth, "120.00", "Order 1002", BOB),
@@ -114,9 +114,9 @@ const SETUP: &[Step] = &[
 
 /// Plays the history in a world. It ends `LENGTH` after `start`.
 pub(in crate::command) fn play(url: &str, token: Option<String>, start: Timestamp) -> Result<(), Failure> {
-    let mut world = ServedWorld::at(url, token)?;
+    let mut world = ServedWorld::connect(url, token)?;
     for mode in Mode::ALL {
-        world.follow(SETUP, &Terms { mode, ..Terms::default() })?;
+        world.run_steps(SETUP, &Terms { mode, ..Terms::default() })?;
     }
     play_steps(&mut world, STORY)?;
     let end = json!({ "to": start.plus(LENGTH).to_string() });
@@ -130,7 +130,7 @@ fn play_steps(world: &mut ServedWorld, steps: &[DemoStep]) -> Result<(), Failure
         match step {
             DemoStep::Sale(mode, (kind, asset, amount, description, email)) => {
                 let terms = Terms { mode: *mode, asset: *asset, amount, description, email };
-                world.make(*kind, &terms)?;
+                world.cause_event(*kind, &terms)?;
             }
             DemoStep::Shop(state) => {
                 let body = json!({ "name": "shop", "state": state });
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_story_is_shorter_than_its_length_and_shows_every_type() {
+    fn the_history_fits_its_length_and_has_every_type() {
         let hours: u64 =
             STORY.iter().map(|step| if let DemoStep::Hours(hours) = step { *hours } else { 0 }).sum();
         // Each expiry takes half an hour more.

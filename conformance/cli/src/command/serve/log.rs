@@ -13,7 +13,7 @@ use std::{
     thread,
 };
 
-use conformance::report::{one_line, tame};
+use conformance::report::{escape_invisible, one_line};
 use reference_core::time::Timestamp;
 use reference_server::{LogEntry, LogSink, RequestRecord};
 use serde_json::{Value, json};
@@ -60,7 +60,7 @@ impl Printer {
     }
 
     /// Starts printing.
-    pub(super) fn begin(&self) {
+    pub(super) fn start_printing(&self) {
         self.has_begun.store(true, Ordering::Relaxed);
     }
 
@@ -72,7 +72,7 @@ impl Printer {
             if !has_begun.load(Ordering::Relaxed) {
                 return;
             }
-            let line = if is_json { tame(&as_json(&entry).to_string()) } else { as_text(&entry) };
+            let line = if is_json { escape_invisible(&as_json(&entry).to_string()) } else { as_text(&entry) };
             if lines.try_send(line).is_err() {
                 left_out.fetch_add(1, Ordering::Relaxed);
             }

@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
     }
     let printer = log::Printer::start(args.log)?;
     server_config.log = printer.as_ref().map(log::Printer::sink);
-    let certificate = tls::Certificate::of(args, server_config.address)?;
+    let certificate = tls::Certificate::from_args(args, server_config.address)?;
     server_config.tls = certificate.as_ref().map(|certificate| certificate.identity.clone());
     let demo_from = server_config.start.filter(|_| args.demo && !has_world(args));
     if args.demo && has_world(args) {
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
     let result = runtime.block_on(async {
         // Before the first output, because a reader of the output may send a signal.
         let mut stop = StopSignals::catch()?;
-        let server = started(server_config).await?;
+        let server = start_server(server_config).await?;
         if let Some(start) = demo_from {
             let play = move |url: &str, token: &str| demo::play(url, Some(token.to_owned()), start);
             in_world(&server, play).await?;
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
             write_ready_file(path, &ready)?;
         }
         // The demo's own calls are not logged. Requests are accepted as soon as the banner is printed.
-        printer.iter().for_each(log::Printer::begin);
+        printer.iter().for_each(log::Printer::start_printing);
         banner::print(&ready, args.format);
         if args.open {
             banner::open_browser(&format!("{}/dashboard", ready.url));
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
 }
 
 /// Starts the server.
-async fn started(config: ServerConfig) -> Result<Server, Failure> {
+async fn start_server(config: ServerConfig) -> Result<Server, Failure> {
     let address = config.address;
     let server =
         Server::start(config).await.map_err(|error| Failure::usage(cannot_listen(address, &error)))?;

@@ -22,7 +22,7 @@ pub(super) struct Certificate {
 
 impl Certificate {
     /// Returns the certificate that the arguments select; `None` for http only.
-    pub(super) fn of(args: &Serve, address: SocketAddr) -> Result<Option<Certificate>, Failure> {
+    pub(super) fn from_args(args: &Serve, address: SocketAddr) -> Result<Option<Certificate>, Failure> {
         match (&args.tls_cert, &args.tls_key) {
             (Some(certificate), Some(key)) => {
                 let read = |path: &PathBuf| {

@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     /// Returns a sweep of 18-digit seeds that reached two cells.
-    fn far() -> SweepTotals {
+    fn sweep_of_long_seeds() -> SweepTotals {
         let from = 812_345_678_901_234_567;
         let mut sum = SweepTotals { from, ..SweepTotals::default() };
         let cell = Cell { kind: "charge.paid", situation: Situation::Deep, fault: Some(Fault::Reorg) };
@@ -145,9 +145,9 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_as_wide_as_the_screen_and_its_seeds_count_from_the_first() {
+    fn the_table_fits_the_terminal_and_counts_seeds_from_the_first() {
         for width in [60, 80, 100, 200] {
-            let text = table(&far(), Width(width));
+            let text = table(&sweep_of_long_seeds(), Width(width));
             let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("charge.paid  ")).collect();
             let shown = |line: &&str| line.replace("\u{1b}[2m", "").replace("\u{1b}[0m", "").chars().count();
             assert!(rows.iter().all(|line| shown(line) <= width), "{width}: {text}");

@@ -34,7 +34,7 @@ const FORMAT: u32 = 1;
 struct ScopeResult {
     scope: &'static Scope,
     extent: Extent,
-    found: Option<CounterExample>,
+    counterexample: Option<CounterExample>,
     took: Duration,
     /// `true` if a signal or the time limit ended the search early.
     is_cut: bool,
@@ -42,7 +42,7 @@ struct ScopeResult {
 
 /// A shortest sequence that violates an invariant.
 struct CounterExample {
-    words: String,
+    inputs: String,
     violation: Violation,
     path: PathBuf,
 }
@@ -74,11 +74,17 @@ pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
                 break;
             }
         }
-        all.push(ScopeResult { scope, extent: search.extent, found, took: since.elapsed(), is_cut });
+        all.push(ScopeResult {
+            scope,
+            extent: search.extent,
+            counterexample: found,
+            took: since.elapsed(),
+            is_cut,
+        });
     }
     bar.finish_and_clear();
     let code = match () {
-        () if all.iter().any(|report| report.found.is_some()) => 1,
+        () if all.iter().any(|report| report.counterexample.is_some()) => 1,
         () if stop.load(Ordering::Relaxed) => INTERRUPTED,
         () => 0,
     };
@@ -141,12 +147,12 @@ fn save(
     let script = shrink(&runner, &search.script(path), &violation).script;
     let name = format!("invariant-{}-{}.yaml", violation.invariant.number(), search.scope().name);
     let file = save_scenario(&args.save, &name, &script.to_yaml())?;
-    Ok(CounterExample { words: search.words(path), violation, path: file })
+    Ok(CounterExample { inputs: search.words(path), violation, path: file })
 }
 
 fn text(all: &[ScopeResult], args: &Sweep, code: u8) -> String {
     let mut text = String::new();
-    let broken = all.iter().filter(|report| report.found.is_some()).count();
+    let broken = all.iter().filter(|report| report.counterexample.is_some()).count();
     let scopes = if all.len() == 1 { "1 scope".to_owned() } else { format!("{} scopes", all.len()) };
     let _ = match code {
         0 => writeln!(text, "{GOOD}pass{GOOD:#}  every invariant held in {scopes}"),
@@ -157,11 +163,11 @@ fn text(all: &[ScopeResult], args: &Sweep, code: u8) -> String {
     if let Some(fault) = args.demo_fault {
         let _ = writeln!(text, "wrong on purpose (--demo-fault {}): {}", fault.name, fault.what);
     }
-    for found in all.iter().filter_map(|report| report.found.as_ref()) {
+    for found in all.iter().filter_map(|report| report.counterexample.as_ref()) {
         let path = found.path.display();
         let _ = writeln!(text, "\n{BAD}fail{BAD:#}  {}", found.violation);
         let _ = writeln!(text, "      rests on {}", found.violation.invariant.rests_on());
-        let _ = writeln!(text, "      a shortest way there: {}", found.words);
+        let _ = writeln!(text, "      a shortest way there: {}", found.inputs);
         let _ = writeln!(text, "      again: chargeproof sweep {path}{switch}");
         let _ = writeln!(text, "             chargeproof play {path} --transcript{switch}");
     }
@@ -191,8 +197,8 @@ fn text(all: &[ScopeResult], args: &Sweep, code: u8) -> String {
 fn report(all: &[ScopeResult], args: &Sweep, code: u8) -> Value {
     let scopes: Vec<Value> = all
         .iter()
-        .map(|ScopeResult { scope, extent, found, took, is_cut }| {
-            let failure = found.as_ref().map(|CounterExample { words, violation, path }| {
+        .map(|ScopeResult { scope, extent, counterexample: found, took, is_cut }| {
+            let failure = found.as_ref().map(|CounterExample { inputs: words, violation, path }| {
                 json!({
                     "number": violation.invariant.number(), "law": violation.invariant.as_str(), "shape": violation.shape,
                     "what": violation.what, "inputs": words, "scenario": path.display().to_string(),

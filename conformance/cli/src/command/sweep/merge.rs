@@ -120,10 +120,13 @@ mod tests {
         let mut overlap = digests(shard.overlap(30)).collect();
         change(&mut sum, &mut overlap);
         let sweep = SweepSettings { program: "1".to_owned(), from: 0, seeds: 30, shards: OF };
-        (format!("{index}.json"), ShardResults::new(sweep, vec![ShardResult::of(shard, &sum, overlap)]))
+        (
+            format!("{index}.json"),
+            ShardResults::new(sweep, vec![ShardResult::from_totals(shard, &sum, overlap)]),
+        )
     }
 
-    fn plain(index: u64) -> (String, ShardResults) {
+    fn unchanged_shard(index: u64) -> (String, ShardResults) {
         part(index, |_, _| {})
     }
 
@@ -136,13 +139,26 @@ mod tests {
     }
 
     #[test]
-    fn the_order_does_not_matter_and_a_result_may_come_twice() {
-        let once = check(vec![plain(1), plain(2), plain(3)], 0, &[], &[]);
-        let again = check(vec![plain(3), plain(1), plain(3), plain(2), plain(1)], 0, &[], &[]);
+    fn order_and_duplicates_do_not_matter() {
+        let once = check(vec![unchanged_shard(1), unchanged_shard(2), unchanged_shard(3)], 0, &[], &[]);
+        let again = check(
+            vec![
+                unchanged_shard(3),
+                unchanged_shard(1),
+                unchanged_shard(3),
+                unchanged_shard(2),
+                unchanged_shard(1),
+            ],
+            0,
+            &[],
+            &[],
+        );
         assert_eq!(once.file(), again.file());
         assert_eq!((once.sum.worlds, once.sum.events, once.compared), (30, 60, 30));
-        let in_steps =
-            merge(vec![("a".to_owned(), merge(vec![plain(2), plain(3)]).unwrap().file()), plain(1)]);
+        let in_steps = merge(vec![
+            ("a".to_owned(), merge(vec![unchanged_shard(2), unchanged_shard(3)]).unwrap().file()),
+            unchanged_shard(1),
+        ]);
         assert_eq!(in_steps.unwrap().file(), once.file());
         let text = once.file().write();
         assert_eq!(ShardResults::read(&text), Ok(once.file()));
@@ -150,42 +166,55 @@ mod tests {
 
     #[test]
     fn missing_shards_are_named() {
-        check(vec![plain(2)], 3, &[1, 3], &[]);
+        check(vec![unchanged_shard(2)], 3, &[1, 3], &[]);
     }
 
     #[test]
-    fn a_run_that_was_interrupted_is_missing_until_it_is_run_again() {
+    fn an_interrupted_shard_counts_as_missing() {
         let cut = || part(2, |sum, _| sum.worlds -= 1);
-        check(vec![plain(1), cut(), plain(3)], 3, &[2], &[]);
-        let whole = check(vec![plain(1), plain(2), plain(3)], 0, &[], &[]);
-        for files in [vec![plain(1), cut(), plain(2), plain(3)], vec![plain(1), plain(2), cut(), plain(3)]] {
+        check(vec![unchanged_shard(1), cut(), unchanged_shard(3)], 3, &[2], &[]);
+        let whole = check(vec![unchanged_shard(1), unchanged_shard(2), unchanged_shard(3)], 0, &[], &[]);
+        for files in [
+            vec![unchanged_shard(1), cut(), unchanged_shard(2), unchanged_shard(3)],
+            vec![unchanged_shard(1), unchanged_shard(2), cut(), unchanged_shard(3)],
+        ] {
             assert_eq!(check(files, 0, &[], &[]).file(), whole.file());
         }
     }
 
     #[test]
-    fn a_task_that_ran_twice_keeps_the_faster_result() {
+    fn the_faster_of_two_equal_results_is_kept() {
         let slow = || part(1, |sum, _| sum.took = std::time::Duration::from_secs(9));
-        let one = check(vec![plain(1), slow()], 3, &[2, 3], &[]);
-        assert_eq!(one.file(), check(vec![slow(), plain(1)], 3, &[2, 3], &[]).file());
+        let one = check(vec![unchanged_shard(1), slow()], 3, &[2, 3], &[]);
+        assert_eq!(one.file(), check(vec![slow(), unchanged_shard(1)], 3, &[2, 3], &[]).file());
         assert_eq!(one.sum.took, std::time::Duration::ZERO);
     }
 
     #[test]
-    fn machines_that_do_not_agree_are_found() {
+    fn disagreeing_machines_are_reported() {
         let other = part(2, |sum, _| sum.events += 1);
-        check(vec![plain(1), plain(2), plain(3), other], 5, &[], &["shard 2 has two results that differ"]);
+        check(
+            vec![unchanged_shard(1), unchanged_shard(2), unchanged_shard(3), other],
+            5,
+            &[],
+            &["shard 2 has two results that differ"],
+        );
         let odd = part(1, |_, overlap| drop(overlap.insert(10, "other".to_owned())));
         let says = "seed 10 had a different result on the machine of shard 1";
-        check(vec![odd, plain(2), plain(3)], 5, &[], &[says]);
+        check(vec![odd, unchanged_shard(2), unchanged_shard(3)], 5, &[], &[says]);
     }
 
     #[test]
     fn results_of_another_sweep_are_refused() {
-        let (name, mut other) = plain(2);
+        let (name, mut other) = unchanged_shard(2);
         other.sweep.from = 7;
-        assert!(merge(vec![plain(1), (name, other)]).is_err_and(|why| why.contains("another sweep")));
+        assert!(
+            merge(vec![unchanged_shard(1), (name, other)]).is_err_and(|why| why.contains("another sweep"))
+        );
         assert!(ShardResults::read("{}").is_err());
-        assert!(ShardResults::read(&plain(1).1.write().replace("\"format\": 1", "\"format\": 2")).is_err());
+        assert!(
+            ShardResults::read(&unchanged_shard(1).1.write().replace("\"format\": 1", "\"format\": 2"))
+                .is_err()
+        );
     }
 }

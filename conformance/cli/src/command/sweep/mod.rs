@@ -42,14 +42,14 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
         return merge_files(args);
     }
     if !args.exhaust.is_empty() {
-        writable(std::iter::empty(), &args.save)?;
+        check_outputs_writable(std::iter::empty(), &args.save)?;
         return exhaust::exhaust(args);
     }
     if !args.files.is_empty() {
-        args.html.iter().try_for_each(|path| files::check_writable(path)).map_err(lost)?;
+        args.html.iter().try_for_each(|path| files::check_writable(path)).map_err(machine_failure)?;
         return judge::judge_files(args);
     }
-    writable(args.out.iter().chain(&args.html), &args.save)?;
+    check_outputs_writable(args.out.iter().chain(&args.html), &args.save)?;
     let shard = match args.shard {
         None => Shard::WHOLE,
         Some(ShardChoice::Named(shard)) => shard,
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
             Shard::from_environment(|name| std::env::var(name).ok()).map_err(Failure::usage)?
         }
     };
-    let from = args.night.as_deref().map_or(args.seed.or(args.from).unwrap_or(0), night);
+    let from = args.night.as_deref().map_or(args.seed.or(args.from).unwrap_or(0), seed_from_text);
     let usual = match (args.seed, args.lasting) {
         (Some(_), _) => 1,
         (None, Some(_)) => u64::MAX,
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
     let stop = signals::stop_flag()?;
     let mut sum = worlds::sweep(args, from, shard.range(seeds), &stop);
     if let Some(path) = &args.out {
-        write(path, &parts(&sum, shard, (from, seeds)).write())?;
+        write(path, &shard_results(&sum, shard, (from, seeds)).write())?;
     }
     if !sum.interrupted {
         save::save_groups(&mut sum, &args.save)?;
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
 }
 
 /// Returns the result of a shard for `merge`, and runs the first simulations of the next shard for comparison.
-fn parts(sum: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) -> ShardResults {
+fn shard_results(sum: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) -> ShardResults {
     let (begin, count) = shard.overlap(seeds);
     let runner = Runner::default();
     // After an interrupt nothing more is run.
@@ -93,19 +93,19 @@ fn parts(sum: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) -> ShardRes
     let program = env!("CARGO_PKG_VERSION").to_owned();
     ShardResults::new(
         SweepSettings { program, from, seeds, shards: shard.of },
-        vec![ShardResult::of(shard, sum, overlap)],
+        vec![ShardResult::from_totals(shard, sum, overlap)],
     )
 }
 
 /// Derives the first seed from the text of `--night`.
-fn night(text: &str) -> u64 {
+fn seed_from_text(text: &str) -> u64 {
     let digest = simulator::digest::digest(text);
     let digits = digest.rsplit(':').next().unwrap_or_default().get(..15).unwrap_or_default();
     u64::from_str_radix(digits, 16).expect("a digest is hexadecimal")
 }
 
 fn merge_files(args: &Merge) -> Result<u8, Failure> {
-    writable(args.out.iter(), &args.save)?;
+    check_outputs_writable(args.out.iter(), &args.save)?;
     let mut merged = match &args.watch {
         Some(directory) => watch::watch(directory, args.lasting)?,
         None => {
@@ -136,14 +136,17 @@ fn read_parts(path: &Path) -> Result<(String, ShardResults), Failure> {
 }
 
 /// Checks that every result can be written, before the first simulation runs.
-fn writable<'a>(files: impl Iterator<Item = &'a PathBuf>, directory: &Path) -> Result<(), Failure> {
+fn check_outputs_writable<'a>(
+    files: impl Iterator<Item = &'a PathBuf>,
+    directory: &Path,
+) -> Result<(), Failure> {
     if directory.exists() && !directory.is_dir() {
         return Err(Failure::machine(format!("`{}` is not a directory", directory.display())));
     }
     // It is created with the first scenario.
     let existing = directory.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("."));
     let mut files = files.cloned().chain([existing.join("invariant.yaml")]);
-    files.try_for_each(|path| files::check_writable(&path)).map_err(lost)
+    files.try_for_each(|path| files::check_writable(&path)).map_err(machine_failure)
 }
 
 /// Writes a shrunken scenario to a file in this directory, which is created if necessary.
@@ -156,10 +159,10 @@ fn save_scenario(directory: &Path, name: &str, text: &str) -> Result<PathBuf, Fa
 }
 
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    files::write_whole(path, text).map_err(lost)
+    files::write_whole(path, text).map_err(machine_failure)
 }
 
 /// Converts a write error to a failure of this machine: the disk may be full, so another machine may succeed.
-fn lost(failure: Failure) -> Failure {
+fn machine_failure(failure: Failure) -> Failure {
     Failure::machine(failure.message)
 }

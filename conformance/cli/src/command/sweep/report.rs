@@ -37,7 +37,7 @@ pub(super) fn text(sum: &SweepTotals, table: Option<Width>) -> String {
 }
 
 /// Returns the name of the result with an exit code.
-fn word(code: u8) -> &'static str {
+fn result_name(code: u8) -> &'static str {
     match code {
         0 => "pass",
         1 => "fail",
@@ -77,7 +77,7 @@ fn verdict_line(code: u8, sum: &SweepTotals, merged: Option<&MergedSweep>) -> St
         _ => found,
     };
     let summary = if code == INTERRUPTED { format!("until then {summary}") } else { summary };
-    format!("{style}{}{style:#}  {summary}\n", word(code))
+    format!("{style}{}{style:#}  {summary}\n", result_name(code))
 }
 
 fn failures(sum: &SweepTotals) -> String {
@@ -188,7 +188,7 @@ pub(super) fn json(sum: &SweepTotals) -> Value {
     let checks: u64 = sum.checks.iter().sum();
     json!({
         "format": FORMAT,
-        "result": word(sum.exit_code()),
+        "result": result_name(sum.exit_code()),
         "demo_fault": sum.fault.map(|fault| fault.name),
         "from": sum.from,
         "seeds": sum.worlds,
@@ -261,7 +261,7 @@ pub(super) fn merged_json(merged: &MergedSweep) -> Value {
     value["missing"] = json!(merged.gaps);
     value["conflicts"] = json!(merged.conflicts);
     value["compared"] = merged.compared.into();
-    value["result"] = word(merged.exit_code()).into();
+    value["result"] = result_name(merged.exit_code()).into();
     value["exit_code"] = merged.exit_code().into();
     value
 }
@@ -270,7 +270,7 @@ pub(super) fn files_text(rows: &[(String, Verdict)]) -> String {
     let mut text = String::new();
     for (name, verdict) in rows {
         let violations = &verdict.findings.violations;
-        let (style, word) = (if violations.is_empty() { GOOD } else { BAD }, file_word(verdict));
+        let (style, word) = (if violations.is_empty() { GOOD } else { BAD }, file_result_name(verdict));
         let _ = writeln!(text, "{style}{word}{style:#}  {name}, {} checks", verdict.findings.total());
         for violation in violations.iter().take(VIOLATIONS_SHOWN) {
             let _ = writeln!(text, "      {violation}");
@@ -286,11 +286,11 @@ pub(super) fn files_text(rows: &[(String, Verdict)]) -> String {
 }
 
 /// Returns the name of the result of a file. A file with a skipped step has not passed.
-fn file_word(verdict: &Verdict) -> &'static str {
+fn file_result_name(verdict: &Verdict) -> &'static str {
     match (verdict.findings.violations.is_empty(), verdict.skipped.is_empty()) {
-        (true, true) => word(0),
-        (true, false) => word(3),
-        (false, _) => word(1),
+        (true, true) => result_name(0),
+        (true, false) => result_name(3),
+        (false, _) => result_name(1),
     }
 }
 
@@ -299,7 +299,7 @@ pub(super) fn files_json(rows: &[(String, Verdict)]) -> Value {
         .iter()
         .map(|(name, verdict)| {
             let violations: Vec<Value> = verdict.findings.violations.iter().map(violation_json).collect();
-            let (result, checks) = (file_word(verdict), verdict.findings.total());
+            let (result, checks) = (file_result_name(verdict), verdict.findings.total());
             let mut row =
                 json!({ "scenario": name, "result": result, "checks": checks, "breaches": violations });
             if !verdict.skipped.is_empty() {

@@ -102,7 +102,11 @@ impl ShardResults {
 }
 
 impl ShardResult {
-    pub(super) fn of(shard: Shard, totals: &SweepTotals, overlap: BTreeMap<u64, String>) -> ShardResult {
+    pub(super) fn from_totals(
+        shard: Shard,
+        totals: &SweepTotals,
+        overlap: BTreeMap<u64, String>,
+    ) -> ShardResult {
         let failed = |group: &FailureGroup| FailedInvariant {
             invariant: group.violation.invariant.number(),
             shape: group.violation.shape.clone(),

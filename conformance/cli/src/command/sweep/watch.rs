@@ -28,7 +28,7 @@ pub(super) fn watch(directory: &Path, lasting: Option<Duration>) -> Result<Merge
     let bar = terminal::spinner();
     let mut known = FileCache::new();
     loop {
-        let is_new = look(directory, &mut known)?;
+        let is_new = read_changed_files(directory, &mut known)?;
         let is_over =
             stop.load(Ordering::Relaxed) || lasting.is_some_and(|lasting| begun.elapsed() >= lasting);
         if (is_new || is_over) && !known.is_empty() {
@@ -50,7 +50,7 @@ pub(super) fn watch(directory: &Path, lasting: Option<Duration>) -> Result<Merge
 }
 
 /// Reads new and changed files; returns `true` if there were any. Shards write results atomically.
-fn look(directory: &Path, known: &mut FileCache) -> Result<bool, Failure> {
+fn read_changed_files(directory: &Path, known: &mut FileCache) -> Result<bool, Failure> {
     let cannot = |error| Failure::usage(format!("`{}` can't be read: {error}", directory.display()));
     let mut is_new = false;
     for entry in fs::read_dir(directory).map_err(cannot)? {
