@@ -334,7 +334,7 @@ fn nothing_lost(recording: &Recording) -> CheckResult {
                 readings.insert(format!("{list} {}: records repeat", walk.paging_method));
             }
             WalkResult::Unshifted => {
-                drop(readings.insert(format!("{list} {}: literally", walk.paging_method)))
+                readings.insert(format!("{list} {}: literally", walk.paging_method));
             }
         }
         if let Some((exchange, id)) = walk.misplaced_record() {

@@ -141,7 +141,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns the current position of the recording, for [`Self::go_back`].
+    /// Returns the current position of the recording, for [`Self::roll_back`].
     pub(crate) fn position(&mut self) -> RecordingPosition {
         // Exchanges are only appended and may be large, so they are not cloned.
         let exchanges = std::mem::take(&mut self.recording.exchanges);

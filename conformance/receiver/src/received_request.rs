@@ -117,7 +117,7 @@ pub fn timestamp(at: OffsetDateTime) -> String {
 }
 
 impl ReceivedRequest {
-    /// Returns the time of arrival, formatted by [`stamp`].
+    /// Returns the time of arrival, formatted by [`timestamp`].
     pub fn timestamp(&self) -> String {
         timestamp(self.at)
     }

@@ -87,8 +87,8 @@ impl Outcome {
     ///
     /// # Errors
     ///
-    /// [`FileError::Malformed`] if the text is not a HAR file, [`FileError::NothingAsked`] or
-    /// [`FileError::NothingUsable`] if it has no usable entry.
+    /// [`FileError::Malformed`] if the text is not a HAR file, [`FileError::NoApiRequests`] or
+    /// [`FileError::NoUsableEntries`] if it has no usable entry.
     pub fn from_har(text: &str, key_prefix: &str) -> Result<(Outcome, String), FileError> {
         let malformed = |error| FileError::Malformed { kind: "not a HAR file", error };
         let har: Har = serde_json::from_str(text).map_err(|err| malformed(err.to_string()))?;

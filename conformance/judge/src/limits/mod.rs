@@ -4,7 +4,7 @@
 //! the minute is counted, and each way of counting admits another number of requests. So the judge does not compare one
 //! number: it looks for the limiter that explains the burst, and names it in the report.
 //!
-//! A burst sends requests with the test key as fast as possible until the first 429. A [`Series`] counts it:
+//! A burst sends requests with the test key as fast as possible until the first 429. A [`BurstCounts`] counts it:
 //! requests served, requests without a clear result (no response, 5xx), the time. [`LimiterReading`] explains it:
 //!
 //! - `Exact`: the 121st was refused. A sliding window, or a fixed window that began with the burst.

@@ -235,6 +235,10 @@ fn an_event_that_newer_ones_overtook_long_ago_is_not_delivered() {
         (vec![(paid, None)], "not judged"),
         (vec![(paid, Some(1))], "pass"),
         (vec![(paid, None), (paid, Some(1))], "not judged"),
+        // Deliveries still arrive in order when the run ends.
+        (vec![(paid, None), (paid, None), (paid, Some(990)), (paid, Some(980))], "pass"),
+        (vec![(paid, None), (paid, Some(989))], "not judged"),
+        (vec![(paid, None), (paid, Some(995)), (paid, None), (paid, Some(1))], "not judged"),
         // Overtaken for ten minutes, and for less.
         (vec![(paid, Some(400)), (paid, None), (paid, Some(1))], "fail"),
         (vec![(paid, Some(401)), (paid, None), (paid, Some(1))], "not judged"),

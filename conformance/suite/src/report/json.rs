@@ -226,7 +226,7 @@ pub fn json(outcome: &Outcome) -> String {
     pretty(&report)
 }
 
-/// Returns indented JSON with escaped control characters, see [`tame`].
+/// Returns indented JSON with escaped control characters, see [`escape_invisible`].
 pub(crate) fn pretty(value: &impl Serialize) -> String {
     escape_invisible(&serde_json::to_string_pretty(value).expect("plain data serializes to JSON"))
 }

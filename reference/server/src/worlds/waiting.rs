@@ -64,7 +64,7 @@ impl WaitingWorlds {
         self.openings.send_modify(|openings| openings.notices.extend(notice));
     }
 
-    /// Takes the next world to open; the caller reports it as [`done`](WaitingWorlds::done).
+    /// Takes the next world to open; the caller reports it as [`finish`](WaitingWorlds::finish).
     pub(super) fn take(&self) -> Option<Code> {
         let mut queue = self.queue();
         let id = queue.next.pop_front()?;
