@@ -90,7 +90,7 @@ impl Player<'_> {
     /// Returns the coin of a charge.
     fn asset_of(&self, charge: &Answer) -> Result<Asset, Stop> {
         let asset = self.text(charge, "/data/asset")?;
-        Asset::parse(&asset).ok_or_else(|| Stop::broken(self.here, format!("`{asset}` is no coin")))
+        Asset::parse(&asset).ok_or_else(|| Stop::broken(self.here, format!("`{asset}` is not a known coin")))
     }
 
     fn coin(&self, amount: &At<Amount>, asset: Asset) -> Result<Coin, Stop> {

@@ -299,7 +299,7 @@ impl<'a> Player<'a> {
         self.write_new_events(&answer)?;
         let now = self.text(&answer, "/now")?;
         self.now =
-            Timestamp::parse(&now).ok_or_else(|| Stop::broken(self.here, format!("`{now}` is no moment")))?;
+            Timestamp::parse(&now).ok_or_else(|| Stop::broken(self.here, format!("`{now}` is not a time")))?;
         Ok(self.now)
     }
 
@@ -330,7 +330,7 @@ impl<'a> Player<'a> {
     /// Writes the events in a response, and returns their number.
     fn write_some_events(&mut self, answer: &Answer) -> Result<usize, Stop> {
         let NewEvents { happened } = serde_json::from_slice(&answer.body)
-            .map_err(|error| Stop::broken(self.here, format!("what happened cannot be read: {error}")))?;
+            .map_err(|error| Stop::broken(self.here, format!("the events cannot be read: {error}")))?;
         self.read = happened.last().map_or(self.read, |last| last.n);
         for event in &happened {
             self.tally.note(&event.what);
@@ -478,7 +478,7 @@ impl<'a> Player<'a> {
     fn text(&self, answer: &Answer, pointer: &str) -> Result<String, Stop> {
         answer
             .text(pointer)
-            .ok_or_else(|| Stop::broken(self.here, format!("the answer has no text at {pointer}")))
+            .ok_or_else(|| Stop::broken(self.here, format!("the response has no string at {pointer}")))
     }
 }
 

@@ -99,6 +99,6 @@ impl Player<'_> {
     }
 
     fn read_moment(&self, text: &str) -> Result<Timestamp, Stop> {
-        Timestamp::parse(text).ok_or_else(|| Stop::broken(self.here, format!("`{text}` is no moment")))
+        Timestamp::parse(text).ok_or_else(|| Stop::broken(self.here, format!("`{text}` is not a time")))
     }
 }

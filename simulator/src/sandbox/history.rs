@@ -196,7 +196,7 @@ impl ScenarioWriter {
             return Err("`${` denotes a name in a scenario".to_owned());
         }
         if has_long_number(&call.body) {
-            return Err("a number has more digits than a scenario preserves; write it as a text".to_owned());
+            return Err("a number has more digits than a scenario preserves; write it as a string".to_owned());
         }
         let mut step = json!({ "method": call.method, "path": self.named(&call.target)? });
         let body: Value = serde_json::from_str(&call.body).unwrap_or(Value::Null);

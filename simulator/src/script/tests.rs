@@ -46,14 +46,14 @@ fn numbers_keep_the_digits_that_are_written() {
 #[test]
 fn an_unknown_step_gets_a_suggestion() {
     assert_snapshot!(complaint("  - payy: { charge: c1, share: 0.5 }"), @"
-    error: no such step
+    error: unknown step
      --> scenarios/charge/underpaid.yaml:3:5
       |
     3 |   - payy: { charge: c1, share: 0.5 }
       |     ^^^^ did you mean `pay`?
     ");
     assert_snapshot!(complaint(&format!("{OPEN}  - pay: {{ charge: c1, shaer: 0.5 }}")), @"
-    error: no such key
+    error: unknown key
      --> scenarios/charge/underpaid.yaml:4:24
       |
     4 |   - pay: { charge: c1, shaer: 0.5 }
@@ -148,7 +148,7 @@ fn an_invalid_value_gets_the_allowed_form() {
      --> scenarios/charge/underpaid.yaml:3:15
       |
     3 |   - endpoint: Shop
-      |               ^^^^ `Shop` is not a valid name; it takes a lower-case letter, then lower-case letters, digits, `_` or `-`
+      |               ^^^^ `Shop` is not a valid name; start with a lower-case letter, followed by lower-case letters, digits, `_` or `-`
     ");
     assert_snapshot!(complaint("  - endpoint: { name: shop, events: [charge.payd] }"), @"
     error: invalid value
@@ -180,14 +180,14 @@ fn a_value_of_another_type_gets_the_allowed_type() {
      --> scenarios/charge/underpaid.yaml:3:33
       |
     3 |   - mine: { asset: BTC, blocks: two }
-      |                                 ^^^ it takes a whole number
+      |                                 ^^^ expected a whole number
     ");
     assert_snapshot!(complaint("  - request: { path: /v1/charges, expect: { status: 70000 } }"), @"
     error: invalid value
      --> scenarios/charge/underpaid.yaml:3:53
       |
     3 |   - request: { path: /v1/charges, expect: { status: 70000 } }
-      |                                                     ^^^^^ it takes a whole number from 0 to 65535
+      |                                                     ^^^^^ expected a whole number from 0 to 65535
     ");
     assert_snapshot!(complaint("  - open"), @"
     error: invalid value
@@ -201,14 +201,14 @@ fn a_value_of_another_type_gets_the_allowed_type() {
      --> scenarios/charge/underpaid.yaml:3:14
       |
     3 |   - restart: now
-      |              ^^^ it takes no value
+      |              ^^^ takes no value
     ");
     assert_snapshot!(complaint("  - mine: { asset: BTC, at_once: yes }"), @"
     error: invalid value
      --> scenarios/charge/underpaid.yaml:3:34
       |
     3 |   - mine: { asset: BTC, at_once: yes }
-      |                                  ^^^ it takes `true` or `false`
+      |                                  ^^^ expected `true` or `false`
     ");
 }
 

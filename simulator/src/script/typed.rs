@@ -134,20 +134,20 @@ impl de::Error for Refusal {
 
     fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Refusal {
         let found = if found == Unexpected::Unit { "nothing".to_owned() } else { found.to_string() };
-        Refusal::custom(format_args!("it is {found}; it takes {wanted}"))
+        Refusal::custom(format_args!("found {found}; expected {wanted}"))
     }
 
     fn unknown_variant(word: &str, known: &'static [&'static str]) -> Refusal {
-        let title = if known.contains(&"expect") { "no such step" } else { "no such word" };
+        let title = if known.contains(&"expect") { "unknown step" } else { "unknown value" };
         refused(title, did_you_mean(word, known.iter().copied()).unwrap_or_else(|| listed(known)))
     }
 
     fn unknown_field(key: &str, known: &'static [&'static str]) -> Refusal {
         if key == "scenario" && known.contains(&"steps") {
             let hint = "is the JSON answer of /sandbox/scenario; request it with `Accept: application/yaml` and play that file";
-            return refused("this is no scenario file", hint.to_owned());
+            return refused("this is not a scenario file", hint.to_owned());
         }
-        refused("no such key", did_you_mean(key, known.iter().copied()).unwrap_or_else(|| listed(known)))
+        refused("unknown key", did_you_mean(key, known.iter().copied()).unwrap_or_else(|| listed(known)))
     }
 
     fn missing_field(key: &'static str) -> Refusal {
@@ -200,9 +200,9 @@ macro_rules! whole_numbers {
                 Some(Ok(number)) => visitor.$visit(number),
                 Some(Err(_)) => {
                     let (least, most) = (<$type>::MIN, <$type>::MAX);
-                    Err(Refusal::custom(format_args!("it takes a whole number from {least} to {most}")))
+                    Err(Refusal::custom(format_args!("expected a whole number from {least} to {most}")))
                 }
-                None => Err(Refusal::custom("it takes a whole number")),
+                None => Err(Refusal::custom("expected a whole number")),
             }
         }
     )*};
@@ -231,7 +231,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
         match self.node.kind {
             NodeKind::Bool(_) => self.deserialize_any(visitor),
-            _ => Err(Refusal::custom("it takes `true` or `false`")),
+            _ => Err(Refusal::custom("expected `true` or `false`")),
         }
     }
 
@@ -315,7 +315,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
                     let label = "a step has one key; begin the next step with `-`".to_owned();
                     return Err(refused("a step has two keys", label).at(second.span));
                 }
-                [] => return Err(Refusal::custom("it is empty; it takes one key")),
+                [] => return Err(Refusal::custom("expected a map with one key, but it is empty")),
             },
             _ => (self, None),
         };
@@ -402,7 +402,7 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
 
     fn unit_variant(self) -> Result<(), Refusal> {
         match self.value {
-            Some(value) if !value.is_null() => Err(Refusal::custom("it takes no value").at(value.node.span)),
+            Some(value) if !value.is_null() => Err(Refusal::custom("takes no value").at(value.node.span)),
             _ => Ok(()),
         }
     }

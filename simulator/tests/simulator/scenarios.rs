@@ -195,7 +195,7 @@ fn the_readme_shows_every_step_and_its_examples_fit_the_schema() {
     let step = serde_json::json!({ "$defs": definitions, "$ref": "#/$defs/Step" });
     let validator = jsonschema::validator_for(&step).expect("the schema is a schema");
     for example in examples {
-        let value = simulator::script::untyped(example).unwrap_or_else(|| panic!("`{example}` is no YAML"));
+        let value = simulator::script::untyped(example).unwrap_or_else(|| panic!("`{example}` is not YAML"));
         assert!(validator.is_valid(&value), "`{example}` does not fit the schema");
     }
 }
