@@ -2,7 +2,7 @@
 //! the first difference or violation of each. `cargo xtask planted` runs it on a faulty service.
 //!
 //! Usage: `search WORLDS FROM DEPTH`: the maximum number of worlds, the seed of the first, and the length of the longest
-//! sequences of a scope. Scopes are slow, so they are only searched for what the others miss.
+//! sequences of a scope. Scopes are slow, so they are only searched for faults that the others miss.
 
 #![expect(
     clippy::disallowed_methods,
@@ -31,7 +31,7 @@ fn main() {
     let [worlds, from, depth] = numbers[..] else { panic!("usage: search WORLDS FROM DEPTH") };
     // A panic of the service is a result.
     std::panic::set_hook(Box::new(|_| {}));
-    let depth = usize::try_from(depth).expect("a short sequence");
+    let depth = usize::try_from(depth).expect("the depth fits into usize");
     let searches: [(&str, &dyn Fn() -> Option<String>); 3] = [
         ("transcripts", &transcripts),
         ("worlds", &|| random_worlds(from, worlds)),
@@ -61,9 +61,10 @@ fn transcripts() -> Option<String> {
     files.sort();
     let differs = |path: &PathBuf| {
         let text = fs::read_to_string(path).expect("a scenario can be read");
-        let name = path.strip_prefix(&directory).expect("it lies there").display().to_string();
-        let script =
-            Script::parse(&format!("scenarios/{name}"), &text).expect("a scenario of the repository");
+        let name =
+            path.strip_prefix(&directory).expect("the file is under the directory").display().to_string();
+        let script = Script::parse(&format!("scenarios/{name}"), &text)
+            .expect("every scenario of the repository is valid");
         let is_same = || {
             let played = play(&script, None, &mut LocalStage::new()).ok()?;
             let golden = fs::read_to_string(path.with_extension("transcript")).unwrap_or_default();
@@ -78,7 +79,7 @@ fn transcripts() -> Option<String> {
 
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(directory).expect("scenarios/ can be listed") {
-        let path = entry.expect("its entries can be read").path();
+        let path = entry.expect("the directory entries can be read").path();
         if path.is_dir() {
             collect(&path, files);
         } else if path.extension().is_some_and(|extension| extension == "yaml") {

@@ -13,7 +13,7 @@
 //! 2. `drop_steps` removes runs of steps in the same manner. Waits stay, because removing one moves everything
 //!    after it.
 //! 3. `shorten_waits` tries 0, 1 second, 1 minute, half an hour, and the wait rounded down.
-//! 4. `simplify` removes account settings, optional fields and elements of lists within steps, and shortens texts.
+//! 4. `simplify` removes account settings, optional fields and elements of lists within steps, and shortens strings.
 //!
 //! After a removal, steps that need a name which no step creates any more are removed too, and neighbouring waits
 //! are joined. The search stops after 1,500 worlds. Steps that the world refuses are then marked with `refused` and
@@ -22,7 +22,7 @@
 //!
 //! ```text
 //! before: 212 steps, 41 charges, 9 days
-//!         drop_stories    14 steps, 1 charge
+//!         drop_objects    14 steps, 1 charge
 //!         drop_steps       5 steps
 //!         shorten_waits    9 days → 31 minutes
 //! after:  open c1 · pay c1 share 50 % · wait 31m · pay c1 share 50 %
@@ -51,7 +51,7 @@ use crate::{
 /// The maximum number of worlds played to shrink one failure.
 const ATTEMPTS_MAX: u32 = 1_500;
 
-/// Texts up to this length are not shortened.
+/// Strings up to this length are not shortened.
 const SHORT_TEXT: usize = 16;
 
 /// The result of shrinking a failure.
@@ -160,7 +160,7 @@ impl Search<'_> {
                 let gone: BTreeSet<&str> =
                     names[start..(start + size).min(names.len())].iter().map(String::as_str).collect();
                 let mut script = self.best.clone();
-                // Steps that need a removed name are removed too.
+                // Steps that reference a removed name are removed too.
                 script.steps.retain(|step| !given_by(step).iter().any(|name| gone.contains(name)));
                 if self.try_it(script) {
                     names.drain(start..(start + size).min(names.len()));
@@ -274,7 +274,7 @@ impl Search<'_> {
         Shrunk { script, violation, attempts: self.attempts }
     }
 
-    /// Appends a wait until the violation, because only a sweep goes on after the last step. Returns `true` if it was
+    /// Appends a wait until the violation, because only a sweep continues after the last step. Returns `true` if it was
     /// needed.
     fn extend_to(&mut self, violation: &Violation) -> bool {
         let waited: u64 = self.best.steps.iter().map(|step| waited_micros(&step.value)).sum();
@@ -299,7 +299,7 @@ pub(crate) fn as_played(runner: &Runner<'_>, script: &Script) -> Script {
     let mut script = script.clone();
     let mut place = 0..;
     script.steps.retain_mut(|step| {
-        let place = place.next().expect("it has no end");
+        let place = place.next().expect("the range is unbounded");
         !lost(place) && refusals.get(&place).is_none_or(|status| expect_refusal(&mut step.value, *status))
     });
     script.steps = without_unknown_names(script.steps);

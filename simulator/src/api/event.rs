@@ -197,7 +197,7 @@ pub enum EventDetails {
 }
 
 impl EventDetails {
-    /// Returns the fields: amounts, ids and reasons as texts.
+    /// Returns the fields: amounts, ids and reasons as strings.
     pub fn fields(&self) -> Map<String, Value> {
         match self {
             EventDetails::Fields(fields) => fields.clone(),

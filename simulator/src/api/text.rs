@@ -1,4 +1,4 @@
-//! Conversion between values of the service and texts of the API. The service's own types contain no JSON, so it is
+//! Conversion between values of the service and strings of the API. The service's own types contain no JSON, so it is
 //! defined here.
 
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use reference_core::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use uuid::Uuid;
 
-/// A value with a text form in the API.
+/// A value that is a string in the API.
 pub trait ApiText: Sized {
     /// The type's name in error messages.
     const NAME: &'static str;

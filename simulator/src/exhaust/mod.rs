@@ -99,7 +99,7 @@ impl Exploration {
             return vec![Path::default()];
         }
         let frontier = std::mem::take(&mut self.frontier);
-        let letters = 0..u8::try_from(self.inputs.len()).expect("an alphabet is small");
+        let letters = 0..u8::try_from(self.inputs.len()).expect("an alphabet has at most 255 inputs");
         let longer = |path: &Path, letter| Path(path.0.iter().copied().chain([letter]).collect());
         let all = frontier.iter().flat_map(|path| letters.clone().map(move |letter| longer(path, letter)));
         let paths: Vec<Path> = all.filter(|path| self.is_sound(path)).collect();

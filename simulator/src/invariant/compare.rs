@@ -26,7 +26,7 @@ pub struct BookReading<'a> {
 /// The kind of a charge in reports.
 const CHARGE: &str = "a charge";
 
-/// Compares a text with the expected one; adds a finding for each field that differs.
+/// Compares a JSON string with the expected one; adds a finding for each field that differs.
 pub(super) fn compare_json(
     findings: &mut Findings,
     (kind, about): (&str, &str),

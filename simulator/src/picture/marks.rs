@@ -192,7 +192,7 @@ impl Drawing<'_> {
     }
 
     fn last(&mut self) -> &mut Mark {
-        self.marks.last_mut().expect("a mark was just made")
+        self.marks.last_mut().expect("a mark was added")
     }
 
     fn event(&mut self, event: &ExpectedEvent) {
@@ -354,7 +354,7 @@ fn confirmations(first: u32, last: u32) -> String {
     }
 }
 
-/// Returns JSON with line breaks; other texts unchanged.
+/// Returns JSON with line breaks; other strings unchanged.
 fn body(bytes: &[u8]) -> String {
     let read = serde_json::from_slice::<Value>(bytes).and_then(|json| serde_json::to_string_pretty(&json));
     let text = read.unwrap_or_else(|_| String::from_utf8_lossy(bytes).into_owned());

@@ -225,7 +225,7 @@ impl Player<'_> {
     }
 }
 
-/// Returns settings as a text: `underpayment_tolerance 2, name Shop`.
+/// Returns settings as a string: `underpayment_tolerance 2, name Shop`.
 fn listed(settings: &Value) -> String {
     let entries = settings.as_object().into_iter().flatten();
     let entries = entries.map(|(key, value)| match value {

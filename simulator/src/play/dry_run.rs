@@ -105,7 +105,7 @@ impl Player<'_> {
     /// Takes the keys of an existing world, and creates observer keys.
     fn move_in(&mut self) {
         let now = self.script.start;
-        let sandbox = self.stage.local_world().expect("a rehearsal is in this process");
+        let sandbox = self.stage.local_world().expect("a dry run has a local world");
         sandbox.advance_to(now);
         let first = sandbox.first_keys();
         let observers = sandbox.create_observer_keys();

@@ -18,7 +18,7 @@ pub enum Cause {
     Broken,
 }
 
-/// The error of a run: cause, place and transcript.
+/// The error of a run: cause, position and transcript.
 #[derive(Clone, Debug)]
 pub struct PlayError {
     /// The cause.
@@ -102,7 +102,7 @@ impl Stop {
         Stop::broken(span, error.to_string())
     }
 
-    /// Returns the message in one line, without the place.
+    /// Returns the message in one line, without the position.
     pub(super) fn brief(&self) -> String {
         match &self.difference {
             Some((expected, actual)) => {

@@ -101,7 +101,7 @@ pub(super) fn line(what: &WorldEventKind, aliases: &mut Aliases) -> LineText {
     }
 }
 
-/// Returns details as a text: `, amount 0.0008, txid t1`, amounts without trailing zeros, ids by name.
+/// Returns details as a string: `, amount 0.0008, txid t1`, amounts without trailing zeros, ids by name.
 fn details(details: &Map<String, Value>, aliases: &mut Aliases) -> String {
     let mut text = String::new();
     for (key, value) in details {
@@ -114,7 +114,7 @@ fn details(details: &Map<String, Value>, aliases: &mut Aliases) -> String {
     text
 }
 
-/// Returns a decimal number without trailing zeros; other texts unchanged.
+/// Returns a decimal number without trailing zeros; other strings unchanged.
 pub(super) fn plain(text: &str) -> String {
     let decimal = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     match decimal && text.contains('.') {

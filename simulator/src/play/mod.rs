@@ -8,7 +8,7 @@
 //!
 //! The world is behind the trait [`Stage`], which has one required method: send a request and return the response.
 //! [`LocalStage`] calls a sandbox in this process. A stage that sends the same requests over HTTP runs the same
-//! script against a server, and because the player has no other way to the world, the two transcripts are the same.
+//! script against a server, and because the player has no other access to the world, the two transcripts are the same.
 //!
 //! After each action the player reads the events of the world since the last one and writes a line for each: the time,
 //! a verb, the objects, the outcome. Identifiers are replaced by the names of the script (`c1`, `e1`), so that a
@@ -143,7 +143,7 @@ struct Player<'a> {
     /// The number of the last event that was read.
     read: u64,
     transcript: Transcript,
-    /// The current step, for errors without a more precise place.
+    /// The current step, for errors without a more precise position.
     here: SourceSpan,
     /// In a dry run: the statuses of refused actions, by the index of the step.
     refusals: Option<BTreeMap<usize, u16>>,
@@ -298,8 +298,8 @@ impl<'a> Player<'a> {
         let answer = self.advance(request)?;
         self.write_new_events(&answer)?;
         let now = self.text(&answer, "/now")?;
-        self.now =
-            Timestamp::parse(&now).ok_or_else(|| Stop::broken(self.here, format!("`{now}` is not a time")))?;
+        self.now = Timestamp::parse(&now)
+            .ok_or_else(|| Stop::broken(self.here, format!("`{now}` is not a time")))?;
         Ok(self.now)
     }
 
@@ -474,7 +474,7 @@ impl<'a> Player<'a> {
         self.aliases.give(&name.value.0, Thing { kind, mode, id });
     }
 
-    /// Returns a text of a sandbox response, which must be present.
+    /// Returns a string of a sandbox response, which must be present.
     fn text(&self, answer: &Answer, pointer: &str) -> Result<String, Stop> {
         answer
             .text(pointer)

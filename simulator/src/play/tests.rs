@@ -19,7 +19,7 @@ impl Puppet {
     }
 
     fn after(&self, read: u64) -> &[Value] {
-        &self.happened[usize::try_from(read).expect("a small number").min(self.happened.len())..]
+        &self.happened[usize::try_from(read).expect("the number fits into usize").min(self.happened.len())..]
     }
 
     fn answer(&mut self, call: &Call<'_>) -> (u16, Value) {
@@ -34,11 +34,11 @@ impl Puppet {
             (_, "/sandbox/keys") => (200, json!({ "key": { "id": "k", "secret": "S" } })),
             (_, "/sandbox/advance") => {
                 let to = call.body.and_then(|body| body.get("to")).and_then(Value::as_str);
-                self.now = to.expect("the clock moves to a moment").to_owned();
+                self.now = to.expect("the request has a target time").to_owned();
                 let read = call.body.and_then(|body| body.get("after")).and_then(Value::as_u64);
                 (
                     200,
-                    json!({ "now": self.now, "happened": self.after(read.expect("it says what it has read")) }),
+                    json!({ "now": self.now, "happened": self.after(read.expect("the request has `after`")) }),
                 )
             }
             ("GET", path) if path.starts_with("/sandbox/happenings?after=") => {
@@ -293,7 +293,7 @@ fn events_become_lines_with_stable_names() {
     ];
     let played = play(&script(OPEN), None, &mut puppet).unwrap_or_else(|error| panic!("{error}"));
     let lines: Vec<&str> = played.transcript.lines().collect();
-    let (last, lines) = lines.split_last().expect("the digest is a line");
+    let (last, lines) = lines.split_last().expect("the digest is the last line");
     assert_eq!(*last, format!("digest {}", played.digest));
     assert_eq!(played.digest, digest(&format!("{}\n", lines.join("\n"))));
     insta::assert_snapshot!(lines.join("\n"), @"

@@ -38,7 +38,7 @@ impl Chains {
         })
     }
 
-    /// Performs what is due on all chains, in order of mode and coin, and passes each chain's new sightings to `see`.
+    /// Performs the due work on all chains, in order of mode and coin, and passes each chain's new sightings to `see`.
     pub(super) fn advance(&mut self, now: Timestamp, mut see: impl FnMut((Mode, Asset), Vec<Sighting>)) {
         if self.next_due().is_none_or(|due| due > now) {
             return;

@@ -1,6 +1,6 @@
 //! The scenario format: a title, a few settings, and steps.
 //!
-//! Contains parsing, validation and the JSON Schema. Must not open files: the input is a text, the output a [`Script`]
+//! Contains parsing, validation and the JSON Schema. Must not open files: the input is a string, the output a [`Script`]
 //! or an error with the line at fault.
 
 mod diagnostic;

@@ -132,7 +132,7 @@ pub(crate) fn without_unknown_names(steps: Vec<At<Step>>) -> Vec<At<Step>> {
     kept
 }
 
-/// A use of a name in a step.
+/// A definition of a name in a step, a reference to one, or an error.
 enum Mention<'a> {
     Gives(Kind, &'a str, SourceSpan),
     Needs(&'static [Kind], &'a str, SourceSpan),
@@ -396,7 +396,7 @@ impl<'a> Names<'a, '_> {
         self.gives(kind, name);
     }
 
-    /// Checks that exactly one of the keys is given; a second one is the place of the error.
+    /// Checks that exactly one of the keys is given; a second one is the position of the error.
     fn one_of<const N: usize>(
         &mut self,
         title: &'static str,

@@ -30,7 +30,7 @@ fn a_name_alone_is_the_short_form_of_a_step() {
     let long = read(&format!("title: Long\nsteps:\n{OPEN}  - pay: {{ charge: c1 }}\n  - restart:\n"));
     let paid = |script: &Script| match &script.steps[1].value {
         Step::Pay(pay) => pay.0.charge.as_ref().map(|name| name.value.0.clone()),
-        other => panic!("{other:?} is no payment"),
+        other => panic!("{other:?} is not a payment"),
     };
     assert_eq!(paid(&short), Some("c1".to_owned()));
     assert_eq!(paid(&long), Some("c1".to_owned()));

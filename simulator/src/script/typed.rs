@@ -1,4 +1,4 @@
-//! Deserialization of typed values with their places from the tree of a YAML document. The YAML library's own
+//! Deserialization of typed values with their positions from the tree of a YAML document. The YAML library's own
 //! deserializer is large and compiled again for each type, so it is used for the tree only.
 
 use std::{borrow::Cow, fmt, marker::PhantomData, ops::Deref, slice};
@@ -19,15 +19,15 @@ use super::{
     node::{Node, NodeKind},
 };
 
-/// The struct name by which [`At`] requests its place from the deserializer.
+/// The struct name by which [`At`] requests its position from the deserializer.
 const AT: &str = "simulator::script::At";
 
-/// A value and its place in the file.
+/// A value and its position in the file.
 #[derive(Clone, Debug)]
 pub struct At<T> {
     /// The value.
     pub value: T,
-    /// The place in the file.
+    /// The position in the file.
     pub span: SourceSpan,
 }
 
@@ -91,7 +91,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
 ///
 /// # Errors
 ///
-/// The first value that the type refuses, with its place.
+/// The first value that the type refuses, with its position.
 pub(super) fn typed<'a, T: Deserialize<'a>>(node: &'a Node, source: &'a str) -> Result<T, Diagnostic> {
     NodeReader { node, source }.fill(PhantomData).map_err(|Refusal { title, label, span }| Diagnostic {
         title: title.to_owned(),
@@ -100,7 +100,7 @@ pub(super) fn typed<'a, T: Deserialize<'a>>(node: &'a Node, source: &'a str) -> 
     })
 }
 
-/// The reason why a type refuses a node. The place is that of the innermost refused node.
+/// The reason why a type refuses a node. The position is that of the innermost refused node.
 #[derive(Debug)]
 struct Refusal {
     title: &'static str,
@@ -167,7 +167,7 @@ impl<'a> NodeReader<'a> {
         NodeReader { node, ..self }
     }
 
-    /// Deserializes a value from the node. A refusal without a place gets the place of this node.
+    /// Deserializes a value from the node. A refusal without a position gets the position of this node.
     fn fill<T: DeserializeSeed<'a>>(self, seed: T) -> Result<T::Value, Refusal> {
         seed.deserialize(self).map_err(|refusal| refusal.at(self.node.span))
     }

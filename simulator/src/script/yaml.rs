@@ -1,4 +1,4 @@
-//! Parses YAML to typed values with their places. Only this module and the tree use the YAML library.
+//! Parses YAML to typed values with their positions. Only this module and the tree use the YAML library.
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::{DuplicateKeyPolicy, Error, Location};
@@ -24,7 +24,7 @@ pub(super) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Diagnostic> {
     typed.map_err(|found| tab(source).or_else(|| unclosed(source, found.span.offset)).unwrap_or(found))
 }
 
-/// Finds a tab in an indentation, which the library reports at another place.
+/// Finds a tab in an indentation, which the library reports at another position.
 fn tab(source: &str) -> Option<Diagnostic> {
     let mut offset = 0;
     for line in source.split_inclusive('\n') {

@@ -337,7 +337,7 @@ fn replay_start<'s>(script: &Script, dry_run: &DryRun, shown: &'s invariant::Api
     let first = Sandbox::first_settings();
     let mut account = Account::new(Sandbox::FIRST_ACCOUNT, &first.name, script.start);
     account.members = first.members;
-    account.change(&serde_json::to_value(&script.account).expect("settings are texts"));
+    account.change(&serde_json::to_value(&script.account).expect("settings can be serialized"));
     let keys = sandbox.first_keys();
     ReplayStart {
         account,

@@ -36,11 +36,11 @@ impl Trace {
 
     /// Returns the fingerprint of the whole record: 16 hexadecimal digits, enough to distinguish worlds.
     pub fn digest(&self) -> String {
-        hex::encode(&self.marks.last().expect("there is always a mark")[..8])
+        hex::encode(&self.marks.last().expect("a trace has at least one mark")[..8])
     }
 }
 
-/// Returns the first different entry of two runs as a text; `None` if they are equal.
+/// Returns the first different entry of two runs as a string; `None` if they are equal.
 pub fn first_difference(one: &Record, two: &Record) -> Option<String> {
     let (marks, others) = (Trace::of(one).marks, Trace::of(two).marks);
     if marks == others {
@@ -139,10 +139,11 @@ mod tests {
         let base = record(1_000, None);
         assert_eq!(first_difference(&base, &record(1_000, None)), None);
         for place in [0, 63, 64, 700, 999] {
-            let difference = first_difference(&base, &record(1_000, Some(place))).expect("they differ");
+            let difference =
+                first_difference(&base, &record(1_000, Some(place))).expect("the records differ");
             assert!(difference.starts_with(&format!("entry {}:", place + 1)), "{difference}");
         }
-        let short = first_difference(&base, &record(999, None)).expect("one is shorter");
+        let short = first_difference(&base, &record(999, None)).expect("one record is shorter");
         assert!(short.contains("the end"), "{short}");
     }
 }

@@ -30,9 +30,9 @@ pub enum Twin {
     TestAlone,
     /// The service restarts several times.
     Restarted,
-    /// Everything happens some years and a day later.
+    /// All times are some years and a day later.
     Later,
-    /// Objects have other names.
+    /// Objects have different names.
     Renamed,
     /// Each payment is split over two outputs.
     Split,
@@ -91,7 +91,7 @@ impl Twin {
             }
             Twin::Renamed => {
                 let text = renamed(&script.to_yaml());
-                let read = Script::parse(&script.path, &text).expect("what is written reads back");
+                let read = Script::parse(&script.path, &text).expect("a written script can be parsed");
                 twin.steps = read.steps;
             }
             Twin::Split => {
@@ -197,7 +197,7 @@ fn move_times(body: &mut Value) {
     }
 }
 
-/// Returns the final states of the charges and invoices that the script names, as texts that must be equal in a twin.
+/// Returns the final states of the charges and invoices that the script names, as strings that must be equal in a twin.
 fn endings(run: &mut Run, script: &Script, twin: Twin) -> BTreeMap<String, String> {
     let depth = if twin == Twin::Restarted { Depth::Events } else { Depth::Objects };
     let dry_run = &mut run.dry_run;
@@ -419,12 +419,12 @@ fn swap_first(name: &str, from: &str, to: &str) -> String {
 }
 
 /// Renames the charges, transactions and invoices of a script. The length of names stays, because they may occur in
-/// texts of the maximum length.
+/// strings of the maximum length.
 fn renamed(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     let mut out = String::new();
     let mut word = String::new();
-    // The preceding character: after a backslash a word is no name.
+    // The preceding character: after a backslash a word is not a name.
     let mut before = ' ';
     for c in text.chars().chain(['\n']) {
         if is_part(c) {

@@ -23,7 +23,7 @@ pub(super) const NEIGHBOUR: &str = "bakery";
 /// The highest price for which the amount due can be computed in every coin.
 const CENTS_MAX: u64 = 999_999_999_999;
 
-/// Texts that are easily mishandled: other scripts, combining characters, quotes, and code.
+/// Strings that are easily mishandled: other scripts, combining characters, quotes, and code.
 const TEXTS: [&str; 8] = [
     "Zażółć gęślą jaźń",
     "支払い 🧾 お茶",
@@ -171,7 +171,7 @@ impl Plan {
     }
 }
 
-/// Returns a text of this number of characters with this beginning.
+/// Returns a string of this number of characters with this prefix.
 fn longest(text: &str, chars: usize) -> String {
     text.chars().chain(std::iter::repeat('é')).take(chars).collect()
 }

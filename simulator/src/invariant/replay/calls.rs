@@ -212,7 +212,7 @@ impl ModelReplay<'_> {
             .books()
             .any(|(other, book)| other != id && (book.wallets.share(&wallet) || has_charge(&other)));
         let is_taken = call.status == 200;
-        // Keys can be refused for other reasons, and so can texts that are no addresses.
+        // Keys can be refused for other reasons, and so can strings that are not addresses.
         let is_address = |text: &String| {
             (32..=44).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
         };

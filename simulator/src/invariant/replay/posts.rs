@@ -118,7 +118,7 @@ impl<'a> ModelReplay<'a> {
         }
     }
 
-    /// Repeats a resend in the model. One that is refused changes nothing.
+    /// Repeats a resend in the model. A refused resend changes nothing.
     pub(super) fn resend(&mut self, at: Timestamp, delivery: &str, call: &RecordedCall) {
         self.faults.strike_everywhere(at, Fault::Resend);
         let known = Uuid::try_parse(delivery).ok().and_then(|id| self.posts.known.get(&id).copied());

@@ -288,7 +288,7 @@ impl Charge {
             notices.iter().copied().partition(|notice| self.find(notice).is_some());
         let mut replaced: Vec<usize> = Vec::new();
         for notice in known {
-            let place = self.find(notice).expect("just found");
+            let place = self.find(notice).expect("a known sighting has a transfer");
             if notice.depth == Depth::Gone(Disappearance::Replaced) && self.transfers[place].depth.is_some() {
                 replaced.push(place);
             }

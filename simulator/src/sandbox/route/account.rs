@@ -179,7 +179,7 @@ pub(super) fn set_wallet(call: &mut SandboxCall<'_>, mut body: Body<'_, WalletRe
     let payout = key.map_or(Payout::Addresses(addresses), |text| Payout::Key { text, script });
     call.act(place, Command::SetWallet { asset, payout })?;
     let mut wallets = call.sandbox.wallets(place).into_iter();
-    let wallet = wallets.find(|wallet| wallet.asset == asset).expect("the wallet was set just now");
+    let wallet = wallets.find(|wallet| wallet.asset == asset).expect("the wallet is set");
     answer(WalletAnswer { wallet })
 }
 

@@ -73,7 +73,7 @@ pub(super) fn act(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
                 reference_wire::write_answer(call.service(), call.world().now, place, request.base, &made);
             Ok(Reply::Raw(Response { status, headers: Vec::new(), body }))
         }
-        other => unreachable!("a call is answered as the API does it, not by {other:?}"),
+        other => unreachable!("an API call has an API response, not {other:?}"),
     }
 }
 
@@ -169,7 +169,7 @@ fn waiting(book: &Book) -> Vec<(&Charge, &Transfer)> {
     let mut looked_at = BTreeSet::new();
     let mut waiting = Vec::new();
     for nth in (count.saturating_sub(LATE_LOOKED_AT_MAX)..count).rev() {
-        let event = notified.select(nth).expect("every place below the rank has a member");
+        let event = notified.select(nth).expect("every position below the rank has a member");
         let Subject::Charge(no) = book.events().get(EventNo(event)).subject else {
             continue;
         };

@@ -112,7 +112,7 @@ impl<'c> SandboxCall<'c> {
     pub(super) fn account(&self, id: Option<String>, fields: &mut Fields<'_>) -> AccountNo {
         let own = self.within.map(|(account, _)| account);
         let default = || own.or_else(|| self.service().find_account(Sandbox::FIRST_ACCOUNT));
-        let default = default().expect("the first account stays");
+        let default = default().expect("the first account is never removed");
         let no = id.map_or(Some(default), |id| self.service().find_account(&id));
         if no.is_none() || own.is_some_and(|own| no != Some(own)) {
             fields.wrong("account", "The selected {} is invalid.");

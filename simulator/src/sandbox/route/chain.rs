@@ -225,7 +225,7 @@ pub(super) fn replace(call: &mut SandboxCall<'_>, mut body: Body<'_, ReplaceRequ
     let txid = TxId::from(txid.as_str());
     let (chain, now) = chain_of(call, &txid)?;
     let asset = chain.asset();
-    let old = chain.transaction(&txid).expect("the chain was found by it");
+    let old = chain.transaction(&txid).expect("the chain contains the transaction");
     let outputs = match amount {
         _ if elsewhere => Vec::new(),
         None => old.outputs.clone(),

@@ -87,7 +87,7 @@ fn changed_endpoint(
 fn endpoint_of(done: &CommandResult) -> EndpointNo {
     match done {
         CommandResult::Endpoint(no) => *no,
-        other => unreachable!("an endpoint was changed, but what came is {other:?}"),
+        other => unreachable!("a changed endpoint is returned, not {other:?}"),
     }
 }
 
@@ -130,7 +130,7 @@ pub(super) fn test(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     f.finish()?;
     match call.act(place, BookCommand::SendTest(call.id()?))? {
         CommandResult::Delivery(delivery) => answer(TestAnswer { delivery }),
-        other => unreachable!("a test is a delivery, not {other:?}"),
+        other => unreachable!("a test returns a delivery, not {other:?}"),
     }
 }
 

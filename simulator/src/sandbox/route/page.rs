@@ -28,8 +28,8 @@ use crate::{
 fn object(call: &SandboxCall<'_>, place: BookOf, path: &str) -> Value {
     let body =
         reference_wire::owner_read(call.service(), call.world().now, place, (path, None), call.request.base);
-    let mut answer: Value = serde_json::from_slice(&body.expect("the object was found just now"))
-        .expect("answers of the API are JSON");
+    let mut answer: Value =
+        serde_json::from_slice(&body.expect("the object exists")).expect("answers of the API are JSON");
     answer["data"].take()
 }
 

@@ -40,7 +40,7 @@ pub(super) fn search(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
 }
 
 impl Sandbox {
-    /// Returns the objects of a book that contain a text, newest first by kind. Case is ignored.
+    /// Returns the objects of a book that contain a string, newest first by kind. Case is ignored.
     pub fn search(&self, place: (AccountNo, Mode), wanted: &str) -> Vec<SearchHit> {
         let wanted = wanted.to_lowercase();
         let book = self.book(place);
