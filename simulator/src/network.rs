@@ -193,9 +193,9 @@ impl Network {
             Box::new(HttpTrace { request_headers, ..HttpTrace::default() })
         });
         let result = AttemptReport { result: outcome, trace };
-        let place = (now.plus(delay), self.posted);
+        let key = (now.plus(delay), self.posted);
         self.posted += 1;
-        self.flights.insert(place, InFlight { account, mode, post: label_of(post), result });
+        self.flights.insert(key, InFlight { account, mode, post: label_of(post), result });
         reception
     }
 

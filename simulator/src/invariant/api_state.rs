@@ -43,8 +43,8 @@ pub struct ApiState {
 impl ApiState {
     /// Returns a charge by its code, and its book.
     pub fn charge(&self, code: &str) -> Option<(BookId, &ChargeView)> {
-        let (id, place) = self.places.get(code)?;
-        Some((*id, &self.books[id].charges[*place]))
+        let (id, index) = self.places.get(code)?;
+        Some((*id, &self.books[id].charges[*index]))
     }
 }
 
@@ -83,8 +83,8 @@ pub fn read_api_state(
     let mut shown = ApiState::default();
     for id in books {
         let charges: Vec<WithText<ChargeView>> = read_all(reader, id, List::Charges)?;
-        for (place, charge) in charges.iter().enumerate() {
-            shown.places.insert(charge.code.clone(), (id, place));
+        for (index, charge) in charges.iter().enumerate() {
+            shown.places.insert(charge.code.clone(), (id, index));
         }
         let events = match depth {
             Depth::Objects => Vec::new(),

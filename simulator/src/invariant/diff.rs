@@ -236,8 +236,8 @@ fn compare(found: &mut Vec<Difference>, path: String, expected: Option<Value>, a
         }
         (Some(Value::Array(expected)), Some(Value::Array(actual))) => {
             let (mut expected, mut actual) = (expected.into_iter(), actual.into_iter());
-            for place in 0..expected.len().max(actual.len()) {
-                compare(found, format!("{path}[{place}]"), expected.next(), actual.next());
+            for index in 0..expected.len().max(actual.len()) {
+                compare(found, format!("{path}[{index}]"), expected.next(), actual.next());
             }
         }
         (expected, actual) if expected != actual => {

@@ -211,7 +211,8 @@ impl Operation {
             let own: Vec<&str> = operation.path.split('/').collect();
             let fits = own.len() == parts.len()
                 && own.iter().zip(&parts).all(|(own, part)| own == part || *own == "{id}");
-            let id = own.iter().position(|part| *part == "{id}").and_then(|place| parts.get(place).copied());
+            let id =
+                own.iter().position(|part| *part == "{id}").and_then(|position| parts.get(position).copied());
             fits.then_some((operation, id))
         })
     }
@@ -244,8 +245,8 @@ fn add_invalid(paths: &mut Vec<String>, prefix: &str, fields: &[BodyField], body
                 add_invalid(paths, &format!("{path}."), inner, value);
             }
             (FieldKind::Objects(inner, ..), Value::Array(list)) => {
-                for (place, value) in list.iter().enumerate().filter(|(_, value)| value.is_object()) {
-                    add_invalid(paths, &format!("{path}.{place}."), inner, value);
+                for (index, value) in list.iter().enumerate().filter(|(_, value)| value.is_object()) {
+                    add_invalid(paths, &format!("{path}.{index}."), inner, value);
                 }
             }
             _ => {}

@@ -373,7 +373,7 @@ impl<'a> Player<'a> {
     /// Performs an action, which must be granted, or refused as the step expects. Writes a line if it is refused.
     fn try_act(&mut self, act: &Act<'_>) -> Result<Option<Granted>, Stop> {
         let at = self.now;
-        let bearer = act.whose.map(|whose| self.own_keys[&whose].clone());
+        let bearer = act.whose.map(|book| self.own_keys[&book].clone());
         let headers: Vec<_> =
             act.again.map(|key| ("idempotency-key".to_owned(), key.to_owned())).into_iter().collect();
         let call = Call {
@@ -417,8 +417,8 @@ impl<'a> Player<'a> {
     }
 
     /// Reads an object with an observer key; returns the response.
-    fn read_object(&mut self, whose: BookId, path: &str) -> Result<Answer, Stop> {
-        let bearer = self.observers.get(&whose).cloned();
+    fn read_object(&mut self, book: BookId, path: &str) -> Result<Answer, Stop> {
+        let bearer = self.observers.get(&book).cloned();
         let call = Call { method: "GET", path, bearer: bearer.as_deref(), headers: &[], body: None };
         let answer = self.call(&call)?;
         match answer.status {
@@ -430,8 +430,8 @@ impl<'a> Player<'a> {
     }
 
     /// Reads the JSON of an object.
-    fn read_json(&mut self, whose: BookId, path: &str) -> Result<Value, Stop> {
-        Ok(self.read_object(whose, path)?.json().get_mut("data").map(Value::take).unwrap_or_default())
+    fn read_json(&mut self, book: BookId, path: &str) -> Result<Value, Stop> {
+        Ok(self.read_object(book, path)?.json().get_mut("data").map(Value::take).unwrap_or_default())
     }
 
     fn mode(&self, mode: Option<InMode>) -> Mode {

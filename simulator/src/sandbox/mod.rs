@@ -402,12 +402,12 @@ impl Sandbox {
         self.advance_to(now);
         let at = self.now();
         // A call that moves the clock is recorded before the events that it causes.
-        let place = self.observers.record.as_ref().map(|record| record.seen.len());
+        let index = self.observers.record.as_ref().map(|record| record.seen.len());
         let progress = self.answer(request);
-        if let (Some(place), Progress::Done(response), Some(record)) =
-            (place, &progress, &mut self.observers.record)
+        if let (Some(index), Progress::Done(response), Some(record)) =
+            (index, &progress, &mut self.observers.record)
         {
-            observe::note_call(record, (place, at), request, response);
+            observe::note_call(record, (index, at), request, response);
         }
         let caller = |sandbox: &Sandbox| Caller {
             key: bearer(request.authorization).and_then(|text| sandbox.service().keys().find(text)),

@@ -106,15 +106,15 @@ impl Twin {
                 }
             }
             Twin::Shuffled => {
-                let mut place = 0;
-                while place + 1 < twin.steps.len() {
+                let mut index = 0;
+                while index + 1 < twin.steps.len() {
                     if let (Step::Open(_), Step::Open(_)) =
-                        (&twin.steps[place].value, &twin.steps[place + 1].value)
+                        (&twin.steps[index].value, &twin.steps[index + 1].value)
                     {
-                        twin.steps.swap(place, place + 1);
-                        place += 1;
+                        twin.steps.swap(index, index + 1);
+                        index += 1;
                     }
-                    place += 1;
+                    index += 1;
                 }
             }
         }
@@ -259,8 +259,8 @@ fn add_deliveries(
         let mut posts: BTreeMap<(String, Uuid), (&'static str, usize)> = BTreeMap::new();
         for seen in &record.seen {
             if let Observation::Post(posted) = &seen.what {
-                let place = (posted.host.clone(), posted.delivery);
-                posts.entry(place).or_insert((posted.kind, 0)).1 += 1;
+                let key = (posted.host.clone(), posted.delivery);
+                posts.entry(key).or_insert((posted.kind, 0)).1 += 1;
             }
         }
         posts
@@ -411,9 +411,9 @@ const OTHER_FIRST: &str = "nkgfb";
 
 /// Replaces the first letter of a name; unchanged if it is not in `from`.
 fn swap_first(name: &str, from: &str, to: &str) -> String {
-    let place = name.chars().next().and_then(|first| from.find(first));
-    match place {
-        Some(place) => format!("{}{}", &to[place..=place], &name[1..]),
+    let position = name.chars().next().and_then(|first| from.find(first));
+    match position {
+        Some(position) => format!("{}{}", &to[position..=position], &name[1..]),
         None => name.to_owned(),
     }
 }

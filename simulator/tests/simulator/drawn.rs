@@ -184,8 +184,8 @@ fn worlds_draw_every_field_of_the_sandbox_and_the_api() {
 
 fn resolved<'v>(api: &'v Value, value: &'v Value) -> &'v Value {
     match value["$ref"].as_str() {
-        Some(place) => {
-            resolved(api, api.pointer(place.trim_start_matches('#')).expect("the reference resolves"))
+        Some(reference) => {
+            resolved(api, api.pointer(reference.trim_start_matches('#')).expect("the reference resolves"))
         }
         None => value,
     }

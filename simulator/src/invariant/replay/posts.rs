@@ -351,7 +351,7 @@ impl<'a> ModelReplay<'a> {
     /// Returns the names of the known deliveries by event, object and endpoint, with their ids.
     pub(crate) fn delivery_names(&self) -> impl Iterator<Item = (String, String)> {
         let endpoints: BTreeMap<(BookId, usize), Code> =
-            self.posts.endpoints.iter().map(|(code, place)| (*place, *code)).collect();
+            self.posts.endpoints.iter().map(|(code, endpoint)| (*endpoint, *code)).collect();
         self.posts.known.iter().map(move |(uuid, (id, no))| {
             let book = self.model.book(*id);
             let delivery = &book.deliveries[*no];

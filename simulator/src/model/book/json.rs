@@ -261,8 +261,8 @@ impl<'a> Writer<'a> {
     }
 
     fn explorer(&self, asset: Asset, txid: &str) -> String {
-        let place = if self.book.mode == Mode::Live { "/tx/" } else { "/testnet/tx/" };
-        ["https://explorer.sim/", asset.facts().network, place, txid].concat()
+        let path = if self.book.mode == Mode::Live { "/tx/" } else { "/testnet/tx/" };
+        ["https://explorer.sim/", asset.facts().network, path, txid].concat()
     }
 
     /// Returns the timeline for a response; `events` are the numbers of its events.

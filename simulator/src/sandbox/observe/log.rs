@@ -65,13 +65,13 @@ impl LogWriter {
     /// Returns the changes of a transfer, as the log shows them, and its confirmations. There may be no change, or two
     /// at once.
     fn change(&mut self, sighting: &Sighting, required: u32) -> (Vec<&'static str>, u32) {
-        let place = (sighting.txid.clone(), sighting.output);
-        let before = self.noticed.get(&place).copied().flatten();
+        let outpoint = (sighting.txid.clone(), sighting.output);
+        let before = self.noticed.get(&outpoint).copied().flatten();
         let after = match sighting.depth {
             Depth::Gone(_) => None,
             Depth::Confirmations(n) => Some(n),
         };
-        self.noticed.insert(place, after);
+        self.noticed.insert(outpoint, after);
         let confirmed = |n: u32| n >= required;
         let states = match (before, sighting.depth) {
             (_, Depth::Gone(why)) => vec![why.as_str()],
