@@ -97,7 +97,8 @@ fn random_worlds(from: u64, most: u64) -> Option<String> {
             let differs = verdict.differs.map(|differs| format!("two runs differ: {differs}"));
             verdict.findings.violations.first().map(ToString::to_string).or(differs)
         };
-        guarded(violation, |message| format!("panic: {message}")).map(|what| format!("{}: {what}", n + 1))
+        guarded(violation, |message| format!("panic: {message}"))
+            .map(|message| format!("{}: {message}", n + 1))
     })
 }
 

@@ -110,7 +110,7 @@ fn with_timeline<T>(expected: &str, seen: &WithText<T>) -> String {
 /// Checks that a list has exactly the expected objects, newest first. Returns their numbers and values.
 fn listed<'s, T>(
     findings: &mut Findings,
-    what: &str,
+    kind: &str,
     codes: &[String],
     shown: &'s [T],
     code: impl Fn(&T) -> &String,
@@ -122,9 +122,9 @@ fn listed<'s, T>(
             let unknown = shown.iter().map(&code).find(|code| !numbers.contains_key(code));
             let missing = codes.iter().find(|made| !shown.iter().any(|object| code(object) == *made));
             match (unknown, missing) {
-                (Some(code), _) => (format!("an unknown {what} is listed"), code.clone()),
-                (None, Some(code)) => (format!("a {what} is missing in the list"), code.clone()),
-                (None, None) => (format!("a list of {what}s is in the wrong order"), String::new()),
+                (Some(code), _) => (format!("an unknown {kind} is listed"), code.clone()),
+                (None, Some(code)) => (format!("a {kind} is missing in the list"), code.clone()),
+                (None, None) => (format!("a list of {kind}s is in the wrong order"), String::new()),
             }
         })
     });
@@ -240,8 +240,8 @@ fn compare_events(
                     expected.map_or("-", |event| context.ids.code(event.subject)),
                     actual.map_or("-", |event| event.subject()),
                 );
-                let what = format!("event {}: expected {}, got {}", index + 1, subjects.0, subjects.1);
-                (shape, what)
+                let details = format!("event {}: expected {}, got {}", index + 1, subjects.0, subjects.1);
+                (shape, details)
             })
         });
         let Some((event, actual)) = expected.zip(actual).filter(|_| is_it) else { return };

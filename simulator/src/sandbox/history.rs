@@ -142,8 +142,8 @@ impl History {
                     text.push_str(&format!("  - request: {}\n", script::in_line(&step)));
                 }
                 Err(why) => {
-                    let what = format!("{} {}", call.method, call.target);
-                    text.push_str(&format!("  # omitted: {}: {why}\n", one_line(&what)));
+                    let omitted_call = format!("{} {}", call.method, call.target);
+                    text.push_str(&format!("  # omitted: {}: {why}\n", one_line(&omitted_call)));
                 }
             }
         }

@@ -129,8 +129,8 @@ impl Plan {
     }
 
     /// Returns prose: usually none, sometimes a difficult text, rarely the longest.
-    pub(super) fn edge_text(&self, what: &str) -> Option<String> {
-        let mut draw = self.stream(&format!("text/{what}"));
+    pub(super) fn edge_text(&self, key: &str) -> Option<String> {
+        let mut draw = self.stream(&format!("text/{key}"));
         let text = TEXTS[draw.below(TEXTS.len() as u64) as usize];
         match draw.below(40) {
             0 => Some(longest(text, PROSE_MAX)),
@@ -140,8 +140,8 @@ impl Plan {
     }
 
     /// Returns a short text in the same way.
-    pub(super) fn edge_name(&self, what: &str) -> Option<String> {
-        let mut draw = self.stream(&format!("name/{what}"));
+    pub(super) fn edge_name(&self, key: &str) -> Option<String> {
+        let mut draw = self.stream(&format!("name/{key}"));
         let text = TEXTS[draw.below(TEXTS.len() as u64) as usize];
         match draw.below(12) {
             0 => Some(longest(text, TEXT_MAX)),

@@ -355,12 +355,12 @@ impl<'a> ModelReplay<'a> {
         self.posts.known.iter().map(move |(uuid, (id, no))| {
             let book = self.model.book(*id);
             let delivery = &book.deliveries[*no];
-            let what = delivery.event.map_or_else(
+            let subject = delivery.event.map_or_else(
                 || "a test".to_owned(),
                 |no| format!("{} of {}", book.events[no].kind, self.ids[id].code(book.events[no].subject)),
             );
             let endpoint = endpoints.get(&(*id, delivery.endpoint)).map(Code::to_string).unwrap_or_default();
-            (format!("{what} to {endpoint}"), uuid.to_string())
+            (format!("{subject} to {endpoint}"), uuid.to_string())
         })
     }
 

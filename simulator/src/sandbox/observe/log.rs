@@ -91,7 +91,7 @@ impl Observer for LogWriter {
             let required = sighting.asset.required_confirmations(sighting.mode);
             let (states, confirmations) = self.change(sighting, required);
             for state in states {
-                let what = WorldEventKind::Transfer {
+                let event = WorldEventKind::Transfer {
                     mode: sighting.mode,
                     asset: sighting.asset,
                     txid: sighting.txid.clone(),
@@ -103,7 +103,7 @@ impl Observer for LogWriter {
                     confirmations,
                     required,
                 };
-                self.log.note(view.now, what);
+                self.log.note(view.now, event);
             }
         }
     }
@@ -112,7 +112,7 @@ impl Observer for LogWriter {
         let account = view.service.account(account);
         let book = account.book(mode);
         let account = Arc::clone(&account.id);
-        let what = match notice {
+        let event = match notice {
             Notice::Event(no) => {
                 let event = book.events().get(*no);
                 WorldEventKind::Event {
@@ -137,7 +137,7 @@ impl Observer for LogWriter {
                 WorldEventKind::EndpointOff { mode, account, endpoint: endpoint.id, host }
             }
         };
-        self.log.note(view.now, what);
+        self.log.note(view.now, event);
     }
 
     fn on_attempt_end(
@@ -151,7 +151,7 @@ impl Observer for LogWriter {
         let account = view.service.account(account);
         let book = account.book(mode);
         let parcel = &book.outbox().get(post.delivery).payload;
-        let what = WorldEventKind::Post {
+        let event = WorldEventKind::Post {
             mode,
             account: Arc::clone(&account.id),
             endpoint: book.endpoint(post.endpoint).id,
@@ -164,7 +164,7 @@ impl Observer for LogWriter {
             answer: end.to_string(),
             next_at,
         };
-        self.log.note(view.now, what);
+        self.log.note(view.now, event);
     }
 
     fn on_reorg(&mut self, now: Timestamp, (mode, asset): (Mode, Asset), depth: u32) {
