@@ -449,7 +449,7 @@ impl<'a> Player<'a> {
             let is_asked = self.refusals.is_none();
             let near = is_asked.then(|| crate::value::did_you_mean(name, self.aliases.all())).flatten();
             let label = near.unwrap_or_else(|| "it has not appeared in this run".to_owned());
-            Stop::impossible(span, format!("nothing is called `{name}` yet"), label)
+            Stop::impossible(span, format!("no object is named `{name}` yet"), label)
         })
     }
 

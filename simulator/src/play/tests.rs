@@ -168,7 +168,7 @@ fn an_unmet_expectation_shows_its_line_and_the_transcript() {
       |                   ^^^^ is `pending`
       expected  paid
       actual    pending
-    until then
+    transcript until the failure:
             0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
     ");
 }
@@ -185,7 +185,7 @@ fn an_unexpected_refusal_stops_the_run() {
       |     ^^^^^^ is refused
       expected  granted
       actual    409 Too late.
-    until then
+    transcript until the failure:
             0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
     ");
     insta::assert_snapshot!(calls_of(&format!("{OPEN}  - cancel: {{ charge: c1, refused: 409 }}")), @r#"
@@ -209,7 +209,7 @@ fn an_unexpected_success_stops_the_run() {
       |     ^^^^ is granted
       expected  refused with 503
       actual    201
-    nothing had happened before
+    no events before the failure
     ");
 }
 
@@ -218,23 +218,23 @@ fn a_step_in_the_past_or_without_an_object_is_an_error() {
     let (cause, text) = complaint(&format!("{OPEN}  - wait: 1h\n  - until: {{ expiry: c1 }}"));
     assert_eq!(cause, Cause::Impossible);
     insta::assert_snapshot!(text, @"
-    error: this moment has passed
+    error: this time has passed
      --> scenario.yaml:5:22
       |
     5 |   - until: { expiry: c1 }
       |                      ^^ it was 2026-01-05T09:30:00.000000Z, and the clock shows 2026-01-05T10:00:00.000000Z
-    until then
+    transcript until the failure:
             0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
     ");
     let (cause, text) = complaint("  - resend: d1");
     assert_eq!(cause, Cause::Impossible);
     insta::assert_snapshot!(text, @"
-    error: nothing is called `d1` yet
+    error: no object is named `d1` yet
      --> scenario.yaml:3:13
       |
     3 |   - resend: d1
       |             ^^ it has not appeared in this run
-    nothing had happened before
+    no events before the failure
     ");
 }
 

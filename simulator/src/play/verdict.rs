@@ -102,7 +102,7 @@ impl Check<'_> {
             return Ok(());
         }
         let title = format!("{} of {} is not as expected", field, self.name);
-        let label = if actual.len() <= 40 { format!("is `{actual}`") } else { "is otherwise".to_owned() };
+        let label = if actual.len() <= 40 { format!("is `{actual}`") } else { "differs".to_owned() };
         Err(Stop::unmet(self.expected.span, title, &label, wanted, actual))
     }
 }

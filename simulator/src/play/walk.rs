@@ -98,7 +98,7 @@ impl Player<'_> {
             return Err(Stop::unmet(
                 walk.path.span,
                 title,
-                "hides some",
+                "omits records",
                 expected,
                 format!("{read} records"),
             ));

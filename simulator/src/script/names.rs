@@ -223,8 +223,8 @@ fn unknown(known: &BTreeMap<&str, Kind>, kinds: &[Kind], name: &str, span: Sourc
     let label = did_you_mean(name, such.clone()).unwrap_or_else(|| {
         let such: Vec<_> = such.map(|name| format!("`{name}`")).collect();
         match such.is_empty() {
-            true => "no step above names one".to_owned(),
-            false => format!("the steps above name {}", such.join(", ")),
+            true => "no step above defines one".to_owned(),
+            false => format!("the steps above define {}", such.join(", ")),
         }
     });
     Some(Diagnostic { title: format!("no {wanted} is called `{name}`"), span, label })
@@ -307,7 +307,12 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
 
 fn choose_names<'a>(choose: &'a Choose, step_span: SourceSpan, names: &mut Names<'a, '_>) {
     let pages = [choose.invoice.as_ref(), choose.link.as_ref()];
-    names.one_of("`choose` happens on one page", "say `invoice` or `link`", pages.map(span_of), step_span);
+    names.one_of(
+        "`choose` needs exactly one page",
+        "give `invoice` or `link`",
+        pages.map(span_of),
+        step_span,
+    );
     names.may_need(&[Kind::Invoice], choose.invoice.as_ref());
     names.gives_for(&[Kind::Link], choose.link.as_ref(), Kind::Charge, &choose.charge);
 }
@@ -317,7 +322,7 @@ fn until_names<'a>(until: &'a Until, step_span: SourceSpan, names: &mut Names<'a
     let at = until.at.as_ref().map(|at| at.span);
     let moments = [at, span_of(until.expiry.as_ref()), span_of(until.attempt.as_ref()), event];
     names.one_of(
-        "`until` waits for one moment",
+        "`until` needs exactly one time",
         "give `at`, `expiry`, `attempt` or `event`",
         moments,
         step_span,
@@ -344,7 +349,12 @@ fn expect_names<'a>(expect: &'a Expect, names: &mut Names<'a, '_>) {
 
 fn pay_names<'a>(pay: &'a Pay, step_span: SourceSpan, names: &mut Names<'a, '_>) {
     let targets = [pay.charge.as_ref(), pay.address_of.as_ref()];
-    names.one_of("`pay` pays one charge", "say `charge` or `address_of`", targets.map(span_of), step_span);
+    names.one_of(
+        "`pay` needs exactly one charge",
+        "give `charge` or `address_of`",
+        targets.map(span_of),
+        step_span,
+    );
     let sizes = [
         pay.share.as_ref().map(|share| share.span),
         pay.amount.as_ref().map(|amount| amount.span),
@@ -353,7 +363,7 @@ fn pay_names<'a>(pay: &'a Pay, step_span: SourceSpan, names: &mut Names<'a, '_>)
     ];
     if sizes.iter().flatten().count() > 1 || pay.address_of.is_some() {
         let way_on = "give one of `share`, `amount`, `over` and `short`; with `address_of`, give `amount`";
-        names.one_of("`pay` pays one amount", way_on, sizes, step_span);
+        names.one_of("`pay` pays exactly one amount", way_on, sizes, step_span);
     }
     names.may_need(&[Kind::Charge], pay.charge.as_ref());
     names.may_need(&[Kind::Charge], pay.address_of.as_ref());

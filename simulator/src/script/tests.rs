@@ -226,7 +226,7 @@ fn a_name_is_given_before_it_is_used_and_only_once() {
      --> scenarios/charge/underpaid.yaml:4:10
       |
     4 |   - pay: shop
-      |          ^^^^ no step above names one
+      |          ^^^^ no step above defines one
     ");
     assert_snapshot!(complaint(&format!("{OPEN}{OPEN}")), @"
     error: this name is taken
@@ -240,21 +240,21 @@ fn a_name_is_given_before_it_is_used_and_only_once() {
      --> scenarios/charge/underpaid.yaml:3:19
       |
     3 |   - expect: { c1: paid }
-      |                   ^^^^ no step above names one
+      |                   ^^^^ no step above defines one
     ");
 }
 
 #[test]
 fn a_step_with_two_alternatives_is_refused() {
     assert_snapshot!(complaint(&format!("{OPEN}  - pay: {{ charge: c1, share: 0.5, amount: 1 }}")), @"
-    error: `pay` pays one amount
+    error: `pay` pays exactly one amount
      --> scenarios/charge/underpaid.yaml:4:44
       |
     4 |   - pay: { charge: c1, share: 0.5, amount: 1 }
       |                                            ^ give one of `share`, `amount`, `over` and `short`; with `address_of`, give `amount`
     ");
     assert_snapshot!(complaint(&format!("{OPEN}  - until: {{ at: 2026-01-05T09:00:00Z, expiry: c1 }}")), @"
-    error: `until` waits for one moment
+    error: `until` needs exactly one time
      --> scenarios/charge/underpaid.yaml:4:48
       |
     4 |   - until: { at: 2026-01-05T09:00:00Z, expiry: c1 }
@@ -279,11 +279,11 @@ fn a_file_that_is_no_scenario_is_refused() {
       |                  ^ anchors, aliases and very large files are not allowed
     ");
     assert_snapshot!(complaint("  []"), @"
-    error: nothing happens
+    error: the scenario has no steps
      --> scenarios/charge/underpaid.yaml:3:3
       |
     3 |   []
-      |   ^ contains no step; try `- endpoint: shop`
+      |   ^ add a step, such as `- endpoint: shop`
     ");
     let empty = Script::parse("empty.yaml", "").expect_err("an empty file").to_string();
     assert_snapshot!(empty, @"
