@@ -28,7 +28,7 @@
 //! ```
 //!
 //! The result is [`Played`] or a [`PlayError`], whose [`Cause`] separates three cases: the world differs from an
-//! expectation, the script asks for something impossible, and the world could not be reached. [`dry_run()`] is for
+//! expectation, the script asks for something impossible, and a request to the world failed. [`dry_run()`] is for
 //! random worlds: it plays without a transcript, records refused steps instead of stopping, and returns the world for
 //! the invariants to check.
 //!

@@ -67,7 +67,7 @@ impl Sandbox {
     }
 }
 
-/// Output that collects small writes into pieces.
+/// A writer that collects small writes into chunks.
 struct Pieces<'a, W> {
     out: &'a mut W,
     piece: Vec<u8>,

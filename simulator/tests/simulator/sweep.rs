@@ -87,7 +87,7 @@ fn the_canary_is_reported() {
     assert!(verdict.findings.violations.iter().any(|violation| violation.shape == "the canary"));
 }
 
-/// A service that takes every post as a success.
+/// A fault: `charge.expired` is never posted, but counts as delivered.
 struct Hopeful;
 
 impl Tamper for Hopeful {
