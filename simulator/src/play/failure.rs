@@ -53,7 +53,9 @@ impl PlayError {
         }
         match self.transcript.is_empty() {
             true => text.push_str("\nno events before the failure"),
-            false => text.push_str(&format!("\ntranscript until the failure:\n{}", self.transcript.trim_end())),
+            false => {
+                text.push_str(&format!("\ntranscript until the failure:\n{}", self.transcript.trim_end()))
+            }
         }
         text
     }
