@@ -2,7 +2,7 @@
 //! the first difference or violation of each. `cargo xtask planted` runs it on a faulty service.
 //!
 //! Usage: `search WORLDS FROM DEPTH`: the maximum number of worlds, the seed of the first, and the length of the longest
-//! sequences of a scope. Scopes are slow, so they are only searched for what the others miss.
+//! sequences of a scope. Scopes are slow, so they are only searched for faults that the others miss.
 
 #![expect(
     clippy::disallowed_methods,
@@ -32,7 +32,7 @@ fn main() {
     let [worlds, from, depth] = numbers[..] else { panic!("usage: search WORLDS FROM DEPTH") };
     // A panic of the service is a result.
     std::panic::set_hook(Box::new(|_| {}));
-    let depth = usize::try_from(depth).expect("a short sequence");
+    let depth = usize::try_from(depth).expect("the depth fits into usize");
     let searches: [(&str, &dyn Fn() -> Option<String>); 3] = [
         ("transcripts", &transcripts),
         ("worlds", &|| random_worlds(from, worlds)),
@@ -60,9 +60,10 @@ fn transcripts() -> Option<String> {
     let files = files_below(&directory, "yaml");
     let differs = |path: &PathBuf| {
         let text = fs::read_to_string(path).expect("a scenario can be read");
-        let name = path.strip_prefix(&directory).expect("it lies there").display().to_string();
-        let script =
-            Script::parse(&format!("scenarios/{name}"), &text).expect("a scenario of the repository");
+        let name =
+            path.strip_prefix(&directory).expect("the file is under the directory").display().to_string();
+        let script = Script::parse(&format!("scenarios/{name}"), &text)
+            .expect("every scenario of the repository is valid");
         let is_same = || {
             let played = play(&script, None, &mut LocalStage::new()).ok()?;
             let golden = fs::read_to_string(path.with_extension("transcript")).unwrap_or_default();
@@ -75,7 +76,6 @@ fn transcripts() -> Option<String> {
     failed.first().map(|first| format!("{} of {}: {first}", failed.len(), files.len()))
 }
 
-/// Returns the number of worlds until the first violation, and the violation.
 fn random_worlds(from: u64, most: u64) -> Option<String> {
     let runner = Runner::default();
     (0..most).find_map(|n| {
@@ -84,7 +84,8 @@ fn random_worlds(from: u64, most: u64) -> Option<String> {
             let differs = verdict.differs.map(|differs| format!("two runs differ: {differs}"));
             verdict.findings.violations.first().map(ToString::to_string).or(differs)
         };
-        guarded(violation, |message| format!("panic: {message}")).map(|what| format!("{}: {what}", n + 1))
+        guarded(violation, |message| format!("panic: {message}"))
+            .map(|message| format!("{}: {message}", n + 1))
     })
 }
 

@@ -1,4 +1,4 @@
-//! SHA-256 digests of texts and bytes, to compare runs.
+//! SHA-256 digests of strings and bytes, to compare runs.
 
 use std::io;
 
@@ -9,7 +9,7 @@ pub fn digest(text: &str) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(text.as_bytes())))
 }
 
-/// A writer that also hashes what is written.
+/// A writer that also hashes the bytes written.
 pub struct Hashed<W> {
     out: W,
     hash: Sha256,

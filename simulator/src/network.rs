@@ -169,7 +169,7 @@ impl Network {
         }
     }
 
-    /// Gives a merchant the secret of one of its endpoints, in place of an older one.
+    /// Gives a merchant the secret of one of its endpoints; replaces an older one.
     pub(crate) fn set_secret(&mut self, host: &str, endpoint: (AccountNo, Mode, EndpointNo), secret: Secret) {
         self.merchants.entry(host.to_owned()).or_default().secrets.insert(endpoint, secret);
     }
@@ -193,9 +193,9 @@ impl Network {
             Box::new(HttpTrace { request_headers, ..HttpTrace::default() })
         });
         let result = AttemptReport { result: outcome, trace };
-        let place = (now.plus(delay), self.posted);
+        let key = (now.plus(delay), self.posted);
         self.posted += 1;
-        self.flights.insert(place, InFlight { account, mode, post: label_of(post), result });
+        self.flights.insert(key, InFlight { account, mode, post: label_of(post), result });
         reception
     }
 
@@ -217,7 +217,7 @@ impl Network {
         if matches!(behavior, ReceiverBehavior::Down) {
             return (ROUND_TRIP, AttemptResult::Unreachable("connection refused".to_owned()), nothing);
         }
-        // The body was signed just now, so it verifies with the secret that signed it, and with no other.
+        // The body was signed just now, so it verifies only with the secret that signed it.
         let verified = || {
             let verifies = merchant.secrets.values().any(|secret| secret.reveal() == post.secret.reveal());
             AttemptResult::Answered(if verifies { 200 } else { 401 })

@@ -13,7 +13,7 @@
 //! 2. `drop_steps` removes runs of steps in the same manner. Waits stay, because removing one moves everything
 //!    after it.
 //! 3. `shorten_waits` tries 0, 1 second, 1 minute, half an hour, and the wait rounded down.
-//! 4. `simplify` removes account settings, optional fields and elements of lists within steps, and shortens texts.
+//! 4. `simplify` removes account settings, optional fields and elements of lists within steps, and shortens strings.
 //!
 //! After a removal, steps that need a name which no step creates any more are removed too, and neighbouring waits
 //! are joined. The search stops after 1,500 worlds. Steps that the world refuses are then marked with `refused` and
@@ -22,7 +22,7 @@
 //!
 //! ```text
 //! before: 212 steps, 41 charges, 9 days
-//!         drop_stories    14 steps, 1 charge
+//!         drop_objects    14 steps, 1 charge
 //!         drop_steps       5 steps
 //!         shorten_waits    9 days → 31 minutes
 //! after:  open c1 · pay c1 share 50 % · wait 31m · pay c1 share 50 %
@@ -51,7 +51,7 @@ use crate::{
 /// The maximum number of worlds played to shrink one failure.
 const ATTEMPTS_MAX: u32 = 1_500;
 
-/// Texts up to this length are not shortened.
+/// Strings up to this length are not shortened.
 const SHORT_TEXT: usize = 16;
 
 /// The result of shrinking a failure.
@@ -140,10 +140,10 @@ impl Search<'_> {
 
     fn without(&self, gone: impl Fn(usize) -> bool) -> Script {
         let mut script = self.best.clone();
-        let mut place = 0;
+        let mut index = 0;
         script.steps.retain(|_| {
-            place += 1;
-            !gone(place - 1)
+            index += 1;
+            !gone(index - 1)
         });
         script
     }
@@ -160,7 +160,7 @@ impl Search<'_> {
                 let gone: BTreeSet<&str> =
                     names[start..(start + size).min(names.len())].iter().map(String::as_str).collect();
                 let mut script = self.best.clone();
-                // Steps that need a removed name are removed too.
+                // Steps that reference a removed name are removed too.
                 script.steps.retain(|step| !given_by(step).iter().any(|name| gone.contains(name)));
                 if self.try_it(script) {
                     names.drain(start..(start + size).min(names.len()));
@@ -181,8 +181,8 @@ impl Search<'_> {
                 // Waits stay, because removing one moves everything after it.
                 let is_time: Vec<bool> =
                     self.best.steps.iter().map(|step| matches!(step.value, Step::Wait(_))).collect();
-                let any = (start..end.min(is_time.len())).any(|place| !is_time[place]);
-                let script = self.without(|place| (start..end).contains(&place) && !is_time[place]);
+                let any = (start..end.min(is_time.len())).any(|index| !is_time[index]);
+                let script = self.without(|index| (start..end).contains(&index) && !is_time[index]);
                 if !any || !self.try_it(script) {
                     start += size;
                 }
@@ -192,9 +192,9 @@ impl Search<'_> {
     }
 
     fn shorten_waits(&mut self) {
-        let mut place = 0;
-        while place < self.best.steps.len() {
-            if let Step::Wait(span) = &self.best.steps[place].value {
+        let mut index = 0;
+        while index < self.best.steps.len() {
+            if let Step::Wait(span) = &self.best.steps[index].value {
                 let now = span.value.0.0;
                 let second = Span::secs(1).0;
                 let minute = 60 * second;
@@ -203,13 +203,13 @@ impl Search<'_> {
                 candidates.dedup();
                 for other in candidates {
                     let mut script = self.best.clone();
-                    script.steps[place] = wait_step(other);
+                    script.steps[index] = wait_step(other);
                     if self.try_it(script) {
                         break;
                     }
                 }
             }
-            place += 1;
+            index += 1;
         }
     }
 
@@ -220,21 +220,21 @@ impl Search<'_> {
         if weight(&script) < weight(&self.best) {
             self.try_it(script);
         }
-        let mut place = 0;
-        while place < self.best.steps.len() {
+        let mut index = 0;
+        while index < self.best.steps.len() {
             let mut nth = 0;
-            while let Some(step) = self.best.steps.get(place)
+            while let Some(step) = self.best.steps.get(index)
                 && let Some(simpler) = edits(&json!(step.value)).get(nth)
             {
                 let mut script = self.best.clone();
                 let is_tried = parse_step(simpler).is_some_and(|simpler| {
-                    script.steps[place].value = simpler;
+                    script.steps[index].value = simpler;
                     weight(&script) < weight(&self.best) && self.try_it(script)
                 });
                 // After a success, the edits are those of the new step.
                 nth += usize::from(!is_tried);
             }
-            place += 1;
+            index += 1;
         }
     }
 
@@ -242,17 +242,17 @@ impl Search<'_> {
         // Refused steps that cannot expect a refusal would stop a play. They change nothing.
         let (mut violation, mut verdict) = self.find(&self.best).expect("the best script fails");
         let mute = |verdict: &Verdict, best: &Script| -> BTreeMap<usize, u16> {
-            let says = |place: &usize| can_expect_refusal(&best.steps[*place].value);
+            let can_expect = |index: &usize| can_expect_refusal(&best.steps[*index].value);
             verdict
                 .refusals
                 .iter()
-                .filter(|(place, _)| !says(place))
-                .map(|(place, code)| (*place, *code))
+                .filter(|(index, _)| !can_expect(index))
+                .map(|(index, code)| (*index, *code))
                 .collect()
         };
         let gone = mute(&verdict, &self.best);
         if !gone.is_empty() {
-            let script = self.without(|place| gone.contains_key(&place));
+            let script = self.without(|index| gone.contains_key(&index));
             self.attempts = self.attempts.min(ATTEMPTS_MAX - 1);
             if self.try_it(script) {
                 (violation, verdict) = self.find(&self.best).expect("the best script fails");
@@ -262,8 +262,8 @@ impl Search<'_> {
             (violation, verdict) = self.find(&self.best).expect("the best script fails");
         }
         let mut script = self.best;
-        for (place, status) in &verdict.refusals {
-            expect_refusal(&mut script.steps[*place].value, *status);
+        for (index, status) in &verdict.refusals {
+            expect_refusal(&mut script.steps[*index].value, *status);
         }
         script.title = format!(
             "Invariant {} ({}): {}",
@@ -274,7 +274,7 @@ impl Search<'_> {
         Shrunk { script, violation, attempts: self.attempts }
     }
 
-    /// Appends a wait until the violation, because only a sweep goes on after the last step. Returns `true` if it was
+    /// Appends a wait until the violation, because only a sweep continues after the last step. Returns `true` if it was
     /// needed.
     fn extend_to(&mut self, violation: &Violation) -> bool {
         let waited: u64 = self.best.steps.iter().map(|step| waited_micros(&step.value)).sum();
@@ -295,12 +295,12 @@ impl Search<'_> {
 pub(crate) fn as_played(runner: &Runner<'_>, script: &Script) -> Script {
     let DryRun { refusals, errors, .. } = runner.dry_run(script);
     let lost =
-        |place| errors.iter().any(|error| error.place == place && error.cause != Cause::UnmetExpectation);
+        |index| errors.iter().any(|error| error.place == index && error.cause != Cause::UnmetExpectation);
     let mut script = script.clone();
-    let mut place = 0..;
+    let mut index = 0..;
     script.steps.retain_mut(|step| {
-        let place = place.next().expect("it has no end");
-        !lost(place) && refusals.get(&place).is_none_or(|status| expect_refusal(&mut step.value, *status))
+        let index = index.next().expect("the range is unbounded");
+        !lost(index) && refusals.get(&index).is_none_or(|status| expect_refusal(&mut step.value, *status))
     });
     script.steps = without_unknown_names(script.steps);
     script
@@ -352,15 +352,15 @@ fn edits(value: &Value) -> Vec<Value> {
             }
         }
         Value::Array(list) => {
-            for place in 0..list.len() {
+            for index in 0..list.len() {
                 let mut without = list.clone();
-                without.remove(place);
+                without.remove(index);
                 edited.push(Value::Array(without));
             }
-            for (place, inner) in list.iter().enumerate() {
+            for (index, inner) in list.iter().enumerate() {
                 edited.extend(edits(inner).into_iter().map(|inner| {
                     let mut other = list.clone();
-                    other[place] = inner;
+                    other[index] = inner;
                     Value::Array(other)
                 }));
             }

@@ -53,11 +53,11 @@ impl OwnedRequest {
 
 /// The handling of an outgoing post.
 pub enum PostFate {
-    /// It is sent unchanged.
+    /// The post is sent unchanged.
     Unchanged,
-    /// It is not sent, and the service gets a success.
+    /// The post is not sent, and the service gets a success.
     Dropped,
-    /// Another one is sent right after it.
+    /// Another post is sent right after it.
     WithExtra(Box<AttemptRequest>),
 }
 

@@ -53,7 +53,7 @@ impl Transcript {
                 write!(self.text, "{time:>TIME_WIDTH$}  {verb:<width$}  {body:<BODY_WIDTH$} -> {outcome}")
             }
         };
-        written.expect("a String takes every text");
+        written.expect("writing to a String never fails");
         self.text.truncate(self.text.trim_end().len());
         self.text.push('\n');
     }

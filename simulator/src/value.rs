@@ -91,7 +91,7 @@ impl ScalarWord for Name {
             return Ok(Name(text.to_owned()));
         }
         Err(format!(
-            "`{text}` is not a valid name; it takes a lower-case letter, then lower-case letters, digits, `_` or `-`"
+            "`{text}` is not a valid name; start with a lower-case letter, followed by lower-case letters, digits, `_` or `-`"
         ))
     }
 
@@ -124,7 +124,7 @@ impl ScalarWord for Price {
 
     fn read(text: &str) -> Result<Price, String> {
         let (amount, currency) =
-            text.split_once(' ').ok_or_else(|| format!("`{text}` is no price; write `49.90 EUR`"))?;
+            text.split_once(' ').ok_or_else(|| format!("`{text}` is not a price; write `49.90 EUR`"))?;
         Fiat::parse(amount).map_err(|error| format!("`{amount}` {error}"))?;
         Ok(Price { amount: amount.to_owned(), currency: currency_of(currency)? })
     }
@@ -152,7 +152,7 @@ fn currency_of(code: &str) -> Result<Currency, String> {
     Currency::parse(code).ok_or_else(|| {
         let codes = Currency::ALL.iter().map(|currency| currency.code());
         let way_on = did_you_mean(code, codes).unwrap_or_else(|| "try EUR or USD".to_owned());
-        format!("`{code}` is no currency here; {way_on}")
+        format!("`{code}` is not a supported currency; {way_on}")
     })
 }
 
@@ -210,7 +210,7 @@ impl ScalarWord for Offset {
             Some(("+", span)) => (Offset::After as fn(Span) -> Offset, span),
             _ => (Offset::After as fn(Span) -> Offset, text),
         };
-        Span::parse(span).map(sign).ok_or_else(|| format!("`{text}` is no offset; write -1us, +5m or 0s"))
+        Span::parse(span).map(sign).ok_or_else(|| format!("`{text}` is not an offset; write -1us, +5m or 0s"))
     }
 
     fn written(&self) -> Cow<'_, str> {
@@ -238,7 +238,7 @@ impl ScalarWord for Moment {
 
     fn read(text: &str) -> Result<Moment, String> {
         Timestamp::parse(text).map(Moment).ok_or_else(|| {
-            format!("`{text}` is no moment; write 2026-01-05T09:00:00Z, with six decimals or none")
+            format!("`{text}` is not a time; write 2026-01-05T09:00:00Z, with six decimals or none")
         })
     }
 
@@ -279,7 +279,7 @@ impl ScalarWord for Amount {
         if is_decimal(text) {
             return Ok(Amount(text.to_owned()));
         }
-        Err(format!("`{text}` is no amount; write digits such as 0.00083167"))
+        Err(format!("`{text}` is not an amount; write digits such as 0.00083167"))
     }
 
     fn written(&self) -> Cow<'_, str> {
@@ -302,7 +302,7 @@ impl ScalarWord for Share {
         if is_decimal(text) {
             return Ok(Share(text.to_owned()));
         }
-        Err(format!("`{text}` is no share; write a decimal fraction such as 0.5"))
+        Err(format!("`{text}` is not a share; write a decimal fraction such as 0.5"))
     }
 
     fn written(&self) -> Cow<'_, str> {
@@ -401,7 +401,9 @@ impl ScalarWord for InMode {
     const TITLE: &'static str = "Mode";
 
     fn read(text: &str) -> Result<InMode, String> {
-        Mode::parse(text).map(InMode).ok_or_else(|| format!("`{text}` is no mode; it takes `live` or `test`"))
+        Mode::parse(text)
+            .map(InMode)
+            .ok_or_else(|| format!("`{text}` is not a mode; allowed: `live` or `test`"))
     }
 
     fn written(&self) -> Cow<'_, str> {
@@ -448,7 +450,7 @@ impl ScalarWord for DeliveryStatus {
         let known = words.into_iter().find(|word| *word == text);
         known
             .map(DeliveryStatus)
-            .ok_or_else(|| format!("`{text}` is not a status of a delivery; it takes {}", words.join(", ")))
+            .ok_or_else(|| format!("`{text}` is not a status of a delivery; allowed: {}", words.join(", ")))
     }
 
     fn written(&self) -> Cow<'_, str> {

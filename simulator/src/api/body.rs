@@ -21,17 +21,17 @@ use crate::{
     value::{Amount, AssetCode, Duration, FiatRate, InMode, Share},
 };
 
-/// The longest list of texts.
+/// The maximum length of a list of strings.
 const LIST_MAX: usize = 10_000;
 
 /// An object of these fields and no others.
 pub(crate) trait RequestBody: Sized {
     /// The names of the fields.
     const FIELDS: &'static [&'static str];
-    /// The names of the required fields; `None` in the place of each other.
+    /// The names of the required fields; `None` for each optional field.
     const REQUIRED: &'static [Option<&'static str>];
 
-    /// Reads every field. Missing and invalid values are noted, and others stand in for them.
+    /// Reads every field. Records missing and invalid values as errors, and replaces them with stand-ins.
     fn read(fields: &mut Fields<'_>) -> Self;
 }
 
@@ -40,14 +40,14 @@ pub(crate) trait FieldValue: Sized {
     /// The error of a missing field; `None` if the field is optional.
     const REQUIRED: Option<&'static str> = Some("The {} field is required.");
 
-    /// Returns the value; `None` if it is missing, or invalid, which is noted.
+    /// Returns the value; `None` if it is missing or invalid. Records an error if it is invalid.
     fn read_given(fields: &mut Fields<'_>, name: &str) -> Option<Self>;
 
-    /// Returns the value in place of a missing or invalid one. After an error nothing is done with it, but the checks
+    /// Returns the stand-in for a missing or invalid value. After an error nothing is done with it, but the checks
     /// across fields still run, so that all errors of a request are reported together.
     fn stand_in() -> Self;
 
-    /// Reads the value. A required one that is missing is noted.
+    /// Reads the value. Records an error if a required value is missing.
     fn read(fields: &mut Fields<'_>, name: &str) -> Self {
         let value = Self::read_given(fields, name);
         if let (None, Some(sentence)) = (&value, Self::REQUIRED)
@@ -90,9 +90,9 @@ impl<T: FieldValue> FieldValue for Option<T> {
     }
 }
 
-/// Types of fields: how each is read, and what stands in for it. `text` types are written as texts of the API, `list`
-/// ones as such texts, `inner` ones as the value inside. `default` ones need not be given; `optional` ones are also left
-/// out when they have their default.
+/// Types of fields: how each is read, and what stands in for it. `text` types are written as strings of the API,
+/// `list` types as lists of such strings, `inner` types as the value inside. `default` types may be omitted; `optional`
+/// types are also omitted when they have their default.
 macro_rules! field_values {
     ($($kind:ident $type:ty $(, required $sentence:literal)?: $read:expr, $stand_in:expr;)*) => {$(
         impl $crate::api::FieldValue for $type {
@@ -185,8 +185,8 @@ field_values! {
     }, KeepRequest::None;
 }
 
-/// Defines request bodies. A field's name in Rust is its name in JSON. A field with a rule of its own says after `=>`
-/// how it is read.
+/// Defines request bodies. A field's name in Rust is its name in JSON. An expression after `=>` reads a field that needs
+/// its own rule.
 macro_rules! request_bodies {
     ($($(#[$meta:meta])* pub struct $name:ident {
         $($(#[$of_field:meta])* pub $field:ident: $type:ty $(=> $read:expr)?,)*
@@ -249,7 +249,7 @@ impl<'f, T: RequestBody> Body<'f, T> {
         Body { value: T::read(&mut fields), fields }
     }
 
-    /// Notes that a number is too large.
+    /// Records the error that a number is too large.
     pub(crate) fn at_most(&mut self, name: &str, number: Option<u32>, max: u32) {
         if number.is_some_and(|number| number > max) {
             self.fields.wrong(name, &format!("The {{}} field must be at most {max}."));

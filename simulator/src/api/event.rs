@@ -170,8 +170,8 @@ impl fmt::Display for WorldEventKind {
                 write!(f, "POST to {host}: {}, try {attempt}: {answer}", kind.as_str())
             }
             WorldEventKind::Transfer { asset, charge, amount, state, .. } => {
-                let whose = charge.as_ref().map_or("no charge", |code| code.as_str());
-                write!(f, "transfer of {amount} {asset} to {whose}: {state}")
+                let target = charge.as_ref().map_or("no charge", |code| code.as_str());
+                write!(f, "transfer of {amount} {asset} to {target}: {state}")
             }
             WorldEventKind::Reorg { asset, depth, .. } => {
                 write!(f, "{asset}: the newest {depth} blocks were replaced")
@@ -197,7 +197,7 @@ pub enum EventDetails {
 }
 
 impl EventDetails {
-    /// Returns the fields: amounts, ids and reasons as texts.
+    /// Returns the fields: amounts, ids and reasons as strings.
     pub fn fields(&self) -> Map<String, Value> {
         match self {
             EventDetails::Fields(fields) => fields.clone(),
@@ -233,10 +233,10 @@ mod tests {
     fn check(event: &str, expected: [bool; 3]) {
         let event: WorldEventKind =
             serde_json::from_str(event).unwrap_or_else(|error| panic!("{error}: {event}"));
-        let whose = [("acme", Mode::Live), ("bakery", Mode::Live), ("acme", Mode::Test)];
+        let books = [("acme", Mode::Live), ("bakery", Mode::Live), ("acme", Mode::Test)];
         let is_own = |account: &str, address: &str| account == "acme" && address == "bc1qacme";
         let concerned =
-            whose.map(|(account, mode)| event.concerns(account, mode, |address| is_own(account, address)));
+            books.map(|(account, mode)| event.concerns(account, mode, |address| is_own(account, address)));
         assert_eq!(concerned, expected, "{event:?}");
     }
 

@@ -19,7 +19,7 @@
 //! assert!(overview.chains.iter().any(|chain: &ChainRecord| chain.asset.code() == "BTC"));
 //! ```
 //!
-//! Times are `2026-01-05T09:00:00.000000Z`, amounts are decimals of whole coins as texts, ids and codes are written as
+//! Times are `2026-01-05T09:00:00.000000Z`, amounts are decimals of whole coins as strings, ids and codes are written as
 //! in the API. A word of a closed list is an enum where code matches on it, otherwise a [`Word`]. The `/v1` objects in
 //! pages are type parameters: the caller chooses their fields.
 //!

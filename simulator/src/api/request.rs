@@ -1,5 +1,5 @@
 //! The request bodies under `/sandbox`: a JSON object of these fields; unknown fields are refused. `None` fields are
-//! omitted. Amounts are texts, because the number of allowed decimals depends on the coin.
+//! omitted. Amounts are strings, because the number of allowed decimals depends on the coin.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -92,7 +92,7 @@ request_bodies! {
         pub asset: Asset,
         /// The currency.
         pub currency: Currency,
-        /// Fiat money for one coin; null takes the rate away.
+        /// Fiat money for one coin; null removes the rate.
         pub rate: FiatRate,
     }
 

@@ -1,4 +1,4 @@
-//! Conversion between values of the service and texts of the API. The service's own types contain no JSON, so it is
+//! Conversion between values of the service and strings of the API. The service's own types contain no JSON, so it is
 //! defined here.
 
 use std::borrow::Cow;
@@ -14,7 +14,7 @@ use reference_core::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 use uuid::Uuid;
 
-/// A value with a text form in the API.
+/// A value that is a string in the API.
 pub trait ApiText: Sized {
     /// The type's name in error messages.
     const NAME: &'static str;
@@ -22,7 +22,7 @@ pub trait ApiText: Sized {
     /// Returns the text.
     fn written(&self) -> Cow<'_, str>;
 
-    /// Parses a text; `None` if it is invalid.
+    /// Parses a string; `None` if it is invalid.
     fn parse(text: &str) -> Option<Self>;
 }
 
@@ -47,12 +47,12 @@ api_text! {
     Mode, "mode", |mode| mode.as_str().into(), Mode::parse;
     Asset, "asset", |asset| asset.code().into(), Asset::parse;
     Currency, "currency", |currency| currency.code().into(), Currency::parse;
-    EndpointStatus, "endpoint status", |currency| currency.as_str().into(), parse_status;
-    EventType, "event type", |status| status.as_str().into(), EventType::parse;
-    Code, "id", |kind| kind.as_str().into(), Code::parse;
-    Uuid, "UUID", |code| code.to_string().into(), reference_core::id::parse_uuid;
-    Timestamp, "time", |uuid| uuid.to_string().into(), Timestamp::parse;
-    Span, "length of time", |time| time.to_string().into(), Span::parse;
+    EndpointStatus, "endpoint status", |status| status.as_str().into(), parse_status;
+    EventType, "event type", |kind| kind.as_str().into(), EventType::parse;
+    Code, "id", |code| code.as_str().into(), Code::parse;
+    Uuid, "UUID", |uuid| uuid.to_string().into(), reference_core::id::parse_uuid;
+    Timestamp, "time", |time| time.to_string().into(), Timestamp::parse;
+    Span, "length of time", |span| span.to_string().into(), Span::parse;
 }
 
 /// Parses the status that an owner gives an endpoint.

@@ -48,12 +48,12 @@ pub struct LinkAnswer {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeepRequest<T> {
-    /// All of them.
+    /// All transactions.
     All,
-    /// None: they go back to the mempool.
+    /// None: all return to the mempool.
     #[default]
     None,
-    /// These.
+    /// These transactions.
     #[serde(untagged)]
     Only(Vec<T>),
 }

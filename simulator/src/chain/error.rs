@@ -33,7 +33,7 @@ pub enum ChainError {
         /// The reason.
         gone: Disappearance,
     },
-    /// The transaction is not gone; only one that is gone can be rebroadcast.
+    /// The transaction is not gone; only a gone transaction can be rebroadcast.
     NotGone {
         /// The transaction.
         txid: TxId,

@@ -186,7 +186,7 @@ impl Chain {
         let TransactionState::Block(height) = self.transactions[number].state else {
             unreachable!("only a transaction in a block is orphaned");
         };
-        let block = self.blocks.get_mut(&height).expect("the block of a buried transaction holds it");
+        let block = self.blocks.get_mut(&height).expect("the block of a mined transaction exists");
         block.remove(&number);
         if block.is_empty() {
             self.blocks.remove(&height);

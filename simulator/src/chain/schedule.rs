@@ -103,7 +103,7 @@ impl Schedule {
         height
             .checked_sub(self.first + self.at_once)
             .filter(|&ordinal| ordinal > 0)
-            .expect("only blocks that have yet to come have a natural ordinal")
+            .expect("only future blocks have a natural ordinal")
     }
 
     /// Adds blocks that were mined at once.

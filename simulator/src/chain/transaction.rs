@@ -97,7 +97,7 @@ impl TxId {
     }
 }
 
-/// Converts any text; the chain decides whether such a transaction exists.
+/// Converts any string; the chain decides whether such a transaction exists.
 impl From<&str> for TxId {
     fn from(text: &str) -> TxId {
         TxId(text.to_owned())

@@ -99,7 +99,7 @@ impl Exploration {
             return vec![Path::default()];
         }
         let frontier = std::mem::take(&mut self.frontier);
-        let letters = 0..u8::try_from(self.inputs.len()).expect("an alphabet is small");
+        let letters = 0..u8::try_from(self.inputs.len()).expect("an alphabet has at most 255 inputs");
         let longer = |path: &Path, letter| Path(path.0.iter().copied().chain([letter]).collect());
         let all = frontier.iter().flat_map(|path| letters.clone().map(move |letter| longer(path, letter)));
         let paths: Vec<Path> = all.filter(|path| self.is_sound(path)).collect();
@@ -137,7 +137,7 @@ impl Exploration {
         let script = self.script(path);
         let dry_run = runner.dry_run(&script);
         let mut hash = Sha256::new();
-        let (now, place) = (dry_run.sandbox.now(), dry_run.sandbox.recorded());
+        let (now, record_len) = (dry_run.sandbox.now(), dry_run.sandbox.recorded());
         hash.update(now.0.to_be_bytes());
         hash.update(dry_run.sandbox.surroundings());
         if self.scope.is_limited {
@@ -148,7 +148,7 @@ impl Exploration {
         }
         let mut run = runner.heal_and_settle(dry_run);
         let verdict = runner.judge(&script, &mut run, self.scope.reading);
-        hash.update(Trace::since(&run.record, place).digest());
+        hash.update(Trace::since(&run.record, record_len).digest());
         hash.update(runner.final_api_state(&mut run));
         let digest = hash.finalize();
         let mut state = State([0; 16]);

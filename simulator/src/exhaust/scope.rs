@@ -20,7 +20,7 @@ pub struct Scope {
     /// `true` if the rate limit is part of the state: the requests of the last minute distinguish states.
     pub is_limited: bool,
     /// `true` if no object shows the state that the scope is about, such as anchors of lists and stored responses: then
-    /// every sequence counts as a state of its own.
+    /// every sequence counts as a separate state.
     pub is_hidden: bool,
 }
 

@@ -19,7 +19,7 @@ pub trait Reader {
     fn get(&mut self, book: BookId, target: &str) -> (u16, Bytes);
 }
 
-/// Everything shown of one account in one mode, newest first.
+/// The objects of one account in one mode as the API shows them, newest first.
 #[derive(Clone, Debug, Default)]
 #[allow(missing_docs, reason = "the words of the contract")]
 pub struct BookApiState {
@@ -32,7 +32,7 @@ pub struct BookApiState {
     pub depth: Depth,
 }
 
-/// Everything that the API shows.
+/// The state of all books as the API shows it.
 #[derive(Clone, Debug, Default)]
 pub struct ApiState {
     /// The books, by account and mode.
@@ -43,8 +43,8 @@ pub struct ApiState {
 impl ApiState {
     /// Returns a charge by its code, and its book.
     pub fn charge(&self, code: &str) -> Option<(BookId, &ChargeView)> {
-        let (id, place) = self.places.get(code)?;
-        Some((*id, &self.books[id].charges[*place]))
+        let (id, index) = self.places.get(code)?;
+        Some((*id, &self.books[id].charges[*index]))
     }
 }
 
@@ -70,7 +70,7 @@ pub enum Depth {
     Events,
 }
 
-/// Reads what the API shows of these books.
+/// Reads the state of these books through the API.
 ///
 /// # Errors
 ///
@@ -83,8 +83,8 @@ pub fn read_api_state(
     let mut shown = ApiState::default();
     for id in books {
         let charges: Vec<WithText<ChargeView>> = read_all(reader, id, List::Charges)?;
-        for (place, charge) in charges.iter().enumerate() {
-            shown.places.insert(charge.code.clone(), (id, place));
+        for (index, charge) in charges.iter().enumerate() {
+            shown.places.insert(charge.code.clone(), (id, index));
         }
         let events = match depth {
             Depth::Objects => Vec::new(),

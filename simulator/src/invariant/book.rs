@@ -134,7 +134,7 @@ fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusi
     let coin = |units: u128| money::written(units, asset);
     findings.check(Invariant::Conservation, None, || {
         (on_chain + reversed != credited + waiting).then(|| {
-            let what = format!(
+            let details = format!(
                 "{}: on chain {}, credited {}, waiting {}, reversed {}",
                 seen.code,
                 coin(on_chain),
@@ -142,7 +142,7 @@ fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusi
                 coin(waiting),
                 coin(reversed)
             );
-            ("a charge does not show the balance on the chain".to_owned(), what)
+            ("a charge does not show the balance on the chain".to_owned(), details)
         })
     });
     findings.check(Invariant::Conservation, None, || {
@@ -175,8 +175,8 @@ fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusi
             !(depth(*heights.start())..=depth(*heights.end())).contains(&transfer.confirmations)
         });
         wrong.map(|transfer| {
-            let what = format!("{} {} shows {}", seen.code, transfer.txid, transfer.confirmations);
-            ("confirmations are not those of the active branch".to_owned(), what)
+            let details = format!("{} {} shows {}", seen.code, transfer.txid, transfer.confirmations);
+            ("confirmations are not those of the active branch".to_owned(), details)
         })
     });
 }

@@ -26,7 +26,7 @@ pub struct BookReading<'a> {
 /// The kind of a charge in reports.
 const CHARGE: &str = "a charge";
 
-/// Compares a text with the expected one; adds a finding for each field that differs.
+/// Compares a JSON string with the expected one; adds a finding for each field that differs.
 pub(super) fn compare_json(
     findings: &mut Findings,
     (kind, about): (&str, &str),
@@ -110,7 +110,7 @@ fn with_timeline<T>(expected: &str, seen: &WithText<T>) -> String {
 /// Checks that a list has exactly the expected objects, newest first. Returns their numbers and values.
 fn listed<'s, T>(
     findings: &mut Findings,
-    what: &str,
+    kind: &str,
     codes: &[String],
     shown: &'s [T],
     code: impl Fn(&T) -> &String,
@@ -122,9 +122,9 @@ fn listed<'s, T>(
             let unknown = shown.iter().map(&code).find(|code| !numbers.contains_key(code));
             let missing = codes.iter().find(|made| !shown.iter().any(|object| code(object) == *made));
             match (unknown, missing) {
-                (Some(code), _) => (format!("an unknown {what} is listed"), code.clone()),
-                (None, Some(code)) => (format!("a {what} is missing in the list"), code.clone()),
-                (None, None) => (format!("a list of {what}s is in the wrong order"), String::new()),
+                (Some(code), _) => (format!("an unknown {kind} is listed"), code.clone()),
+                (None, Some(code)) => (format!("a {kind} is missing in the list"), code.clone()),
+                (None, None) => (format!("a list of {kind}s is in the wrong order"), String::new()),
             }
         })
     });
@@ -172,8 +172,8 @@ fn compare_timeline(
     seen: &[TimelineEntry],
 ) {
     let story = book.story(subject);
-    for place in 0..seen.len().max(story.len()) {
-        let (expected, actual) = (story.get(place).map(|no| &book.events[*no]), seen.get(place));
+    for index in 0..seen.len().max(story.len()) {
+        let (expected, actual) = (story.get(index).map(|no| &book.events[*no]), seen.get(index));
         let kinds = (expected.map(|event| event.kind), actual.map(|entry| entry.event.as_str()));
         let time = expected.map(|event| event.at.to_string());
         if kinds.0 == kinds.1 && time.as_deref() == actual.map(|entry| entry.time.as_str()) {
@@ -217,8 +217,8 @@ fn compare_events(
         (!rises).then(|| ("ids of events do not rise".to_owned(), book.mode.to_string()))
     });
     let mut objects: BTreeMap<Subject, String> = BTreeMap::new();
-    for place in 0..book.events.len().max(shown.len()) {
-        let (expected, actual) = (book.events.get(place), oldest_first.get(place).copied());
+    for index in 0..book.events.len().max(shown.len()) {
+        let (expected, actual) = (book.events.get(index), oldest_first.get(index).copied());
         let kinds = (expected.map(|event| event.kind), actual.map(|event| event.kind.as_str()));
         let is_it = expected.zip(actual).is_some_and(|(expected, actual)| {
             expected.kind == actual.kind && context.ids.code(expected.subject) == actual.subject()
@@ -240,15 +240,15 @@ fn compare_events(
                     expected.map_or("-", |event| context.ids.code(event.subject)),
                     actual.map_or("-", |event| event.subject()),
                 );
-                let what = format!("event {}: expected {}, got {}", place + 1, subjects.0, subjects.1);
-                (shape, what)
+                let details = format!("event {}: expected {}, got {}", index + 1, subjects.0, subjects.1);
+                (shape, details)
             })
         });
         let Some((event, actual)) = expected.zip(actual).filter(|_| is_it) else { return };
         let object =
             objects.entry(event.subject).or_insert_with(|| book.event_object_json(context, event.subject));
-        let id = context.ids.events.get(place).unwrap_or(&actual.id);
-        let expected = book.event_json(id, place, object);
+        let id = context.ids.events.get(index).unwrap_or(&actual.id);
+        let expected = book.event_json(id, index, object);
         let blocks = match event.subject {
             Subject::Charge(no) => (reading.blocks)(book.charges[no].terms.asset),
             Subject::Invoice(_) => 0,

@@ -1,4 +1,4 @@
-//! The comparison of complete JSON texts, and the list of allowed differences.
+//! The comparison of complete JSON documents, and the list of allowed differences.
 
 use std::collections::BTreeSet;
 
@@ -82,7 +82,7 @@ impl Difference {
         both.zip(exception).is_some_and(allows)
     }
 
-    /// Returns the expected and the actual value as a text.
+    /// Returns the expected and the actual value as one string.
     pub(super) fn in_words(&self) -> String {
         let word = |value: &Option<Value>| match value {
             None => "no such field".to_owned(),
@@ -150,7 +150,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// Returns the differences between two JSON texts, without the allowed ones. `blocks`: the growth of the chain
+/// Returns the differences between two JSON documents, without the allowed ones. `blocks`: the growth of the chain
 /// meanwhile.
 pub(super) fn differences(expected: &str, actual: &str, blocks: u64) -> Vec<Difference> {
     if expected == actual || is_same_text(expected, actual, blocks) {
@@ -163,7 +163,7 @@ pub(super) fn differences(expected: &str, actual: &str, blocks: u64) -> Vec<Diff
     found
 }
 
-/// Returns `true` if two texts are equal except for allowed differences. Fast path: most responses differ only in
+/// Returns `true` if two documents are equal except for allowed differences. Fast path: most responses differ only in
 /// counts of confirmations, and need no parsing.
 fn is_same_text(expected: &str, actual: &str, blocks: u64) -> bool {
     let (mut expected, mut actual) = (expected.as_bytes(), actual.as_bytes());
@@ -184,7 +184,7 @@ fn is_same_text(expected: &str, actual: &str, blocks: u64) -> bool {
     true
 }
 
-/// Returns the length of the common prefix of two texts.
+/// Returns the length of the common prefix of two byte strings.
 fn common_prefix(one: &[u8], other: &[u8]) -> usize {
     let (mut same, mut end) = (0, one.len().min(other.len()));
     while same < end {
@@ -236,8 +236,8 @@ fn compare(found: &mut Vec<Difference>, path: String, expected: Option<Value>, a
         }
         (Some(Value::Array(expected)), Some(Value::Array(actual))) => {
             let (mut expected, mut actual) = (expected.into_iter(), actual.into_iter());
-            for place in 0..expected.len().max(actual.len()) {
-                compare(found, format!("{path}[{place}]"), expected.next(), actual.next());
+            for index in 0..expected.len().max(actual.len()) {
+                compare(found, format!("{path}[{index}]"), expected.next(), actual.next());
             }
         }
         (expected, actual) if expected != actual => {

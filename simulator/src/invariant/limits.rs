@@ -69,8 +69,8 @@ pub fn judge_limits(record: &Record) -> Findings {
                 });
                 findings.check(Invariant::Limit, Some(*at), || {
                     (call.status == 429 && call.retry_after() != Some(free)).then(|| {
-                        let what = format!("{about}: expected {free}, got {:?}", call.retry_after());
-                        ("Retry-After is not the time until a request is accepted".to_owned(), what)
+                        let details = format!("{about}: expected {free}, got {:?}", call.retry_after());
+                        ("Retry-After is not the time until a request is accepted".to_owned(), details)
                     })
                 });
             }

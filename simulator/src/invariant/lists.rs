@@ -32,7 +32,7 @@ pub struct ModelBook<'a> {
     pub book: &'a Book,
     /// The public ids of its objects.
     pub ids: &'a Ids,
-    /// The time and place of the reading.
+    /// The time and the context of the reading.
     pub reading: BookReading<'a>,
 }
 

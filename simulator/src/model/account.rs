@@ -63,7 +63,7 @@ struct AccountMeta {
     accepted_assets: Vec<&'static str>,
 }
 
-/// The fields of a business, in order: texts, except `address`.
+/// The fields of a business, in order: strings, except `address`.
 const BUSINESS: [&str; 9] = [
     "type",
     "legal_name",
@@ -77,7 +77,7 @@ const BUSINESS: [&str; 9] = [
 ];
 const ADDRESS: [&str; 6] = ["line1", "line2", "city", "state", "postal_code", "country"];
 
-/// Returns the texts of these fields; `None` if the object has none of them.
+/// Returns the strings of these fields; `None` if the object has none of them.
 fn texts(body: &Value, names: &[&str]) -> Option<Map<String, Value>> {
     let value = |name: &&str| match *name {
         "address" => texts(&body["address"], &ADDRESS).map_or(Value::Null, Value::Object),
@@ -155,6 +155,7 @@ impl Account {
     pub fn response_json(&self, mode: Mode, accepts: impl Fn(Asset) -> bool) -> String {
         let accepted = Asset::ALL.into_iter().filter(|asset| accepts(*asset));
         let meta = AccountMeta { mode: mode.as_str(), accepted_assets: accepted.map(Asset::code).collect() };
-        serde_json::to_string(&AccountResponse { data: self, meta }).expect("texts and numbers")
+        serde_json::to_string(&AccountResponse { data: self, meta })
+            .expect("strings and numbers are valid JSON")
     }
 }

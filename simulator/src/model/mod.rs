@@ -81,7 +81,7 @@ impl Model {
     ///
     /// If there is no such account.
     pub fn at(&mut self, id: BookId) -> (&Account, &mut Book) {
-        (&self.accounts[id.0], self.books.get_mut(&id).expect("the model knows the books it is asked for"))
+        (&self.accounts[id.0], self.books.get_mut(&id).expect("every account has a book in each mode"))
     }
 
     /// Returns the time at which the next rate lock expires.

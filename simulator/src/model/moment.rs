@@ -23,7 +23,7 @@ fn number(digits: Option<&str>) -> Option<u64> {
 pub(super) fn read(text: &str) -> Option<Timestamp> {
     let field = |from: usize| number(text.get(from..from + 2));
     let marks = [(4, "-"), (7, "-"), (10, "T"), (13, ":"), (16, ":")];
-    if !marks.iter().all(|(place, mark)| text.get(*place..place + 1) == Some(mark)) {
+    if !marks.iter().all(|(index, mark)| text.get(*index..index + 1) == Some(mark)) {
         return None;
     }
     let days = days_since_1970(number(text.get(..4))?, field(5)?, field(8)?)?;

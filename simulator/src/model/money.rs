@@ -23,7 +23,7 @@ pub fn due(cents: u64, rate_units: u64, asset: Asset) -> u128 {
     (u128::from(cents) * RATE_ONE * units_per_coin(asset)).div_ceil(100 * u128::from(rate_units))
 }
 
-/// Returns `true` if a million millions of coins or more are due, which is refused.
+/// Returns `true` if more than 10¹² coins are due, which is refused.
 pub(crate) fn is_countless(cents: u64, rate_units: u64, asset: Asset) -> bool {
     due(cents, rate_units, asset) > 10_u128.pow(12) * units_per_coin(asset)
 }

@@ -31,7 +31,7 @@ const QUANTITY_MAX: u128 = 999_999_999_000;
 /// The kind of a field's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldKind {
-    /// A text of at most this many characters.
+    /// A string of at most this many characters.
     Text(usize),
     /// An e-mail address.
     Email,
@@ -69,7 +69,7 @@ pub enum FieldKind {
     Fiats(usize),
     /// An object with these fields and no others.
     Object(&'static [BodyField]),
-    /// A list of at most this many objects with these fields, and the field whose texts are distinct, if any.
+    /// A list of at most this many objects with these fields, and the field whose strings are distinct, if any.
     Objects(&'static [BodyField], usize, Option<&'static str>),
 }
 
@@ -211,7 +211,8 @@ impl Operation {
             let own: Vec<&str> = operation.path.split('/').collect();
             let fits = own.len() == parts.len()
                 && own.iter().zip(&parts).all(|(own, part)| own == part || *own == "{id}");
-            let id = own.iter().position(|part| *part == "{id}").and_then(|place| parts.get(place).copied());
+            let id =
+                own.iter().position(|part| *part == "{id}").and_then(|position| parts.get(position).copied());
             fits.then_some((operation, id))
         })
     }
@@ -244,8 +245,8 @@ fn add_invalid(paths: &mut Vec<String>, prefix: &str, fields: &[BodyField], body
                 add_invalid(paths, &format!("{path}."), inner, value);
             }
             (FieldKind::Objects(inner, ..), Value::Array(list)) => {
-                for (place, value) in list.iter().enumerate().filter(|(_, value)| value.is_object()) {
-                    add_invalid(paths, &format!("{path}.{place}."), inner, value);
+                for (index, value) in list.iter().enumerate().filter(|(_, value)| value.is_object()) {
+                    add_invalid(paths, &format!("{path}.{index}."), inner, value);
                 }
             }
             _ => {}
@@ -267,8 +268,8 @@ pub fn is_json(content_type: Option<&str>) -> bool {
     essence.strip_prefix("application/").is_some_and(|kind| kind == "json" || kind.ends_with("+json"))
 }
 
-/// Parses a decimal, given as a text or a number, into units of 10 to the power of `-decimals`. Requests must not have more
-/// places, not even zeros, and no leading zeros.
+/// Parses a decimal, given as a string or a number, into units of 10 to the power of `-decimals`. Requests must not have
+/// more decimal places, not even zeros, and no leading zeros.
 pub fn units(value: &Value, decimals: u32) -> Option<u128> {
     let text = match value {
         Value::String(text) => text.clone(),

@@ -1,6 +1,6 @@
 //! The descriptive fields of objects, which the service stores and returns but which affect no rule.
 //!
-//! They are read from request bodies by the contract: an empty text is none, and `[]` is an empty map.
+//! They are read from request bodies by the contract: an empty string counts as none, and `[]` is an empty map.
 
 use reference_core::time::Timestamp;
 use serde::Serialize;
@@ -75,7 +75,7 @@ pub struct LinkTexts {
     pub success_message: Option<String>,
 }
 
-/// Returns a text of a request; `None` if it is empty.
+/// Returns a string of a request; `None` if it is empty.
 pub fn text(body: &Value, name: &str) -> Option<String> {
     body[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
@@ -156,7 +156,7 @@ impl InvoiceTexts {
 
     /// Returns `true` if the due date has passed.
     pub(super) fn is_past_due(&self, now: Timestamp) -> bool {
-        // Both are `YYYY-MM-DD`, so the order of texts is that of dates.
+        // Both are `YYYY-MM-DD`, so the order of strings is that of dates.
         self.due_at.as_deref().is_some_and(|day| &now.to_string()[..10] > day)
     }
 }

@@ -1,4 +1,4 @@
-//! The formatting of times, names and foreign texts for the page.
+//! The formatting of times, names and untrusted strings for the page.
 
 use reference_core::time::{Span, Timestamp};
 

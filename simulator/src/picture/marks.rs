@@ -132,11 +132,11 @@ pub(super) fn marks(run: &Run, expected: &[ExpectedEvent], names: &ObjectNames) 
         posts: BTreeMap::new(),
     };
     let mut coming = expected.iter().peekable();
-    for (place, entry) in run.record.seen.iter().enumerate() {
-        while let Some(event) = coming.next_if(|event| event.place <= 2 * place) {
+    for (index, entry) in run.record.seen.iter().enumerate() {
+        while let Some(event) = coming.next_if(|event| event.place <= 2 * index) {
             drawing.event(event);
         }
-        drawing.place = place;
+        drawing.place = index;
         drawing.entry(entry);
     }
     coming.for_each(|event| drawing.event(event));
@@ -192,7 +192,7 @@ impl Drawing<'_> {
     }
 
     fn last(&mut self) -> &mut Mark {
-        self.marks.last_mut().expect("a mark was just made")
+        self.marks.last_mut().expect("a mark was added")
     }
 
     fn event(&mut self, event: &ExpectedEvent) {
@@ -263,12 +263,12 @@ impl Drawing<'_> {
         let known = self.transfers.get(&key).copied();
         let name = self.names.name(&notice.txid);
         let (class, label) = match (notice.depth, known) {
-            (Depth::Confirmations(n), Some((place, first, last))) if n >= last => {
-                let mark = &mut self.marks[place];
+            (Depth::Confirmations(n), Some((index, first, last))) if n >= last => {
+                let mark = &mut self.marks[index];
                 mark.outcome = confirmations(first, n);
                 let after = elapsed(at.since(mark.at));
                 mark.details.push(("confirmations", format!("{n} after {}", after.trim_start_matches('+'))));
-                self.transfers.insert(key, (place, first, n));
+                self.transfers.insert(key, (index, first, n));
                 return;
             }
             (Depth::Confirmations(_), None) => ("chain", name),
@@ -307,7 +307,7 @@ impl Drawing<'_> {
         let objects = [post.endpoint.to_string()].into_iter().chain(subject).collect();
         let again = if attempt > 1 { format!(" try {attempt}") } else { String::new() };
         self.mark((at, LANES.len() + host), "post", format!("{} {about}{again}", post.kind), objects);
-        let place = self.marks.len() - 1;
+        let index = self.marks.len() - 1;
         let mark = self.last();
         mark.ids = [post.delivery.to_string()].into_iter().chain(event).collect();
         mark.outcome = "under way".to_owned();
@@ -323,12 +323,12 @@ impl Drawing<'_> {
             ),
             ("body", body(&post.body)),
         ];
-        self.posts.insert(post.delivery, (place, attempt));
+        self.posts.insert(post.delivery, (index, attempt));
     }
 
     fn land(&mut self, at: Timestamp, delivery: Uuid, outcome: &AttemptResult) {
-        let Some((place, _)) = self.posts.get(&delivery) else { return };
-        let mark = &mut self.marks[*place];
+        let Some((index, _)) = self.posts.get(&delivery) else { return };
+        let mark = &mut self.marks[*index];
         let (word, more) = match outcome {
             AttemptResult::Answered(status) => (status.to_string(), ""),
             AttemptResult::Unreachable(why) => ("unreachable".to_owned(), why.as_str()),
@@ -354,7 +354,7 @@ fn confirmations(first: u32, last: u32) -> String {
     }
 }
 
-/// Returns JSON with line breaks; other texts unchanged.
+/// Returns JSON with line breaks; other strings unchanged.
 fn body(bytes: &[u8]) -> String {
     let read = serde_json::from_slice::<Value>(bytes).and_then(|json| serde_json::to_string_pretty(&json));
     let text = read.unwrap_or_else(|_| String::from_utf8_lossy(bytes).into_owned());

@@ -1,6 +1,6 @@
 //! One world on one page: requests, chains, events and network in adjacent lanes, with the verdict at the top and the
-//! scenario to download. Opens no file: the page is a text, and the same world gives the same page. The page loads no
-//! resource, and runs only its own script.
+//! scenario to download. Opens no file: the page is returned as a string, and the same world gives the same page. The
+//! page loads no resource, and runs only its own script.
 
 mod formatting;
 mod marks;
@@ -141,7 +141,7 @@ pub fn page(picture: &Picture<'_>) -> String {
         file,
         commands,
     };
-    page.render().expect("a page of text and numbers can always be written")
+    page.render().expect("the page template has no fallible filters")
 }
 
 /// Returns a policy that loads nothing and allows only the style and script of this page.

@@ -103,8 +103,8 @@ impl Player<'_> {
         let made = self.demand("POST", "/sandbox/keys", Some(api::json(&body)))?;
         let (id, secret) = (self.text(&made, "/key/id")?, self.text(&made, "/key/secret")?);
         self.keys.insert(key.name.value.0.clone(), secret);
-        let whose = (account.map_or(0, |(no, _)| no), mode);
-        self.name_it(&key.name, Kind::Key, whose, id);
+        let book = (account.map_or(0, |(no, _)| no), mode);
+        self.name_it(&key.name, Kind::Key, book, id);
         self.wrote(at, "key", &format!("{}{}", key.name.value, in_mode(mode)), None);
         Ok(())
     }
@@ -225,7 +225,7 @@ impl Player<'_> {
     }
 }
 
-/// Returns settings as a text: `underpayment_tolerance 2, name Shop`.
+/// Returns settings as a string: `underpayment_tolerance 2, name Shop`.
 fn listed(settings: &Value) -> String {
     let entries = settings.as_object().into_iter().flatten();
     let entries = entries.map(|(key, value)| match value {

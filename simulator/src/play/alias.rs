@@ -44,7 +44,7 @@ impl Aliases {
     /// Returns the name of an object; assigns the next number if it has none.
     pub(super) fn name(&mut self, kind: Kind, mode: Mode, id: &str) -> String {
         if let Some(name) = self.names.get(id) {
-            let thing = self.things.get_mut(name).expect("a name stands for a thing");
+            let thing = self.things.get_mut(name).expect("every name has an object");
             if thing.kind == Kind::Saved {
                 *thing = Thing { kind, mode, id: id.to_owned() };
             }
@@ -67,7 +67,7 @@ impl Aliases {
         self.things.get(name)
     }
 
-    /// Returns the name of an id or a code, if it has one. A saved value may be any text, so it names no other object.
+    /// Returns the name of an id or a code, if it has one. A saved value may be any string, so it names no other object.
     pub(super) fn known(&self, id: &str) -> Option<&str> {
         let name = self.names.get(id)?;
         let is_saved = self.things.get(name).is_some_and(|thing| thing.kind == Kind::Saved);

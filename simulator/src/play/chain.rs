@@ -29,8 +29,8 @@ impl Player<'_> {
         let name =
             name.ok_or_else(|| Stop::impossible(self.here, "`pay` needs a recipient", "say `charge`"))?;
         let charge = self.thing(name)?;
-        let whose = self.whose(&charge);
-        let size = self.size(pay, whose, &charge.id)?;
+        let book = self.whose(&charge);
+        let size = self.size(pay, book, &charge.id)?;
         let mut mode = charge.mode;
         let mut body = PayRequest {
             asset: pay.asset.map(|asset| asset.0),
@@ -45,7 +45,7 @@ impl Player<'_> {
             body.charge = Some(charge.id);
         } else {
             // An address has no coin or mode, so the payment states them.
-            let known = self.read_object(whose, &format!("/v1/charges/{}", charge.id))?;
+            let known = self.read_object(book, &format!("/v1/charges/{}", charge.id))?;
             body.address = Some(self.text(&known, "/data/deposit_address")?);
             if body.asset.is_none() {
                 body.asset = Some(self.asset_of(&known)?);
@@ -60,7 +60,7 @@ impl Player<'_> {
 
     /// Returns the amount to pay. The remaining amount, plus or minus the step's amount, is only known when the step
     /// is played.
-    fn size(&mut self, pay: &Pay, whose: BookId, code: &str) -> Result<PaymentSize, Stop> {
+    fn size(&mut self, pay: &Pay, book: BookId, code: &str) -> Result<PaymentSize, Stop> {
         let of_amount =
             |amount: String, summary| PaymentSize { amount: Some(Amount(amount)), share: None, summary };
         if let Some(share) = &pay.share {
@@ -77,7 +77,7 @@ impl Player<'_> {
                 return Ok(PaymentSize { amount: None, share: None, summary: "the rest".to_owned() });
             }
         };
-        let charge = self.read_object(whose, &format!("/v1/charges/{code}"))?;
+        let charge = self.read_object(book, &format!("/v1/charges/{code}"))?;
         let asset = self.asset_of(&charge)?;
         let rest = self.text(&charge, "/data/remaining_amount")?;
         let rest = Coin::parse(&rest, asset)
@@ -90,7 +90,7 @@ impl Player<'_> {
     /// Returns the coin of a charge.
     fn asset_of(&self, charge: &Answer) -> Result<Asset, Stop> {
         let asset = self.text(charge, "/data/asset")?;
-        Asset::parse(&asset).ok_or_else(|| Stop::broken(self.here, format!("`{asset}` is no coin")))
+        Asset::parse(&asset).ok_or_else(|| Stop::broken(self.here, format!("`{asset}` is not a known coin")))
     }
 
     fn coin(&self, amount: &At<Amount>, asset: Asset) -> Result<Coin, Stop> {

@@ -53,14 +53,14 @@ pub fn dry_run(script: &Script, sandbox: Sandbox) -> DryRun {
     player.refusals = Some(BTreeMap::new());
     player.names_deliveries = script.steps.iter().any(|step| names_deliveries(&step.value));
     player.move_in();
-    for (place, step) in script.steps.iter().enumerate() {
+    for (index, step) in script.steps.iter().enumerate() {
         // A stored world must not lose anything.
         if is_reloaded_before(&step.value, script.seed)
             && let Some(sandbox) = player.stage.local_world()
         {
             sandbox.reload();
         }
-        (player.here, player.place) = (step.span, place);
+        (player.here, player.place) = (step.span, index);
         began.push(player.recorded());
         let taken = match &step.value {
             Step::Expect(_) => Ok(()),
@@ -68,13 +68,13 @@ pub fn dry_run(script: &Script, sandbox: Sandbox) -> DryRun {
             Step::Until(until) => player.until(until),
             act => {
                 let paced =
-                    place > 0 && !matches!(script.steps[place - 1].value, Step::Wait(_) | Step::Until(_));
+                    index > 0 && !matches!(script.steps[index - 1].value, Step::Wait(_) | Step::Until(_));
                 let pace = if paced { script.pace } else { Span(0) };
                 player.advance_to(player.now.plus(pace)).and_then(|()| player.act(act))
             }
         };
         if let Err(stop) = taken {
-            errors.push(DryRunError { place, cause: stop.cause, what: stop.brief() });
+            errors.push(DryRunError { place: index, cause: stop.cause, what: stop.brief() });
         }
         player.name_new_objects();
     }
@@ -105,7 +105,7 @@ impl Player<'_> {
     /// Takes the keys of an existing world, and creates observer keys.
     fn move_in(&mut self) {
         let now = self.script.start;
-        let sandbox = self.stage.local_world().expect("a rehearsal is in this process");
+        let sandbox = self.stage.local_world().expect("a dry run has a local world");
         sandbox.advance_to(now);
         let first = sandbox.first_keys();
         let observers = sandbox.create_observer_keys();

@@ -9,7 +9,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-/// Returns the text at `pointer`, such as `/data/id`; `None` if there is no text, or the document is not JSON.
+/// Returns the string at `pointer`, such as `/data/id`; `None` if there is no string, or the document is not JSON.
 /// Supports field names only, no list indexes and no escapes.
 pub(super) fn extract_str(json: &[u8], pointer: &str) -> Option<String> {
     let mut value: &RawValue = serde_json::from_slice(json).ok()?;

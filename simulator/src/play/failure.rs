@@ -18,7 +18,7 @@ pub enum Cause {
     Broken,
 }
 
-/// The error of a run: cause, place and transcript.
+/// The error of a run: cause, position and transcript.
 #[derive(Clone, Debug)]
 pub struct PlayError {
     /// The cause.
@@ -52,8 +52,10 @@ impl PlayError {
             text.push_str(&format!("\n  expected  {expected}\n  actual    {actual}"));
         }
         match self.transcript.is_empty() {
-            true => text.push_str("\nnothing had happened before"),
-            false => text.push_str(&format!("\nuntil then\n{}", self.transcript.trim_end())),
+            true => text.push_str("\nno events before the failure"),
+            false => {
+                text.push_str(&format!("\ntranscript until the failure:\n{}", self.transcript.trim_end()))
+            }
         }
         text
     }
@@ -94,7 +96,7 @@ impl Stop {
 
     pub(super) fn broken(span: SourceSpan, label: impl Into<String>) -> Stop {
         let diagnostic =
-            Diagnostic { title: "the world cannot be reached".to_owned(), span, label: label.into() };
+            Diagnostic { title: "a request to the world failed".to_owned(), span, label: label.into() };
         Stop { cause: Cause::Broken, diagnostic, difference: None }
     }
 
@@ -102,7 +104,7 @@ impl Stop {
         Stop::broken(span, error.to_string())
     }
 
-    /// Returns the message in one line, without the place.
+    /// Returns the message in one line, without the position.
     pub(super) fn brief(&self) -> String {
         match &self.difference {
             Some((expected, actual)) => {

@@ -33,9 +33,9 @@ fn kind_of(event_type: EventType) -> Kind {
 }
 
 /// Returns the line of a world event. New objects get their names here.
-pub(super) fn line(what: &WorldEventKind, aliases: &mut Aliases) -> LineText {
+pub(super) fn line(event: &WorldEventKind, aliases: &mut Aliases) -> LineText {
     let plain_line = |verb: &str, body: String| LineText { verb: verb.to_owned(), body, outcome: None };
-    match what {
+    match event {
         WorldEventKind::Event { mode, event, kind, subject, details, .. } => {
             let event = aliases.name(Kind::Event, *mode, &event.to_string());
             let subject = aliases.name(kind_of(*kind), *mode, subject.as_str());
@@ -101,7 +101,7 @@ pub(super) fn line(what: &WorldEventKind, aliases: &mut Aliases) -> LineText {
     }
 }
 
-/// Returns details as a text: `, amount 0.0008, txid t1`, amounts without trailing zeros, ids by name.
+/// Returns details as a string: `, amount 0.0008, txid t1`, amounts without trailing zeros, ids by name.
 fn details(details: &Map<String, Value>, aliases: &mut Aliases) -> String {
     let mut text = String::new();
     for (key, value) in details {
@@ -114,7 +114,7 @@ fn details(details: &Map<String, Value>, aliases: &mut Aliases) -> String {
     text
 }
 
-/// Returns a decimal number without trailing zeros; other texts unchanged.
+/// Returns a decimal number without trailing zeros; other strings unchanged.
 pub(super) fn plain(text: &str) -> String {
     let decimal = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     match decimal && text.contains('.') {
@@ -143,8 +143,8 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn note(&mut self, what: &WorldEventKind) {
-        match what {
+    pub(super) fn note(&mut self, event: &WorldEventKind) {
+        match event {
             WorldEventKind::Event { kind, subject, .. } => {
                 self.event_count += 1;
                 self.events.entry(subject.to_string()).or_default().push(*kind);

@@ -8,7 +8,7 @@
 //!
 //! The world is behind the trait [`Stage`], which has one required method: send a request and return the response.
 //! [`LocalStage`] calls a sandbox in this process. A stage that sends the same requests over HTTP runs the same
-//! script against a server, and because the player has no other way to the world, the two transcripts are the same.
+//! script against a server, and because the player has no other access to the world, the two transcripts are the same.
 //!
 //! After each action the player reads the events of the world since the last one and writes a line for each: the time,
 //! a verb, the objects, the outcome. Identifiers are replaced by the names of the script (`c1`, `e1`), so that a
@@ -28,7 +28,7 @@
 //! ```
 //!
 //! The result is [`Played`] or a [`PlayError`], whose [`Cause`] separates three cases: the world differs from an
-//! expectation, the script asks for something impossible, and the world could not be reached. [`dry_run()`] is for
+//! expectation, the script asks for something impossible, and a request to the world failed. [`dry_run()`] is for
 //! random worlds: it plays without a transcript, records refused steps instead of stopping, and returns the world for
 //! the invariants to check.
 //!
@@ -143,7 +143,7 @@ struct Player<'a> {
     /// The number of the last event that was read.
     read: u64,
     transcript: Transcript,
-    /// The current step, for errors without a more precise place.
+    /// The current step, for errors without a more precise position.
     here: SourceSpan,
     /// In a dry run: the statuses of refused actions, by the index of the step.
     refusals: Option<BTreeMap<usize, u16>>,
@@ -298,8 +298,8 @@ impl<'a> Player<'a> {
         let answer = self.advance(request)?;
         self.write_new_events(&answer)?;
         let now = self.text(&answer, "/now")?;
-        self.now =
-            Timestamp::parse(&now).ok_or_else(|| Stop::broken(self.here, format!("`{now}` is no moment")))?;
+        self.now = Timestamp::parse(&now)
+            .ok_or_else(|| Stop::broken(self.here, format!("`{now}` is not a time")))?;
         Ok(self.now)
     }
 
@@ -330,7 +330,7 @@ impl<'a> Player<'a> {
     /// Writes the events in a response, and returns their number.
     fn write_some_events(&mut self, answer: &Answer) -> Result<usize, Stop> {
         let NewEvents { happened } = serde_json::from_slice(&answer.body)
-            .map_err(|error| Stop::broken(self.here, format!("what happened cannot be read: {error}")))?;
+            .map_err(|error| Stop::broken(self.here, format!("the events cannot be read: {error}")))?;
         self.read = happened.last().map_or(self.read, |last| last.n);
         for event in &happened {
             self.tally.note(&event.what);
@@ -373,7 +373,7 @@ impl<'a> Player<'a> {
     /// Performs an action, which must be granted, or refused as the step expects. Writes a line if it is refused.
     fn try_act(&mut self, act: &Act<'_>) -> Result<Option<Granted>, Stop> {
         let at = self.now;
-        let bearer = act.whose.map(|whose| self.own_keys[&whose].clone());
+        let bearer = act.whose.map(|book| self.own_keys[&book].clone());
         let headers: Vec<_> =
             act.again.map(|key| ("idempotency-key".to_owned(), key.to_owned())).into_iter().collect();
         let call = Call {
@@ -417,8 +417,8 @@ impl<'a> Player<'a> {
     }
 
     /// Reads an object with an observer key; returns the response.
-    fn read_object(&mut self, whose: BookId, path: &str) -> Result<Answer, Stop> {
-        let bearer = self.observers.get(&whose).cloned();
+    fn read_object(&mut self, book: BookId, path: &str) -> Result<Answer, Stop> {
+        let bearer = self.observers.get(&book).cloned();
         let call = Call { method: "GET", path, bearer: bearer.as_deref(), headers: &[], body: None };
         let answer = self.call(&call)?;
         match answer.status {
@@ -430,8 +430,8 @@ impl<'a> Player<'a> {
     }
 
     /// Reads the JSON of an object.
-    fn read_json(&mut self, whose: BookId, path: &str) -> Result<Value, Stop> {
-        Ok(self.read_object(whose, path)?.json().get_mut("data").map(Value::take).unwrap_or_default())
+    fn read_json(&mut self, book: BookId, path: &str) -> Result<Value, Stop> {
+        Ok(self.read_object(book, path)?.json().get_mut("data").map(Value::take).unwrap_or_default())
     }
 
     fn mode(&self, mode: Option<InMode>) -> Mode {
@@ -449,7 +449,7 @@ impl<'a> Player<'a> {
             let is_asked = self.refusals.is_none();
             let near = is_asked.then(|| crate::value::did_you_mean(name, self.aliases.all())).flatten();
             let label = near.unwrap_or_else(|| "it has not appeared in this run".to_owned());
-            Stop::impossible(span, format!("nothing is called `{name}` yet"), label)
+            Stop::impossible(span, format!("no object is named `{name}` yet"), label)
         })
     }
 
@@ -474,11 +474,11 @@ impl<'a> Player<'a> {
         self.aliases.give(&name.value.0, Thing { kind, mode, id });
     }
 
-    /// Returns a text of a sandbox response, which must be present.
+    /// Returns a string of a sandbox response, which must be present.
     fn text(&self, answer: &Answer, pointer: &str) -> Result<String, Stop> {
         answer
             .text(pointer)
-            .ok_or_else(|| Stop::broken(self.here, format!("the answer has no text at {pointer}")))
+            .ok_or_else(|| Stop::broken(self.here, format!("the response has no string at {pointer}")))
     }
 }
 

@@ -31,7 +31,7 @@ impl Player<'_> {
         } else if let Some(name) = &until.attempt {
             (self.next_attempt(name)?, name.span)
         } else {
-            return Err(Stop::impossible(self.here, "`until` needs a moment", "add `at` or `expiry`"));
+            return Err(Stop::impossible(self.here, "`until` needs a time", "add `at` or `expiry`"));
         };
         self.move_to(offset.from(moment), span)
     }
@@ -55,7 +55,7 @@ impl Player<'_> {
     fn move_to(&mut self, moment: Timestamp, span: SourceSpan) -> Result<(), Stop> {
         if moment < self.now {
             let label = format!("it was {moment}, and the clock shows {}", self.now);
-            return Err(Stop::impossible(span, "this moment has passed", label));
+            return Err(Stop::impossible(span, "this time has passed", label));
         }
         self.advance_to(moment)
     }
@@ -73,12 +73,12 @@ impl Player<'_> {
         let before = self.events_of(of.as_deref(), event.0);
         while self.events_of(of.as_deref(), event.0) == before {
             if self.now >= last {
-                let title = format!("no {} came", event.0.as_str());
+                let title = format!("no {} occurred", event.0.as_str());
                 let never = format!("none within {within}");
                 return Err(Stop::unmet(
                     event.span,
                     title,
-                    "did not come",
+                    "did not occur",
                     event.0.as_str().to_owned(),
                     never,
                 ));
@@ -99,6 +99,6 @@ impl Player<'_> {
     }
 
     fn read_moment(&self, text: &str) -> Result<Timestamp, Stop> {
-        Timestamp::parse(text).ok_or_else(|| Stop::broken(self.here, format!("`{text}` is no moment")))
+        Timestamp::parse(text).ok_or_else(|| Stop::broken(self.here, format!("`{text}` is not a time")))
     }
 }

@@ -28,8 +28,8 @@ impl Player<'_> {
         if let Some(link) = &open.link {
             about.push_str(&format!(" by {}", link.value));
         }
-        let whose = (self.account_no(open.account.as_ref())?, mode);
-        about.push_str(&self.of_whom(whose));
+        let book = (self.account_no(open.account.as_ref())?, mode);
+        about.push_str(&self.of_whom(book));
         let metadata = open.metadata.as_ref().map(|map| json!(map));
         let body = present([
             ("asset", Some(asset.into())),
@@ -43,18 +43,18 @@ impl Player<'_> {
         ]);
         let again = open.idempotency_key.as_deref();
         let act = Act {
-            whose: Some(whose),
+            whose: Some(book),
             again,
             refused: open.refused,
             ..Act::post("open", &about, "/v1/charges", body)
         };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
         if let Some(key) = again {
-            let sent = SentRequest { whose, key: key.to_owned(), body: act.body };
+            let sent = SentRequest { whose: book, key: key.to_owned(), body: act.body };
             self.sent.insert(open.charge.value.0.clone(), sent);
         }
         let code = self.text(&granted.answer, "/data/id")?;
-        self.name_it(&open.charge, Kind::Charge, whose, code);
+        self.name_it(&open.charge, Kind::Charge, book, code);
         if self.refusals.is_some() {
             return Ok(());
         }
@@ -68,7 +68,7 @@ impl Player<'_> {
     /// Repeats the request that opened a charge.
     pub(super) fn repeat(&mut self, repeat: &Repeat) -> Result<(), Stop> {
         let name = &repeat.charge;
-        let Some(SentRequest { whose, key, mut body }) = self.sent.get(&name.value.0).cloned() else {
+        let Some(SentRequest { whose: book, key, mut body }) = self.sent.get(&name.value.0).cloned() else {
             let label = "its step has no `idempotency_key`, or it was refused";
             return Err(Stop::impossible(name.span, format!("`{}` cannot be repeated", name.value), label));
         };
@@ -77,16 +77,16 @@ impl Player<'_> {
             body.insert("description".to_owned(), text.clone().into());
             about.push_str(&format!(" as {text}"));
         }
-        about.push_str(&self.of_whom(whose));
+        about.push_str(&self.of_whom(book));
         let act = Act {
-            whose: Some(whose),
+            whose: Some(book),
             again: Some(&key),
             refused: repeat.refused,
             ..Act::post("repeat", &about, "/v1/charges", body)
         };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
         let code = self.text(&granted.answer, "/data/id")?;
-        let charge = self.aliases.name(Kind::Charge, whose.1, &code);
+        let charge = self.aliases.name(Kind::Charge, book.1, &code);
         self.wrote(granted.at, "repeat", &about, Some(&format!("{} {charge}", granted.answer.status)));
         Ok(())
     }
@@ -117,10 +117,10 @@ impl Player<'_> {
             ("custom_fields", link.custom_fields.as_ref().map(|questions| json!(questions))),
         ]);
         let drawn_price = price.map_or_else(|| "open price".to_owned(), ToString::to_string);
-        let whose = (self.account_no(link.account.as_ref())?, mode);
-        let about = format!("{} {drawn_price}{}", link.link.value, self.of_whom(whose));
-        let granted = self.api("link", &about, "/v1/payment-links", whose, body, link.refused)?;
-        self.made(granted, "link", &about, &link.link, Kind::Link, whose)
+        let book = (self.account_no(link.account.as_ref())?, mode);
+        let about = format!("{} {drawn_price}{}", link.link.value, self.of_whom(book));
+        let granted = self.api("link", &about, "/v1/payment-links", book, body, link.refused)?;
+        self.made(granted, "link", &about, &link.link, Kind::Link, book)
     }
 
     pub(super) fn issue(&mut self, invoice: &Invoice) -> Result<(), Stop> {
@@ -145,10 +145,10 @@ impl Player<'_> {
         if let Some(items) = &invoice.items {
             about.push_str(&format!(" {} {}", items.len(), if items.len() == 1 { "item" } else { "items" }));
         }
-        let whose = (self.account_no(invoice.account.as_ref())?, mode);
-        about.push_str(&self.of_whom(whose));
-        let granted = self.api("invoice", &about, "/v1/invoices", whose, body, invoice.refused)?;
-        self.made(granted, "invoice", &about, &invoice.invoice, Kind::Invoice, whose)
+        let book = (self.account_no(invoice.account.as_ref())?, mode);
+        about.push_str(&self.of_whom(book));
+        let granted = self.api("invoice", &about, "/v1/invoices", book, body, invoice.refused)?;
+        self.made(granted, "invoice", &about, &invoice.invoice, Kind::Invoice, book)
     }
 
     pub(super) fn send(&mut self, send: &Send) -> Result<(), Stop> {
@@ -189,8 +189,8 @@ impl Player<'_> {
         let act = Act { refused: choose.refused, ..Act::post("choose", &about, &path, body) };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
         let code = self.text(&granted.answer, "/charge")?;
-        let whose = self.whose(&thing);
-        self.name_it(&choose.charge, Kind::Charge, whose, code);
+        let book = self.whose(&thing);
+        self.name_it(&choose.charge, Kind::Charge, book, code);
         self.wrote(granted.at, "choose", &about, Some(&choose.charge.value.0));
         Ok(())
     }
@@ -259,11 +259,11 @@ impl Player<'_> {
         verb: &str,
         about: &str,
         path: &str,
-        whose: BookId,
+        book: BookId,
         body: Value,
         refused: Option<u16>,
     ) -> Result<Option<Granted>, Stop> {
-        self.try_act(&Act { whose: Some(whose), refused, ..Act::post(verb, about, path, body) })
+        self.try_act(&Act { whose: Some(book), refused, ..Act::post(verb, about, path, body) })
     }
 
     fn made(
@@ -273,11 +273,11 @@ impl Player<'_> {
         about: &str,
         name: &At<Name>,
         kind: Kind,
-        whose: BookId,
+        book: BookId,
     ) -> Result<(), Stop> {
         let Some(granted) = granted else { return Ok(()) };
         let code = self.text(&granted.answer, "/data/id")?;
-        self.name_it(name, kind, whose, code);
+        self.name_it(name, kind, book, code);
         if self.refusals.is_some() {
             return Ok(());
         }

@@ -1,4 +1,4 @@
-//! The step `request`, and the substitution of names in texts.
+//! The step `request`, and the substitution of names in strings.
 
 use reference_core::mode::Mode;
 use serde_json::Value;
@@ -149,7 +149,7 @@ impl Player<'_> {
         }
     }
 
-    /// Replaces `${c1}` in a text by the code of c1.
+    /// Replaces `${c1}` in a string by the code of c1.
     pub(super) fn filled(&self, text: &str, span: SourceSpan) -> Result<String, Stop> {
         let mut filled = String::new();
         let mut rest = text;

@@ -19,7 +19,7 @@ impl Puppet {
     }
 
     fn after(&self, read: u64) -> &[Value] {
-        &self.happened[usize::try_from(read).expect("a small number").min(self.happened.len())..]
+        &self.happened[usize::try_from(read).expect("the number fits into usize").min(self.happened.len())..]
     }
 
     fn answer(&mut self, call: &Call<'_>) -> (u16, Value) {
@@ -34,11 +34,11 @@ impl Puppet {
             (_, "/sandbox/keys") => (200, json!({ "key": { "id": "k", "secret": "S" } })),
             (_, "/sandbox/advance") => {
                 let to = call.body.and_then(|body| body.get("to")).and_then(Value::as_str);
-                self.now = to.expect("the clock moves to a moment").to_owned();
+                self.now = to.expect("the request has a target time").to_owned();
                 let read = call.body.and_then(|body| body.get("after")).and_then(Value::as_u64);
                 (
                     200,
-                    json!({ "now": self.now, "happened": self.after(read.expect("it says what it has read")) }),
+                    json!({ "now": self.now, "happened": self.after(read.expect("the request has `after`")) }),
                 )
             }
             ("GET", path) if path.starts_with("/sandbox/happenings?after=") => {
@@ -168,7 +168,7 @@ fn an_unmet_expectation_shows_its_line_and_the_transcript() {
       |                   ^^^^ is `pending`
       expected  paid
       actual    pending
-    until then
+    transcript until the failure:
             0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
     ");
 }
@@ -185,7 +185,7 @@ fn an_unexpected_refusal_stops_the_run() {
       |     ^^^^^^ is refused
       expected  granted
       actual    409 Too late.
-    until then
+    transcript until the failure:
             0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
     ");
     insta::assert_snapshot!(calls_of(&format!("{OPEN}  - cancel: {{ charge: c1, refused: 409 }}")), @r#"
@@ -209,7 +209,7 @@ fn an_unexpected_success_stops_the_run() {
       |     ^^^^ is granted
       expected  refused with 503
       actual    201
-    nothing had happened before
+    no events before the failure
     ");
 }
 
@@ -218,23 +218,23 @@ fn a_step_in_the_past_or_without_an_object_is_an_error() {
     let (cause, text) = complaint(&format!("{OPEN}  - wait: 1h\n  - until: {{ expiry: c1 }}"));
     assert_eq!(cause, Cause::Impossible);
     insta::assert_snapshot!(text, @"
-    error: this moment has passed
+    error: this time has passed
      --> scenario.yaml:5:22
       |
     5 |   - until: { expiry: c1 }
       |                      ^^ it was 2026-01-05T09:30:00.000000Z, and the clock shows 2026-01-05T10:00:00.000000Z
-    until then
+    transcript until the failure:
             0.000s  open       c1 BTC 49.90 EUR                             -> 201 pending, due 0.002 BTC
     ");
     let (cause, text) = complaint("  - resend: d1");
     assert_eq!(cause, Cause::Impossible);
     insta::assert_snapshot!(text, @"
-    error: nothing is called `d1` yet
+    error: no object is named `d1` yet
      --> scenario.yaml:3:13
       |
     3 |   - resend: d1
       |             ^^ it has not appeared in this run
-    nothing had happened before
+    no events before the failure
     ");
 }
 
@@ -293,7 +293,7 @@ fn events_become_lines_with_stable_names() {
     ];
     let played = play(&script(OPEN), None, &mut puppet).unwrap_or_else(|error| panic!("{error}"));
     let lines: Vec<&str> = played.transcript.lines().collect();
-    let (last, lines) = lines.split_last().expect("the digest is a line");
+    let (last, lines) = lines.split_last().expect("the digest is the last line");
     assert_eq!(*last, format!("digest {}", played.digest));
     assert_eq!(played.digest, digest(&format!("{}\n", lines.join("\n"))));
     insta::assert_snapshot!(lines.join("\n"), @"

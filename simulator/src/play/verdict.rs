@@ -70,39 +70,39 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn text(&self, what: &str, pointer: &str, wanted: Option<&str>) -> Result<(), Stop> {
+    fn text(&self, field: &str, pointer: &str, wanted: Option<&str>) -> Result<(), Stop> {
         let Some(wanted) = wanted else { return Ok(()) };
         let actual = self.object.pointer(pointer).and_then(Value::as_str).unwrap_or("nothing");
-        self.same(what, plain(wanted) == plain(actual), wanted.to_owned(), plain(actual))
+        self.same(field, plain(wanted) == plain(actual), wanted.to_owned(), plain(actual))
     }
 
     fn types(
         &self,
-        what: &str,
+        field: &str,
         wanted: &[EventTypeName],
         actual: Option<&Vec<EventType>>,
     ) -> Result<(), Stop> {
         let actual = actual.map(Vec::as_slice).unwrap_or_default();
-        self.list(what, wanted.iter().map(|kind| kind.0.as_str()), actual.iter().map(|kind| kind.as_str()))
+        self.list(field, wanted.iter().map(|kind| kind.0.as_str()), actual.iter().map(|kind| kind.as_str()))
     }
 
     fn list<'s>(
         &self,
-        what: &str,
+        field: &str,
         wanted: impl Iterator<Item = &'s str>,
         actual: impl Iterator<Item = &'s str>,
     ) -> Result<(), Stop> {
         let (wanted, actual): (Vec<&str>, Vec<&str>) = (wanted.collect(), actual.collect());
         let listed = |list: &[&str]| if list.is_empty() { "none".to_owned() } else { list.join(" ") };
-        self.same(what, wanted == actual, listed(&wanted), listed(&actual))
+        self.same(field, wanted == actual, listed(&wanted), listed(&actual))
     }
 
-    fn same(&self, what: &str, same: bool, wanted: String, actual: String) -> Result<(), Stop> {
+    fn same(&self, field: &str, same: bool, wanted: String, actual: String) -> Result<(), Stop> {
         if same {
             return Ok(());
         }
-        let title = format!("{} of {} is not as expected", what, self.name);
-        let label = if actual.len() <= 40 { format!("is `{actual}`") } else { "is otherwise".to_owned() };
+        let title = format!("{} of {} is not as expected", field, self.name);
+        let label = if actual.len() <= 40 { format!("is `{actual}`") } else { "differs".to_owned() };
         Err(Stop::unmet(self.expected.span, title, &label, wanted, actual))
     }
 }

@@ -53,7 +53,7 @@ impl Player<'_> {
             let answer = self.call(&call)?;
             if answer.status != 200 {
                 let actual = format!("{} {}", answer.status, message(&answer));
-                let title = format!("a page of {} is not given", walk.path.value);
+                let title = format!("a page of {} cannot be read", walk.path.value);
                 if answer.status == 429 {
                     // The list cannot be judged with a key above its rate limit.
                     return Err(Stop::broken(walk.path.span, format!("{title}: {actual}")));
@@ -61,7 +61,7 @@ impl Player<'_> {
                 return Err(Stop::unmet(walk.path.span, title, "is refused", "200".to_owned(), actual));
             }
             let WalkPage { data, meta, links } = serde_json::from_slice(&answer.body)
-                .map_err(|error| Stop::broken(self.here, format!("GET {path} is no page: {error}")))?;
+                .map_err(|error| Stop::broken(self.here, format!("GET {path} is not a page: {error}")))?;
             pages += 1;
             total = total.or(meta.total);
             for ListedRecord { id } in data {
@@ -98,7 +98,7 @@ impl Player<'_> {
             return Err(Stop::unmet(
                 walk.path.span,
                 title,
-                "hides some",
+                "omits records",
                 expected,
                 format!("{read} records"),
             ));

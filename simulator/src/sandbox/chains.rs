@@ -38,15 +38,15 @@ impl Chains {
         })
     }
 
-    /// Performs what is due on all chains, in order of mode and coin, and passes each chain's new sightings to `see`.
+    /// Performs the due work on all chains, in order of mode and coin, and passes each chain's new sightings to `see`.
     pub(super) fn advance(&mut self, now: Timestamp, mut see: impl FnMut((Mode, Asset), Vec<Sighting>)) {
         if self.next_due().is_none_or(|due| due > now) {
             return;
         }
         self.next_due.set(None);
         let due = self.all.iter_mut().filter(|(_, chain)| chain.next_due().is_some_and(|due| due <= now));
-        for (place, chain) in due {
-            see(*place, chain.advance(now).into_iter().map(|(_, sighting)| sighting).collect());
+        for (key, chain) in due {
+            see(*key, chain.advance(now).into_iter().map(|(_, sighting)| sighting).collect());
         }
     }
 
@@ -58,7 +58,7 @@ impl Chains {
         let used = || self.all.iter().filter(|(_, chain)| chain.is_used());
         let next = used().map(|(_, chain)| chain.block_after(now, 1)).min();
         self.next_block.set(Some(next.unwrap_or(Timestamp::LAST)));
-        Some(used().map(|(place, chain)| (*place, chain.height(now))).collect())
+        Some(used().map(|(key, chain)| (*key, chain.height(now))).collect())
     }
 
     /// Returns the chain of a coin.

@@ -26,7 +26,7 @@ const DIGITS_MAX: usize = 15;
 /// The rate limit of worlds in which scenarios are played.
 const USUAL_LIMIT: Option<u32> = Some(120);
 
-/// Places of the ids of new objects in responses, with the prefixes of their names.
+/// JSON pointers to the ids of new objects in responses, with the prefixes of their names.
 const MADE: [(&str, &str); 5] =
     [("/txid", "t"), ("/charge", "c"), ("/endpoint/id", "shop"), ("/delivery", "d"), ("/key/id", "key")];
 /// Name prefixes of API objects, by the path of their list.
@@ -53,9 +53,9 @@ struct DoneCall {
     within: Option<(String, Mode)>,
     idempotency_key: Option<String>,
     body: String,
-    /// The new objects: place in the response, and id.
+    /// The new objects: JSON pointer in the response, and id.
     made: Vec<(String, String)>,
-    /// The keys that the call created, and the places of their secrets in the response.
+    /// The keys that the call created, and the JSON pointers to their secrets in the response.
     keys: Vec<(KeyNo, &'static str)>,
 }
 
@@ -142,8 +142,8 @@ impl History {
                     text.push_str(&format!("  - request: {}\n", script::in_line(&step)));
                 }
                 Err(why) => {
-                    let what = format!("{} {}", call.method, call.target);
-                    text.push_str(&format!("  # omitted: {}: {why}\n", one_line(&what)));
+                    let omitted_call = format!("{} {}", call.method, call.target);
+                    text.push_str(&format!("  # omitted: {}: {why}\n", one_line(&omitted_call)));
                 }
             }
         }
@@ -196,7 +196,7 @@ impl ScenarioWriter {
             return Err("`${` denotes a name in a scenario".to_owned());
         }
         if has_long_number(&call.body) {
-            return Err("a number has more digits than a scenario preserves; write it as a text".to_owned());
+            return Err("a number has more digits than a scenario preserves; write it as a string".to_owned());
         }
         let mut step = json!({ "method": call.method, "path": self.named(&call.target)? });
         let body: Value = serde_json::from_str(&call.body).unwrap_or(Value::Null);
@@ -240,7 +240,7 @@ impl ScenarioWriter {
         format!("{prefix}{count}")
     }
 
-    /// Replaces the ids in a text by references to names.
+    /// Replaces the ids in a string by references to names.
     fn named(&self, text: &str) -> Result<String, String> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let mut named = String::new();
@@ -289,7 +289,7 @@ fn lets_time_pass(request: &Request<'_>) -> bool {
     }
 }
 
-/// Returns the places and ids of the objects that a response reports as created.
+/// Returns the JSON pointers and ids of the objects that a response reports as created.
 fn made(path: &str, response: &Response) -> Vec<(String, String)> {
     let answer: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let is_object = OBJECTS.iter().any(|(list, _)| path.starts_with(list));

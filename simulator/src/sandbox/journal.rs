@@ -70,7 +70,7 @@ impl JournaledService {
         }
     }
 
-    /// Processes a part of what is due. Returns the amount of work done.
+    /// Processes a part of the due work. Returns the amount of work done.
     pub(super) fn tick(&mut self, now: Timestamp, work_max: u32) -> u32 {
         self.write_down(now, || Input::Tick { work_max });
         self.api.service.on_tick_in_part(now, work_max)

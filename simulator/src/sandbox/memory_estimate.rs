@@ -12,7 +12,7 @@ pub const WORLD_BYTES: u64 = 48 * 1_024;
 /// The bytes of a key with half of its account, which starts with two; 22,000 were measured for an account with two
 /// keys.
 const KEY_BYTES: u64 = 12 * 1_024;
-/// The bytes of an object created by a call, besides its texts; 1,000 to 1,400 were measured for a charge with its
+/// The bytes of an object created by a call, besides its strings; 1,000 to 1,400 were measured for a charge with its
 /// event.
 const CALL_BYTES: u64 = 1_280;
 /// The bytes of a stored response of an idempotent call.
@@ -20,7 +20,7 @@ const ANSWER_BYTES: u64 = 3 * 1_024;
 /// The bytes of an event, delivery or attempt with its log entry; 340 to 420 were measured.
 const HAPPENING_BYTES: u64 = 512;
 
-/// Returns the bytes that a world uses permanently after a call. Texts are stored twice: in the object and in its
+/// Returns the bytes that a world uses permanently after a call. Strings are stored twice: in the object and in its
 /// JSON.
 pub(super) fn bytes_of(request: &Request<'_>, response: &Response) -> u64 {
     let changes = !matches!(request.method, "GET" | "HEAD") && response.status < 400;

@@ -158,7 +158,7 @@ impl Admitted {
         self.admission.principal.mode
     }
 
-    /// Returns the key's rate limit and what remains of it; `None` without a limit.
+    /// Returns the key's rate limit and the remaining requests; `None` without a limit.
     pub fn quota(&self) -> Option<Quota> {
         self.admission.quota
     }
@@ -215,7 +215,7 @@ impl Sandbox {
         let account = world
             .service
             .open_account(setup.start, Sandbox::FIRST_ACCOUNT, AccountKind::Organization, settings)
-            .expect("the first account's name is free");
+            .expect("no account has the first account's id");
         let first_keys = world.create_keys(account);
         Sandbox {
             world,
@@ -244,7 +244,8 @@ impl Sandbox {
 
     /// Creates one more key for each mode, for read-only use by observers.
     pub(crate) fn create_observer_keys(&mut self) -> BTreeMap<Mode, String> {
-        let account = self.service().find_account(Sandbox::FIRST_ACCOUNT).expect("the first account stays");
+        let account =
+            self.service().find_account(Sandbox::FIRST_ACCOUNT).expect("the first account is never removed");
         let keys = self.world.create_keys(account);
         BTreeMap::from([(Mode::Live, keys.live), (Mode::Test, keys.test)])
     }
@@ -323,7 +324,7 @@ impl Sandbox {
             }
         }
         for chain in world.chains.values_mut() {
-            chain.congest(world.now, Congestion::default()).expect("room for everyone is never refused");
+            chain.congest(world.now, Congestion::default()).expect("no congestion is always allowed");
         }
         self.work();
     }
@@ -401,12 +402,12 @@ impl Sandbox {
         self.advance_to(now);
         let at = self.now();
         // A call that moves the clock is recorded before the events that it causes.
-        let place = self.observers.record.as_ref().map(|record| record.seen.len());
+        let index = self.observers.record.as_ref().map(|record| record.seen.len());
         let progress = self.answer(request);
-        if let (Some(place), Progress::Done(response), Some(record)) =
-            (place, &progress, &mut self.observers.record)
+        if let (Some(index), Progress::Done(response), Some(record)) =
+            (index, &progress, &mut self.observers.record)
         {
-            observe::note_call(record, (place, at), request, response);
+            observe::note_call(record, (index, at), request, response);
         }
         let caller = |sandbox: &Sandbox| Caller {
             key: bearer(request.authorization).and_then(|text| sandbox.service().keys().find(text)),

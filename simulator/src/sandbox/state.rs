@@ -51,8 +51,9 @@ impl Sandbox {
     /// Stores the state and continues with the restored one, as a host does when it restarts. Observers stay.
     pub(crate) fn reload(&mut self) {
         let mut bytes = Vec::new();
-        self.write_state(&mut bytes).expect("memory takes everything");
-        let read = Sandbox::read_state(&bytes, &self.world.setup.clone()).expect("what was written is read");
+        self.write_state(&mut bytes).expect("writing to memory never fails");
+        let read =
+            Sandbox::read_state(&bytes, &self.world.setup.clone()).expect("a written state can be read");
         self.world = read.world;
     }
 
@@ -61,12 +62,12 @@ impl Sandbox {
     pub fn state_digest(&self) -> [u8; 32] {
         let mut hashed = Hashed::new(io::sink());
         // The output is never read back, so shared values may be written several times.
-        self.write(&mut hashed).expect("a hash takes everything");
+        self.write(&mut hashed).expect("writing to a hash never fails");
         hashed.finish().1
     }
 }
 
-/// Output that collects small writes into pieces.
+/// A writer that collects small writes into chunks.
 struct Pieces<'a, W> {
     out: &'a mut W,
     piece: Vec<u8>,

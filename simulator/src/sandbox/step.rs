@@ -155,7 +155,7 @@ impl World {
     /// Passes new chain events to the service. Returns `true` if there were none.
     fn watch_chains(&mut self, observers: &mut Observers) -> bool {
         let mut seen = Vec::new();
-        self.chains.advance(self.now, |place, notices| self.watchers.on_sightings(place, notices, &mut seen));
+        self.chains.advance(self.now, |chain, notices| self.watchers.on_sightings(chain, notices, &mut seen));
         let ready = self.watchers.take_ready();
         let batches = ready.into_iter().chain([seen]).filter(|batch| !batch.is_empty());
         batches.map(|batch| self.report_sightings(batch, observers)).count() == 0

@@ -138,7 +138,7 @@ impl World {
     pub(super) fn create_keys(&mut self, account: AccountNo) -> FirstKeys {
         let [live, test] = Mode::ALL.map(|mode| match self.act(account, mode, Command::CreateKey) {
             Ok(CommandResult::Key(_, text)) => text.reveal().to_owned(),
-            other => unreachable!("making a key gives a key, not {other:?}"),
+            other => unreachable!("creating a key returns a key, not {other:?}"),
         });
         FirstKeys { live, test }
     }

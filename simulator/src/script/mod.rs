@@ -1,6 +1,6 @@
 //! The scenario format: a title, a few settings, and steps.
 //!
-//! Contains parsing, validation and the JSON Schema. Must not open files: the input is a text, the output a [`Script`]
+//! Contains parsing, validation and the JSON Schema. Must not open files: the input is a string, the output a [`Script`]
 //! or an error with the line at fault.
 
 mod diagnostic;
@@ -127,9 +127,9 @@ impl Script {
         let fail = |diagnostic| ScriptError::new(path, source, diagnostic);
         let page: ScenarioFile = yaml::read(source).map_err(fail)?;
         if page.steps.value.is_empty() {
-            let label = "contains no step; try `- endpoint: shop`".to_owned();
+            let label = "add a step, such as `- endpoint: shop`".to_owned();
             return Err(fail(Diagnostic {
-                title: "nothing happens".to_owned(),
+                title: "the scenario has no steps".to_owned(),
                 span: page.steps.span,
                 label,
             }));

@@ -132,7 +132,7 @@ pub(crate) fn without_unknown_names(steps: Vec<At<Step>>) -> Vec<At<Step>> {
     kept
 }
 
-/// A use of a name in a step.
+/// A definition of a name in a step, a reference to one, or an error.
 enum Mention<'a> {
     Gives(Kind, &'a str, SourceSpan),
     Needs(&'static [Kind], &'a str, SourceSpan),
@@ -223,8 +223,8 @@ fn unknown(known: &BTreeMap<&str, Kind>, kinds: &[Kind], name: &str, span: Sourc
     let label = did_you_mean(name, such.clone()).unwrap_or_else(|| {
         let such: Vec<_> = such.map(|name| format!("`{name}`")).collect();
         match such.is_empty() {
-            true => "no step above names one".to_owned(),
-            false => format!("the steps above name {}", such.join(", ")),
+            true => "no step above defines one".to_owned(),
+            false => format!("the steps above define {}", such.join(", ")),
         }
     });
     Some(Diagnostic { title: format!("no {wanted} is called `{name}`"), span, label })
@@ -243,7 +243,7 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
     const ENDPOINT: &[Kind] = &[Kind::Endpoint];
     const INVOICE: &[Kind] = &[Kind::Invoice];
     const TRANSACTION: &[Kind] = &[Kind::Transaction];
-    let here = step.span;
+    let step_span = step.span;
     let mut names = Names { on };
     match &step.value {
         Step::Account(_)
@@ -277,7 +277,7 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
         Step::Invoice(step) => names.gives_for(ACCOUNT, step.account.as_ref(), Kind::Invoice, &step.invoice),
         Step::Send(step) => names.needs(INVOICE, &step.0.invoice),
         Step::View(page) => names.needs(&[Kind::Invoice, Kind::Link], page),
-        Step::Choose(choose) => choose_names(choose, here, &mut names),
+        Step::Choose(choose) => choose_names(choose, step_span, &mut names),
         Step::Cancel(step) => names.needs(CHARGE, &step.0.charge),
         Step::Refund(step) => names.needs(CHARGE, &step.charge),
         Step::Accept(step) => {
@@ -285,7 +285,7 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
             names.may_need(TRANSACTION, step.0.tx.as_ref());
         }
         Step::Void(step) => names.needs(INVOICE, &step.0.invoice),
-        Step::Pay(pay) => pay_names(&pay.0, here, &mut names),
+        Step::Pay(pay) => pay_names(&pay.0, step_span, &mut names),
         Step::Reorg(step) => {
             if let Keep::Only(kept) = &step.keep {
                 kept.iter().for_each(|tx| names.needs(TRANSACTION, tx));
@@ -298,34 +298,44 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
         }
         Step::Drop(step) => names.needs(TRANSACTION, &step.0.tx),
         Step::Rebroadcast(step) => names.needs(TRANSACTION, &step.0.tx),
-        Step::Until(until) => until_names(until, here, &mut names),
-        Step::Request(request) => request_names(request, here, &mut names),
+        Step::Until(until) => until_names(until, step_span, &mut names),
+        Step::Request(request) => request_names(request, step_span, &mut names),
         Step::Walk(step) => names.may_need(&[Kind::Key], step.key.as_ref()),
         Step::Expect(expect) => expect_names(expect, &mut names),
     }
 }
 
-fn choose_names<'a>(choose: &'a Choose, here: SourceSpan, names: &mut Names<'a, '_>) {
+fn choose_names<'a>(choose: &'a Choose, step_span: SourceSpan, names: &mut Names<'a, '_>) {
     let pages = [choose.invoice.as_ref(), choose.link.as_ref()];
-    names.one_of("`choose` happens on one page", "say `invoice` or `link`", pages.map(span_of), here);
+    names.one_of(
+        "`choose` needs exactly one page",
+        "give `invoice` or `link`",
+        pages.map(span_of),
+        step_span,
+    );
     names.may_need(&[Kind::Invoice], choose.invoice.as_ref());
     names.gives_for(&[Kind::Link], choose.link.as_ref(), Kind::Charge, &choose.charge);
 }
 
-fn until_names<'a>(until: &'a Until, here: SourceSpan, names: &mut Names<'a, '_>) {
+fn until_names<'a>(until: &'a Until, step_span: SourceSpan, names: &mut Names<'a, '_>) {
     let event = until.event.as_ref().map(|event| event.span);
     let at = until.at.as_ref().map(|at| at.span);
     let moments = [at, span_of(until.expiry.as_ref()), span_of(until.attempt.as_ref()), event];
-    names.one_of("`until` waits for one moment", "give `at`, `expiry`, `attempt` or `event`", moments, here);
+    names.one_of(
+        "`until` needs exactly one time",
+        "give `at`, `expiry`, `attempt` or `event`",
+        moments,
+        step_span,
+    );
     names.may_need(&[Kind::Charge], until.expiry.as_ref());
     names.may_need(&[Kind::Delivery, Kind::Endpoint], until.attempt.as_ref());
     names.may_need(&[Kind::Charge, Kind::Invoice], until.of.as_ref());
 }
 
-fn request_names<'a>(request: &'a Request, here: SourceSpan, names: &mut Names<'a, '_>) {
+fn request_names<'a>(request: &'a Request, step_span: SourceSpan, names: &mut Names<'a, '_>) {
     names.may_need(&[Kind::Key], request.key.as_ref().filter(|key| key.0 != "none"));
     for name in request.save.keys() {
-        (names.on)(Mention::Gives(Kind::Saved, name, here));
+        (names.on)(Mention::Gives(Kind::Saved, name, step_span));
     }
 }
 
@@ -337,9 +347,14 @@ fn expect_names<'a>(expect: &'a Expect, names: &mut Names<'a, '_>) {
     }
 }
 
-fn pay_names<'a>(pay: &'a Pay, here: SourceSpan, names: &mut Names<'a, '_>) {
+fn pay_names<'a>(pay: &'a Pay, step_span: SourceSpan, names: &mut Names<'a, '_>) {
     let targets = [pay.charge.as_ref(), pay.address_of.as_ref()];
-    names.one_of("`pay` pays one charge", "say `charge` or `address_of`", targets.map(span_of), here);
+    names.one_of(
+        "`pay` needs exactly one charge",
+        "give `charge` or `address_of`",
+        targets.map(span_of),
+        step_span,
+    );
     let sizes = [
         pay.share.as_ref().map(|share| share.span),
         pay.amount.as_ref().map(|amount| amount.span),
@@ -348,7 +363,7 @@ fn pay_names<'a>(pay: &'a Pay, here: SourceSpan, names: &mut Names<'a, '_>) {
     ];
     if sizes.iter().flatten().count() > 1 || pay.address_of.is_some() {
         let way_on = "give one of `share`, `amount`, `over` and `short`; with `address_of`, give `amount`";
-        names.one_of("`pay` pays one amount", way_on, sizes, here);
+        names.one_of("`pay` pays exactly one amount", way_on, sizes, step_span);
     }
     names.may_need(&[Kind::Charge], pay.charge.as_ref());
     names.may_need(&[Kind::Charge], pay.address_of.as_ref());
@@ -396,17 +411,17 @@ impl<'a> Names<'a, '_> {
         self.gives(kind, name);
     }
 
-    /// Checks that exactly one of the keys is given; a second one is the place of the error.
+    /// Checks that exactly one of the keys is given; a second one is the position of the error.
     fn one_of<const N: usize>(
         &mut self,
         title: &'static str,
         way_on: &str,
         spans: [Option<SourceSpan>; N],
-        here: SourceSpan,
+        step_span: SourceSpan,
     ) {
         let spans_found: Vec<SourceSpan> = spans.into_iter().flatten().collect();
         if spans_found.len() != 1 {
-            let span = spans_found.get(1).copied().unwrap_or(here);
+            let span = spans_found.get(1).copied().unwrap_or(step_span);
             (self.on)(Mention::Breaks(title, way_on.to_owned(), span));
         }
     }

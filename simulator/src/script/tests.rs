@@ -30,7 +30,7 @@ fn a_name_alone_is_the_short_form_of_a_step() {
     let long = read(&format!("title: Long\nsteps:\n{OPEN}  - pay: {{ charge: c1 }}\n  - restart:\n"));
     let paid = |script: &Script| match &script.steps[1].value {
         Step::Pay(pay) => pay.0.charge.as_ref().map(|name| name.value.0.clone()),
-        other => panic!("{other:?} is no payment"),
+        other => panic!("{other:?} is not a payment"),
     };
     assert_eq!(paid(&short), Some("c1".to_owned()));
     assert_eq!(paid(&long), Some("c1".to_owned()));
@@ -46,14 +46,14 @@ fn numbers_keep_the_digits_that_are_written() {
 #[test]
 fn an_unknown_step_gets_a_suggestion() {
     assert_snapshot!(complaint("  - payy: { charge: c1, share: 0.5 }"), @"
-    error: no such step
+    error: unknown step
      --> scenarios/charge/underpaid.yaml:3:5
       |
     3 |   - payy: { charge: c1, share: 0.5 }
       |     ^^^^ did you mean `pay`?
     ");
     assert_snapshot!(complaint(&format!("{OPEN}  - pay: {{ charge: c1, shaer: 0.5 }}")), @"
-    error: no such key
+    error: unknown key
      --> scenarios/charge/underpaid.yaml:4:24
       |
     4 |   - pay: { charge: c1, shaer: 0.5 }
@@ -148,7 +148,7 @@ fn an_invalid_value_gets_the_allowed_form() {
      --> scenarios/charge/underpaid.yaml:3:15
       |
     3 |   - endpoint: Shop
-      |               ^^^^ `Shop` is not a valid name; it takes a lower-case letter, then lower-case letters, digits, `_` or `-`
+      |               ^^^^ `Shop` is not a valid name; start with a lower-case letter, followed by lower-case letters, digits, `_` or `-`
     ");
     assert_snapshot!(complaint("  - endpoint: { name: shop, events: [charge.payd] }"), @"
     error: invalid value
@@ -180,14 +180,14 @@ fn a_value_of_another_type_gets_the_allowed_type() {
      --> scenarios/charge/underpaid.yaml:3:33
       |
     3 |   - mine: { asset: BTC, blocks: two }
-      |                                 ^^^ it takes a whole number
+      |                                 ^^^ expected a whole number
     ");
     assert_snapshot!(complaint("  - request: { path: /v1/charges, expect: { status: 70000 } }"), @"
     error: invalid value
      --> scenarios/charge/underpaid.yaml:3:53
       |
     3 |   - request: { path: /v1/charges, expect: { status: 70000 } }
-      |                                                     ^^^^^ it takes a whole number from 0 to 65535
+      |                                                     ^^^^^ expected a whole number from 0 to 65535
     ");
     assert_snapshot!(complaint("  - open"), @"
     error: invalid value
@@ -201,14 +201,14 @@ fn a_value_of_another_type_gets_the_allowed_type() {
      --> scenarios/charge/underpaid.yaml:3:14
       |
     3 |   - restart: now
-      |              ^^^ it takes no value
+      |              ^^^ takes no value
     ");
     assert_snapshot!(complaint("  - mine: { asset: BTC, at_once: yes }"), @"
     error: invalid value
      --> scenarios/charge/underpaid.yaml:3:34
       |
     3 |   - mine: { asset: BTC, at_once: yes }
-      |                                  ^^^ it takes `true` or `false`
+      |                                  ^^^ expected `true` or `false`
     ");
 }
 
@@ -226,7 +226,7 @@ fn a_name_is_given_before_it_is_used_and_only_once() {
      --> scenarios/charge/underpaid.yaml:4:10
       |
     4 |   - pay: shop
-      |          ^^^^ no step above names one
+      |          ^^^^ no step above defines one
     ");
     assert_snapshot!(complaint(&format!("{OPEN}{OPEN}")), @"
     error: this name is taken
@@ -240,21 +240,21 @@ fn a_name_is_given_before_it_is_used_and_only_once() {
      --> scenarios/charge/underpaid.yaml:3:19
       |
     3 |   - expect: { c1: paid }
-      |                   ^^^^ no step above names one
+      |                   ^^^^ no step above defines one
     ");
 }
 
 #[test]
 fn a_step_with_two_alternatives_is_refused() {
     assert_snapshot!(complaint(&format!("{OPEN}  - pay: {{ charge: c1, share: 0.5, amount: 1 }}")), @"
-    error: `pay` pays one amount
+    error: `pay` pays exactly one amount
      --> scenarios/charge/underpaid.yaml:4:44
       |
     4 |   - pay: { charge: c1, share: 0.5, amount: 1 }
       |                                            ^ give one of `share`, `amount`, `over` and `short`; with `address_of`, give `amount`
     ");
     assert_snapshot!(complaint(&format!("{OPEN}  - until: {{ at: 2026-01-05T09:00:00Z, expiry: c1 }}")), @"
-    error: `until` waits for one moment
+    error: `until` needs exactly one time
      --> scenarios/charge/underpaid.yaml:4:48
       |
     4 |   - until: { at: 2026-01-05T09:00:00Z, expiry: c1 }
@@ -279,11 +279,11 @@ fn a_file_that_is_no_scenario_is_refused() {
       |                  ^ anchors, aliases and very large files are not allowed
     ");
     assert_snapshot!(complaint("  []"), @"
-    error: nothing happens
+    error: the scenario has no steps
      --> scenarios/charge/underpaid.yaml:3:3
       |
     3 |   []
-      |   ^ contains no step; try `- endpoint: shop`
+      |   ^ add a step, such as `- endpoint: shop`
     ");
     let empty = Script::parse("empty.yaml", "").expect_err("an empty file").to_string();
     assert_snapshot!(empty, @"

@@ -1,4 +1,4 @@
-//! Deserialization of typed values with their places from the tree of a YAML document. The YAML library's own
+//! Deserialization of typed values with their positions from the tree of a YAML document. The YAML library's own
 //! deserializer is large and compiled again for each type, so it is used for the tree only.
 
 use std::{borrow::Cow, fmt, marker::PhantomData, ops::Deref, slice};
@@ -19,15 +19,15 @@ use super::{
     node::{Node, NodeKind},
 };
 
-/// The struct name by which [`At`] requests its place from the deserializer.
+/// The struct name by which [`At`] requests its position from the deserializer.
 const AT: &str = "simulator::script::At";
 
-/// A value and its place in the file.
+/// A value and its position in the file.
 #[derive(Clone, Debug)]
 pub struct At<T> {
     /// The value.
     pub value: T,
-    /// The place in the file.
+    /// The position in the file.
     pub span: SourceSpan,
 }
 
@@ -91,7 +91,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
 ///
 /// # Errors
 ///
-/// The first value that the type refuses, with its place.
+/// The first value that the type refuses, with its position.
 pub(super) fn typed<'a, T: Deserialize<'a>>(node: &'a Node, source: &'a str) -> Result<T, Diagnostic> {
     NodeReader { node, source }.fill(PhantomData).map_err(|Refusal { title, label, span }| Diagnostic {
         title: title.to_owned(),
@@ -100,7 +100,7 @@ pub(super) fn typed<'a, T: Deserialize<'a>>(node: &'a Node, source: &'a str) -> 
     })
 }
 
-/// The reason why a type refuses a node. The place is that of the innermost refused node.
+/// The reason why a type refuses a node. The position is that of the innermost refused node.
 #[derive(Debug)]
 struct Refusal {
     title: &'static str,
@@ -134,20 +134,20 @@ impl de::Error for Refusal {
 
     fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Refusal {
         let found = if found == Unexpected::Unit { "nothing".to_owned() } else { found.to_string() };
-        Refusal::custom(format_args!("it is {found}; it takes {wanted}"))
+        Refusal::custom(format_args!("found {found}; expected {wanted}"))
     }
 
     fn unknown_variant(word: &str, known: &'static [&'static str]) -> Refusal {
-        let title = if known.contains(&"expect") { "no such step" } else { "no such word" };
+        let title = if known.contains(&"expect") { "unknown step" } else { "unknown value" };
         refused(title, did_you_mean(word, known.iter().copied()).unwrap_or_else(|| listed(known)))
     }
 
     fn unknown_field(key: &str, known: &'static [&'static str]) -> Refusal {
         if key == "scenario" && known.contains(&"steps") {
             let hint = "is the JSON answer of /sandbox/scenario; request it with `Accept: application/yaml` and play that file";
-            return refused("this is no scenario file", hint.to_owned());
+            return refused("this is not a scenario file", hint.to_owned());
         }
-        refused("no such key", did_you_mean(key, known.iter().copied()).unwrap_or_else(|| listed(known)))
+        refused("unknown key", did_you_mean(key, known.iter().copied()).unwrap_or_else(|| listed(known)))
     }
 
     fn missing_field(key: &'static str) -> Refusal {
@@ -167,7 +167,7 @@ impl<'a> NodeReader<'a> {
         NodeReader { node, ..self }
     }
 
-    /// Deserializes a value from the node. A refusal without a place gets the place of this node.
+    /// Deserializes a value from the node. A refusal without a position gets the position of this node.
     fn fill<T: DeserializeSeed<'a>>(self, seed: T) -> Result<T::Value, Refusal> {
         seed.deserialize(self).map_err(|refusal| refusal.at(self.node.span))
     }
@@ -200,9 +200,9 @@ macro_rules! whole_numbers {
                 Some(Ok(number)) => visitor.$visit(number),
                 Some(Err(_)) => {
                     let (least, most) = (<$type>::MIN, <$type>::MAX);
-                    Err(Refusal::custom(format_args!("it takes a whole number from {least} to {most}")))
+                    Err(Refusal::custom(format_args!("expected a whole number from {least} to {most}")))
                 }
-                None => Err(Refusal::custom("it takes a whole number")),
+                None => Err(Refusal::custom("expected a whole number")),
             }
         }
     )*};
@@ -231,7 +231,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
         match self.node.kind {
             NodeKind::Bool(_) => self.deserialize_any(visitor),
-            _ => Err(Refusal::custom("it takes `true` or `false`")),
+            _ => Err(Refusal::custom("expected `true` or `false`")),
         }
     }
 
@@ -315,7 +315,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
                     let label = "a step has one key; begin the next step with `-`".to_owned();
                     return Err(refused("a step has two keys", label).at(second.span));
                 }
-                [] => return Err(Refusal::custom("it is empty; it takes one key")),
+                [] => return Err(Refusal::custom("expected a map with one key, but it is empty")),
             },
             _ => (self, None),
         };
@@ -402,7 +402,7 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
 
     fn unit_variant(self) -> Result<(), Refusal> {
         match self.value {
-            Some(value) if !value.is_null() => Err(Refusal::custom("it takes no value").at(value.node.span)),
+            Some(value) if !value.is_null() => Err(Refusal::custom("takes no value").at(value.node.span)),
             _ => Ok(()),
         }
     }

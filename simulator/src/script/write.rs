@@ -56,7 +56,7 @@ pub(crate) fn in_line(value: &Value) -> String {
     }
 }
 
-/// Returns a text, in quotes unless plain YAML reads it as the same text.
+/// Returns a string, in quotes unless plain YAML reads it as the same string.
 fn scalar(text: &str) -> String {
     let starts_well = text.bytes().next().is_some_and(|b| b.is_ascii_alphabetic() || b == b'/' || b == b'+');
     let is_plain = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-./+ ".contains(&b));

@@ -1,4 +1,4 @@
-//! Parses YAML to typed values with their places. Only this module and the tree use the YAML library.
+//! Parses YAML to typed values with their positions. Only this module and the tree use the YAML library.
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::{DuplicateKeyPolicy, Error, Location};
@@ -24,15 +24,15 @@ pub(super) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Diagnostic> {
     typed.map_err(|found| tab(source).or_else(|| unclosed(source, found.span.offset)).unwrap_or(found))
 }
 
-/// Finds a tab in an indentation, which the library reports at another place.
+/// Finds a tab in an indentation, which the library reports at another position.
 fn tab(source: &str) -> Option<Diagnostic> {
     let mut offset = 0;
     for line in source.split_inclusive('\n') {
         let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
-        if let Some(place) = line[..indent].find('\t').filter(|_| !line.trim().is_empty()) {
+        if let Some(index) = line[..indent].find('\t').filter(|_| !line.trim().is_empty()) {
             return Some(Diagnostic {
                 title: "tabs are not allowed in indentation".to_owned(),
-                span: SourceSpan { offset: offset + place, len: 1 },
+                span: SourceSpan { offset: offset + index, len: 1 },
                 label: "indent with spaces".to_owned(),
             });
         }
@@ -47,14 +47,14 @@ fn unclosed(source: &str, error: usize) -> Option<Diagnostic> {
     let mut open = Vec::new();
     let (mut quote, mut before) = (None, ' ');
     let mut in_comment = false;
-    for (place, char) in source.char_indices() {
+    for (index, char) in source.char_indices() {
         match (quote, char) {
             _ if in_comment => in_comment = char != '\n',
             (Some(mark), _) => quote = Some(mark).filter(|mark| *mark != char),
             // Elsewhere quotes are apostrophes or parts of words.
             (None, '"' | '\'') if matches!(before, ' ' | '\n' | ',' | ':' | '{' | '[') => quote = Some(char),
             (None, '#') if matches!(before, ' ' | '\n') => in_comment = true,
-            (None, '{' | '[') => open.push((place, char)),
+            (None, '{' | '[') => open.push((index, char)),
             (None, '}' | ']') => match open.pop() {
                 // A bracket of another kind closes here, so this one is unclosed in any case.
                 Some(top) if closing(top.1) != char => {
@@ -68,7 +68,7 @@ fn unclosed(source: &str, error: usize) -> Option<Diagnostic> {
         before = char;
     }
     // Errors that the library finds before the first value have the offset 0.
-    let (offset, bracket) = open.into_iter().find(|(place, _)| error == 0 || *place <= error)?;
+    let (offset, bracket) = open.into_iter().find(|(index, _)| error == 0 || *index <= error)?;
     let close = closing(bracket);
     Some(Diagnostic {
         title: "a bracket is not closed".to_owned(),
@@ -84,7 +84,7 @@ const fn closing(bracket: char) -> char {
 fn diagnostic(error: &Error, source: &str) -> Diagnostic {
     // An unexpected end of the file has no location; use the end.
     let end = SourceSpan { offset: source.len(), len: 0 };
-    let span = error.location().filter(|place| *place != Location::UNKNOWN).map_or(end, span);
+    let span = error.location().filter(|location| *location != Location::UNKNOWN).map_or(end, span);
     let diagnostic = |title: &str, label: String| Diagnostic { title: title.to_owned(), span, label };
     match error.without_snippet() {
         Error::DuplicateMappingKey { key, .. } => {

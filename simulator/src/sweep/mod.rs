@@ -212,8 +212,8 @@ impl Runner<'_> {
             findings
                 .check(Invariant::Liveness, None, || Some(("the canary".to_owned(), "always".to_owned())));
         }
-        for DryRunError { what, cause, place } in &dry_run.errors {
-            let is_walk = matches!(script.steps[*place].value, Step::Walk(_));
+        for DryRunError { what, cause, place: index } in &dry_run.errors {
+            let is_walk = matches!(script.steps[*index].value, Step::Walk(_));
             let invariant = if is_walk { Invariant::Paging } else { Invariant::Edges };
             findings.check(invariant, None, || {
                 (is_walk && *cause == Cause::UnmetExpectation)
@@ -265,7 +265,7 @@ impl Runner<'_> {
                 .errors
                 .iter()
                 .filter(|error| error.cause != Cause::UnmetExpectation)
-                .map(|DryRunError { place, what, .. }| format!("step {}: {what}", place + 1))
+                .map(|DryRunError { place: index, what, .. }| format!("step {}: {what}", index + 1))
                 .collect(),
             findings,
         }
@@ -337,7 +337,7 @@ fn replay_start<'s>(script: &Script, dry_run: &DryRun, shown: &'s invariant::Api
     let first = Sandbox::first_settings();
     let mut account = Account::new(Sandbox::FIRST_ACCOUNT, &first.name, script.start);
     account.members = first.members;
-    account.change(&serde_json::to_value(&script.account).expect("settings are texts"));
+    account.change(&serde_json::to_value(&script.account).expect("settings can be serialized"));
     let keys = sandbox.first_keys();
     ReplayStart {
         account,

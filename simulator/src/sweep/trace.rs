@@ -21,10 +21,10 @@ impl Trace {
     }
 
     /// Computes the fingerprints of a record from an index on.
-    pub(crate) fn since(record: &Record, place: usize) -> Trace {
+    pub(crate) fn since(record: &Record, start: usize) -> Trace {
         let mut hash = Sha256::new();
         let mut marks = Vec::new();
-        for stretch in record.seen.get(place..).unwrap_or_default().chunks(STRIDE) {
+        for stretch in record.seen.get(start..).unwrap_or_default().chunks(STRIDE) {
             stretch.iter().for_each(|seen| add(&mut hash, seen));
             marks.push(hash.clone().finalize().into());
         }
@@ -36,27 +36,27 @@ impl Trace {
 
     /// Returns the fingerprint of the whole record: 16 hexadecimal digits, enough to distinguish worlds.
     pub fn digest(&self) -> String {
-        hex::encode(&self.marks.last().expect("there is always a mark")[..8])
+        hex::encode(&self.marks.last().expect("a trace has at least one mark")[..8])
     }
 }
 
-/// Returns the first different entry of two runs as a text; `None` if they are equal.
+/// Returns the first different entry of two runs as a string; `None` if they are equal.
 pub fn first_difference(one: &Record, two: &Record) -> Option<String> {
     let (marks, others) = (Trace::of(one).marks, Trace::of(two).marks);
     if marks == others {
         return None;
     }
     let stretch = marks.iter().zip(&others).take_while(|(one, two)| one == two).count();
-    for place in stretch * STRIDE..one.seen.len().max(two.seen.len()) {
+    for index in stretch * STRIDE..one.seen.len().max(two.seen.len()) {
         let print = |seen: Option<&Entry>| {
             let mut hash = Sha256::new();
             seen.inspect(|seen| add(&mut hash, seen));
             hash.finalize()
         };
-        let (first, second) = (one.seen.get(place), two.seen.get(place));
+        let (first, second) = (one.seen.get(index), two.seen.get(index));
         if first.is_some() != second.is_some() || print(first) != print(second) {
             let word = |seen: Option<&Entry>| seen.map_or_else(|| "the end".to_owned(), in_words);
-            return Some(format!("entry {}: {} / {}", place + 1, word(first), word(second)));
+            return Some(format!("entry {}: {} / {}", index + 1, word(first), word(second)));
         }
     }
     None
@@ -138,11 +138,12 @@ mod tests {
     fn the_first_difference_is_named() {
         let base = record(1_000, None);
         assert_eq!(first_difference(&base, &record(1_000, None)), None);
-        for place in [0, 63, 64, 700, 999] {
-            let difference = first_difference(&base, &record(1_000, Some(place))).expect("they differ");
-            assert!(difference.starts_with(&format!("entry {}:", place + 1)), "{difference}");
+        for index in [0, 63, 64, 700, 999] {
+            let difference =
+                first_difference(&base, &record(1_000, Some(index))).expect("the records differ");
+            assert!(difference.starts_with(&format!("entry {}:", index + 1)), "{difference}");
         }
-        let short = first_difference(&base, &record(999, None)).expect("one is shorter");
+        let short = first_difference(&base, &record(999, None)).expect("one record is shorter");
         assert!(short.contains("the end"), "{short}");
     }
 }

@@ -30,9 +30,9 @@ pub enum Twin {
     TestAlone,
     /// The service restarts several times.
     Restarted,
-    /// Everything happens some years and a day later.
+    /// All times are some years and a day later.
     Later,
-    /// Objects have other names.
+    /// Objects have different names.
     Renamed,
     /// Each payment is split over two outputs.
     Split,
@@ -91,7 +91,7 @@ impl Twin {
             }
             Twin::Renamed => {
                 let text = renamed(&script.to_yaml());
-                let read = Script::parse(&script.path, &text).expect("what is written reads back");
+                let read = Script::parse(&script.path, &text).expect("a written script can be parsed");
                 twin.steps = read.steps;
             }
             Twin::Split => {
@@ -106,15 +106,15 @@ impl Twin {
                 }
             }
             Twin::Shuffled => {
-                let mut place = 0;
-                while place + 1 < twin.steps.len() {
+                let mut index = 0;
+                while index + 1 < twin.steps.len() {
                     if let (Step::Open(_), Step::Open(_)) =
-                        (&twin.steps[place].value, &twin.steps[place + 1].value)
+                        (&twin.steps[index].value, &twin.steps[index + 1].value)
                     {
-                        twin.steps.swap(place, place + 1);
-                        place += 1;
+                        twin.steps.swap(index, index + 1);
+                        index += 1;
                     }
-                    place += 1;
+                    index += 1;
                 }
             }
         }
@@ -197,7 +197,7 @@ fn move_times(body: &mut Value) {
     }
 }
 
-/// Returns the final states of the charges and invoices that the script names, as texts that must be equal in a twin.
+/// Returns the final states of the charges and invoices that the script names, as strings that must be equal in a twin.
 fn endings(run: &mut Run, script: &Script, twin: Twin) -> BTreeMap<String, String> {
     let depth = if twin == Twin::Restarted { Depth::Events } else { Depth::Objects };
     let dry_run = &mut run.dry_run;
@@ -259,8 +259,8 @@ fn add_deliveries(
         let mut posts: BTreeMap<(String, Uuid), (&'static str, usize)> = BTreeMap::new();
         for seen in &record.seen {
             if let Observation::Post(posted) = &seen.what {
-                let place = (posted.host.clone(), posted.delivery);
-                posts.entry(place).or_insert((posted.kind, 0)).1 += 1;
+                let key = (posted.host.clone(), posted.delivery);
+                posts.entry(key).or_insert((posted.kind, 0)).1 += 1;
             }
         }
         posts
@@ -411,20 +411,20 @@ const OTHER_FIRST: &str = "nkgfb";
 
 /// Replaces the first letter of a name; unchanged if it is not in `from`.
 fn swap_first(name: &str, from: &str, to: &str) -> String {
-    let place = name.chars().next().and_then(|first| from.find(first));
-    match place {
-        Some(place) => format!("{}{}", &to[place..=place], &name[1..]),
+    let position = name.chars().next().and_then(|first| from.find(first));
+    match position {
+        Some(position) => format!("{}{}", &to[position..=position], &name[1..]),
         None => name.to_owned(),
     }
 }
 
 /// Renames the charges, transactions and invoices of a script. The length of names stays, because they may occur in
-/// texts of the maximum length.
+/// strings of the maximum length.
 fn renamed(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     let mut out = String::new();
     let mut word = String::new();
-    // The preceding character: after a backslash a word is no name.
+    // The preceding character: after a backslash a word is not a name.
     let mut before = ' ';
     for c in text.chars().chain(['\n']) {
         if is_part(c) {

@@ -169,7 +169,7 @@ impl Plan {
 
     /// Plans a payment, and later changes of its transaction.
     fn send(&mut self, charge: &OpenedCharge, at: u64, mut pay: Pay, draw: &mut RngStream) {
-        let tx = pay.tx.as_ref().expect("stories name their transactions").value.0.clone();
+        let tx = pay.tx.as_ref().expect("planned payments name their transactions").value.0.clone();
         if self.strikes(Fault::LowFee, draw) {
             pay.fee = Some(FeeLevel::Low);
         } else if self.strikes(Fault::Stuck, draw) {

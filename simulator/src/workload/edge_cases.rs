@@ -23,7 +23,7 @@ pub(super) const NEIGHBOUR: &str = "bakery";
 /// The highest price for which the amount due can be computed in every coin.
 const CENTS_MAX: u64 = 999_999_999_999;
 
-/// Texts that are easily mishandled: other scripts, combining characters, quotes, and code.
+/// Strings that are easily mishandled: other scripts, combining characters, quotes, and code.
 const TEXTS: [&str; 8] = [
     "Zażółć gęślą jaźń",
     "支払い 🧾 お茶",
@@ -129,8 +129,8 @@ impl Plan {
     }
 
     /// Returns prose: usually none, sometimes a difficult text, rarely the longest.
-    pub(super) fn edge_text(&self, what: &str) -> Option<String> {
-        let mut draw = self.stream(&format!("text/{what}"));
+    pub(super) fn edge_text(&self, key: &str) -> Option<String> {
+        let mut draw = self.stream(&format!("text/{key}"));
         let text = TEXTS[draw.below(TEXTS.len() as u64) as usize];
         match draw.below(40) {
             0 => Some(longest(text, PROSE_MAX)),
@@ -140,8 +140,8 @@ impl Plan {
     }
 
     /// Returns a short text in the same way.
-    pub(super) fn edge_name(&self, what: &str) -> Option<String> {
-        let mut draw = self.stream(&format!("name/{what}"));
+    pub(super) fn edge_name(&self, key: &str) -> Option<String> {
+        let mut draw = self.stream(&format!("name/{key}"));
         let text = TEXTS[draw.below(TEXTS.len() as u64) as usize];
         match draw.below(12) {
             0 => Some(longest(text, TEXT_MAX)),
@@ -171,7 +171,7 @@ impl Plan {
     }
 }
 
-/// Returns a text of this number of characters with this beginning.
+/// Returns a string of this number of characters with this prefix.
 fn longest(text: &str, chars: usize) -> String {
     text.chars().chain(std::iter::repeat('é')).take(chars).collect()
 }

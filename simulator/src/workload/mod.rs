@@ -121,7 +121,7 @@ impl Plan {
             1 => "2026-12-31T12:00:00Z",
             _ => "2026-01-05T09:00:00Z",
         };
-        let start = Timestamp::parse(start).expect("a constant").plus(Span::micros(draw.below(SECOND)));
+        let start = Timestamp::parse(start).expect("a valid constant").plus(Span::micros(draw.below(SECOND)));
         let healed_at = if swarm.level(Fault::LongOutage) == Level::Off { DAY } else { 5 * DAY };
         let modes = match draw.below(4) {
             0 => vec![Mode::Live],

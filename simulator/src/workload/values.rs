@@ -19,7 +19,7 @@ const EMAILS: [&str; 4] = ["ann@example.com", "Owner@acme.example", "owner@acme.
 const PLACES: [&str; 3] =
     ["https://shop.example/thanks?x=1", "http://shop.example", "https://shop.example/%C3%A9"];
 const COUNTRIES: [&str; 3] = ["DE", "PL", "JP"];
-/// Texts that are no times by RFC 3339, or have too many decimals.
+/// Strings that are not times by RFC 3339, or have too many decimals.
 const TIMES: [&str; 4] =
     ["2029-01-05", "2029-01-05T09:00:00", "2029-02-29T09:00:00Z", "2029-01-05T09:00:00.1234567890Z"];
 const IPS: [&str; 3] = ["203.0.113.7", "2001:db8::1", "0.0.0.0"];

@@ -51,7 +51,7 @@ fn the_owner_gets_the_same_bytes_as_a_key() {
     world.done("POST", "/v1/invoices", json!({"amount": "5", "currency": "EUR"}));
     world.done("POST", "/v1/payment-links", json!({"title": "Tea", "pricing_type": "fixed", "amount": "2"}));
     let first = world.read("/v1/charges?per_page=2");
-    let next = first["links"]["next"].as_str().expect("more pages").to_owned();
+    let next = first["links"]["next"].as_str().expect("there is a next page").to_owned();
     let (_, next) = next.split_once('?').expect("a query");
     for rest in [
         "account".to_owned(),

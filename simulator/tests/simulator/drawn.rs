@@ -67,10 +67,15 @@ impl Described {
 /// Returns the operations below a path of the API description.
 fn described(below: &str) -> Vec<Described> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../reference/openapi.json");
-    let api: Value = serde_json::from_str(&fs::read_to_string(file).expect("it can be read")).expect("JSON");
-    let paths = api["paths"].as_object().expect("paths").iter().filter(|(path, _)| path.starts_with(below));
+    let api: Value =
+        serde_json::from_str(&fs::read_to_string(file).expect("openapi.json can be read")).expect("JSON");
+    let paths = api["paths"]
+        .as_object()
+        .expect("the API has paths")
+        .iter()
+        .filter(|(path, _)| path.starts_with(below));
     let operations = paths.flat_map(|(path, operations)| {
-        let methods = operations.as_object().expect("operations").iter();
+        let methods = operations.as_object().expect("a path has operations").iter();
         methods.filter(|(method, _)| *method != "parameters").map(move |found| (path, found))
     });
     let operations = operations.map(|(path, (method, operation))| {
@@ -179,7 +184,9 @@ fn worlds_draw_every_field_of_the_sandbox_and_the_api() {
 
 fn resolved<'v>(api: &'v Value, value: &'v Value) -> &'v Value {
     match value["$ref"].as_str() {
-        Some(place) => resolved(api, api.pointer(place.trim_start_matches('#')).expect("it leads somewhere")),
+        Some(reference) => {
+            resolved(api, api.pointer(reference.trim_start_matches('#')).expect("the reference resolves"))
+        }
         None => value,
     }
 }

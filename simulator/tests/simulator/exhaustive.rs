@@ -25,7 +25,7 @@ fn exhaust(runner: &Runner<'_>, search: &mut Exploration, depth: usize) -> Optio
 }
 
 fn search(name: &str) -> Exploration {
-    Exploration::new(Scope::find(name).expect("it is one of them"))
+    Exploration::new(Scope::find(name).expect("the name is known"))
 }
 
 /// The scopes, with the numbers of sequences of up to three inputs and of reached states; two inputs where every sequence
@@ -60,7 +60,7 @@ fn every_scope_satisfies_every_invariant() {
 /// Checks that a planted fault is found by a path of at most this length, and that its scenario shows it.
 #[track_caller]
 fn check(fault: &str, scope: &str, length_max: usize) {
-    let fault = DemoFault::find(fault).expect("it is one of them");
+    let fault = DemoFault::find(fault).expect("the name is known");
     let runner = Runner::with_fault(Some(fault));
     let mut search = search(scope);
     let (path, violation) =

@@ -97,7 +97,11 @@ fn check_missing(shares: &[&str], missing: &str, covered: bool) {
     assert_eq!((&page["missing"], &page["covered"]), (&json!(missing), &json!(covered)), "{shares:?}");
     let gone = world.call("POST", "/sandbox/pay", &json!({ "charge": code, "share": "0.1" }));
     world.call("POST", "/sandbox/drop", &json!({ "txid": gone["txid"] }));
-    assert_eq!(world.page(&format!("c/{code}"))["missing"], missing, "what has vanished comes no more");
+    assert_eq!(
+        world.page(&format!("c/{code}"))["missing"],
+        missing,
+        "a dropped transfer is not expected to arrive"
+    );
 }
 
 #[test]

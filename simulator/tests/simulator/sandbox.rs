@@ -158,7 +158,7 @@ fn a_waiting_delivery_shows_the_time_of_its_next_attempt() {
         all[0]["next_at"].clone()
     };
     let at = next(&mut world, "waiting");
-    let at = Timestamp::parse(at.as_str().expect("a moment")).expect("a moment");
+    let at = Timestamp::parse(at.as_str().expect("a time")).expect("a time");
     assert!(at > world.0.now());
     world.done("POST", "/sandbox/merchants", &json!({ "name": "shop", "state": "up" }));
     world.done("POST", "/sandbox/advance", &json!({ "to": at.to_string() }));
@@ -391,7 +391,7 @@ proptest! {
             prop_assert!(response.status < 500, "{} {method} {path} {body}", response.status);
             let is_new_world = path == "/sandbox/world" && response.status == 200;
             prop_assert!(world.0.now() >= before || is_new_world, "{method} {path} {body}");
-            let answer: Value = serde_json::from_slice(&response.body).expect("JSON, whatever was asked");
+            let answer: Value = serde_json::from_slice(&response.body).expect("every response is JSON");
             if let Some(text) = answer["txid"].as_str() {
                 text.clone_into(&mut txid);
             }
@@ -406,7 +406,7 @@ proptest! {
 fn a_key_of_an_earlier_world_is_unknown() {
     let mut world = World::new();
     let bearer = format!("Bearer {}", world.0.first_keys().test);
-    let admitted = world.0.admit(world.0.now(), Some(bearer.as_bytes())).expect("a good key");
+    let admitted = world.0.admit(world.0.now(), Some(bearer.as_bytes())).expect("the key is valid");
     world.done("POST", "/sandbox/accounts", &json!({"id": "other"}));
     world.done("POST", "/sandbox/world", &json!({}));
     for path in ["/v1/account", "/sandbox/endpoints"] {

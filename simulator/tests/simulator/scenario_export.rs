@@ -194,7 +194,7 @@ fn happened(answer: &[u8]) -> Value {
 fn saved_scenario(client: &mut Client) -> (String, u64) {
     let saved_scenario = client.call("GET", "/sandbox/scenario", "", &Value::Null);
     let (text, untold) = (saved_scenario["scenario"].as_str(), saved_scenario["untold"].as_u64());
-    (text.expect("a text").to_owned(), untold.expect("a number"))
+    (text.expect("the scenario is a string").to_owned(), untold.expect("the count is a number"))
 }
 
 fn check(ops: &[Op]) -> Result<(), TestCaseError> {

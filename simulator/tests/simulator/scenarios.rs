@@ -71,7 +71,8 @@ fn a_rewritten_scenario_has_the_same_transcript() {
         let written = script.to_yaml();
         let again = run(&path, &written).unwrap_or_else(|error| panic!("{error}\n{written}"));
         if !blessing() {
-            let golden = fs::read_to_string(path.with_extension("transcript")).expect("it has a transcript");
+            let golden =
+                fs::read_to_string(path.with_extension("transcript")).expect("the scenario has a transcript");
             assert_eq!(again.transcript, golden, "{}\n{written}", shown(&path));
         }
     }
@@ -119,7 +120,7 @@ fn a_transcript_belongs_to_a_scenario() {
     for (path, _) in scenarios() {
         let beside = path.parent().expect("a file lies in a directory");
         for entry in fs::read_dir(beside).expect("scenarios/ can be listed") {
-            let entry = entry.expect("its entries can be read").path();
+            let entry = entry.expect("the directory entries can be read").path();
             if entry.extension().is_some_and(|extension| extension == "transcript") {
                 assert!(entry.with_extension("yaml").is_file(), "{} has no scenario", shown(&entry));
             }
@@ -135,7 +136,7 @@ fn the_published_schema_is_the_schema_of_the_format() {
 #[test]
 fn every_scenario_fits_the_schema() {
     let schema: Value = serde_json::from_str(&schema()).expect("the schema is JSON");
-    let validator = jsonschema::validator_for(&schema).expect("the schema is a schema");
+    let validator = jsonschema::validator_for(&schema).expect("the JSON Schema is valid");
     for (path, text) in scenarios() {
         let value = simulator::script::untyped(&text).expect("a scenario is YAML");
         let errors: Vec<String> = validator
@@ -161,11 +162,12 @@ fn examples<'a>(readme: &'a str, names: &[&str]) -> Vec<&'a str> {
 fn the_readme_shows_every_step_and_its_examples_fit_the_schema() {
     let readme = fs::read_to_string(directory().join("README.md")).expect("the README can be read");
     let mut schema: Value = serde_json::from_str(&schema()).expect("the schema is JSON");
-    let forms = schema.pointer("/$defs/Step/oneOf").and_then(Value::as_array).expect("a step has forms");
+    let forms =
+        schema.pointer("/$defs/Step/oneOf").and_then(Value::as_array).expect("a step has alternatives");
     let names: Vec<&str> = forms
         .iter()
         .map(|form| form.pointer("/required/0").or_else(|| form.get("const")))
-        .map(|name| name.and_then(Value::as_str).expect("each form has a name"))
+        .map(|name| name.and_then(Value::as_str).expect("each alternative has a name"))
         .collect();
     let examples = examples(&readme, &names);
     for name in names {
@@ -174,9 +176,9 @@ fn the_readme_shows_every_step_and_its_examples_fit_the_schema() {
     }
     let definitions = schema["$defs"].take();
     let step = serde_json::json!({ "$defs": definitions, "$ref": "#/$defs/Step" });
-    let validator = jsonschema::validator_for(&step).expect("the schema is a schema");
+    let validator = jsonschema::validator_for(&step).expect("the JSON Schema is valid");
     for example in examples {
-        let value = simulator::script::untyped(example).unwrap_or_else(|| panic!("`{example}` is no YAML"));
+        let value = simulator::script::untyped(example).unwrap_or_else(|| panic!("`{example}` is not YAML"));
         assert!(validator.is_valid(&value), "`{example}` does not fit the schema");
     }
 }

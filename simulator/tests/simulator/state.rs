@@ -34,8 +34,8 @@ impl ReopenedStage {
 
     fn reopen(&mut self) {
         let mut state = Vec::new();
-        self.sandbox.write_state(&mut state).expect("a buffer takes everything");
-        let read = Sandbox::read_state(&state, &setup()).expect("what was written reads back");
+        self.sandbox.write_state(&mut state).expect("writing to memory never fails");
+        let read = Sandbox::read_state(&state, &setup()).expect("a written state can be read");
         assert_eq!(read.state_digest(), self.sandbox.state_digest());
         self.sandbox = read;
     }
@@ -98,7 +98,7 @@ fn shared_values_are_written_once() {
     let mut stage = ReopenedStage::new(None);
     let size = |sandbox: &Sandbox| {
         let mut state = Vec::new();
-        sandbox.write_state(&mut state).expect("a buffer takes everything");
+        sandbox.write_state(&mut state).expect("writing to memory never fails");
         state.len()
     };
     let post = |stage: &mut ReopenedStage, path: &str, body: &str| {
@@ -125,7 +125,7 @@ fn shared_values_are_written_once() {
 #[test]
 fn invalid_state_is_rejected() {
     let mut state = Vec::new();
-    Sandbox::new(&setup()).write_state(&mut state).expect("a buffer takes everything");
+    Sandbox::new(&setup()).write_state(&mut state).expect("writing to memory never fails");
     assert!(Sandbox::read_state(&state, &setup()).is_some());
     assert!(Sandbox::read_state(&[], &setup()).is_none());
     assert!(Sandbox::read_state(&state[..state.len() - 1], &setup()).is_none(), "cut off");

@@ -103,7 +103,7 @@ fn the_canary_is_reported() {
     assert!(verdict.findings.violations.iter().any(|violation| violation.shape == "the canary"));
 }
 
-/// A service that takes every post as a success.
+/// A fault: `charge.expired` is never posted, but counts as delivered.
 struct Hopeful;
 
 impl Tamper for Hopeful {
@@ -127,7 +127,7 @@ fn check_shrinking(make: fn() -> Box<dyn Tamper>, steps_max: usize) {
             let violation = runner.try_script(&script).findings.violations.into_iter().next()?;
             Some((script, violation))
         })
-        .expect("some world shows it");
+        .expect("a world violates the invariant");
     let shrunk = shrink(&runner, &script, &violation);
     assert!(shrunk.script.steps.len() <= steps_max, "{}", shrunk.script.to_yaml());
     // The result is a scenario: it parses back, violates the same invariant, and passes on the correct service.
@@ -144,7 +144,7 @@ fn check_shrinking(make: fn() -> Box<dyn Tamper>, steps_max: usize) {
 
 #[test]
 fn a_failure_is_shrunk_to_a_short_scenario() {
-    let fault = DemoFault::find("vanished-unheard").expect("it is one of them");
+    let fault = DemoFault::find("vanished-unheard").expect("the demo fault exists");
     check_shrinking(fault.make, 8);
     check_shrinking(|| Box::new(Hopeful), 4);
 }

@@ -45,17 +45,17 @@ fn choices() -> Vec<Choice> {
     text.lines().filter_map(row).collect()
 }
 
-/// Returns the targets of the Markdown links in a text.
+/// Returns the targets of the Markdown links in a string.
 fn links(text: &str) -> Vec<&str> {
     text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target).collect()
 }
 
-/// Returns the texts in backticks.
+/// Returns the strings in backticks.
 fn quoted(text: &str) -> Vec<&str> {
     text.split('`').skip(1).step_by(2).collect()
 }
 
-/// Returns the reason why a row proves less than it says.
+/// Returns the reason why the proof of a row is invalid; `None` if it is valid.
 fn refuted(choice: &Choice) -> Option<String> {
     let path = |target: &str| workspace().join("reference").join(target);
     let targets = links(&choice.shown_by);

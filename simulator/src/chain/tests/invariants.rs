@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::chain::{Transaction, TransactionState};
 
-/// Generates operations as texts. Names may refer to transactions that do not exist.
+/// Generates operations as strings. Names may refer to transactions that do not exist.
 fn acts() -> impl Strategy<Value = Vec<String>> {
     let name = || (1_usize..8).prop_map(|n| format!("t{n}"));
     let fee = || prop::sample::select(vec!["low", "normal", "high", "stuck"]);

@@ -118,7 +118,7 @@ impl Story {
         }
     }
 
-    /// Replaces the ids in a text by names.
+    /// Replaces the transaction ids in a string by names.
     fn renamed(&self, text: &str) -> String {
         let named = (1..).zip(&self.names);
         named.fold(text.to_owned(), |text, (n, txid)| text.replace(txid.as_str(), &format!("t{n}")))

@@ -212,7 +212,7 @@ impl ModelReplay<'_> {
             .books()
             .any(|(other, book)| other != id && (book.wallets.share(&wallet) || has_charge(&other)));
         let is_taken = call.status == 200;
-        // Keys can be refused for other reasons, and so can texts that are no addresses.
+        // Keys can be refused for other reasons, and so can strings that are not addresses.
         let is_address = |text: &String| {
             (32..=44).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
         };
@@ -270,8 +270,8 @@ impl ModelReplay<'_> {
         };
         self.findings.check(Invariant::ModesApart, Some(at), || {
             (call.status != 404).then(|| {
-                let whose = if owner.0 == asks.0 { "of the other mode" } else { "of another account" };
-                let shape = format!("an act on an object {whose} is answered {}, not 404", call.status);
+                let owner_text = if owner.0 == asks.0 { "of the other mode" } else { "of another account" };
+                let shape = format!("an act on an object {owner_text} is answered {}, not 404", call.status);
                 (shape, format!("{} {} of {} by a {} key", call.method, call.path, owner.1, asks.1))
             })
         });
@@ -283,8 +283,8 @@ impl ModelReplay<'_> {
         let Some((id, key)) = self.calling_book(call).zip(call.idempotency_key.as_ref()) else {
             return false;
         };
-        let place = format!("{} {}", call.method, call.path);
-        let (scope, about) = (format!("{place} {key}"), format!("{place} at {at}"));
+        let operation = format!("{} {}", call.method, call.path);
+        let (scope, about) = (format!("{operation} {key}"), format!("{operation} at {at}"));
         let (book, request) = (self.model.at(id).1, request_of(call));
         let given = match book.repeat(at, &scope, &request) {
             RepeatKind::First => {

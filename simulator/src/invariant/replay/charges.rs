@@ -221,7 +221,7 @@ impl ModelReplay<'_> {
             Some(_) => book.switch(at, account, terms),
             None => book.open(at, account, (terms, ChargeTexts::read(&body))),
         };
-        let ids = self.ids.get_mut(&id).expect("every book has names");
+        let ids = self.ids.get_mut(&id).expect("every book has ids");
         ids.charges.push(code.to_owned());
         ids.addresses.push(seen.deposit_address.clone());
         self.objects.insert(code.to_owned(), (id, Object::Charge(no)));

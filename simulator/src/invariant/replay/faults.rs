@@ -126,7 +126,7 @@ impl FaultTracker {
         self.merchants.values().fold(recent, |all, faults| all.with(*faults))
     }
 
-    /// Returns the current faults around a charge, without those of its own transfers.
+    /// Returns the current faults of a chain and of the whole world, without those of single transfers.
     pub(super) fn around(&self, now: Timestamp, chain: ChainId) -> FaultSet {
         let lasting = self.lasting.get(&chain).copied().unwrap_or_default();
         let struck = self.struck.get(&chain).map_or(FaultSet::default(), |struck| recent(struck, now));

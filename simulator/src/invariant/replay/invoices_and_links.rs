@@ -32,7 +32,7 @@ impl ModelReplay<'_> {
         self.check_mail_retry(at, (id, None), call);
         let made = read::<CreatedAnswer>(&call.answer).filter(|_| call.status == 201);
         if let Some((CreatedAnswer { data }, no)) = made.zip(issued.ok()) {
-            self.ids.get_mut(&id).expect("every book has names").invoices.push(data.id.clone());
+            self.ids.get_mut(&id).expect("every book has ids").invoices.push(data.id.clone());
             self.objects.insert(data.id, (id, Object::Invoice(no)));
         }
     }
@@ -126,7 +126,7 @@ impl ModelReplay<'_> {
         let (account, book) = self.model.at(id);
         book.links.push(LinkModel::new(at, account.default_currency, &body));
         let no = book.links.len() - 1;
-        self.ids.get_mut(&id).expect("every book has names").links.push(data.id.clone());
+        self.ids.get_mut(&id).expect("every book has ids").links.push(data.id.clone());
         self.objects.insert(data.id, (id, Object::Link(no)));
     }
 

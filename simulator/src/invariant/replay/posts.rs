@@ -118,7 +118,7 @@ impl<'a> ModelReplay<'a> {
         }
     }
 
-    /// Repeats a resend in the model. One that is refused changes nothing.
+    /// Repeats a resend in the model. A refused resend changes nothing.
     pub(super) fn resend(&mut self, at: Timestamp, delivery: &str, call: &RecordedCall) {
         self.faults.strike_everywhere(at, Fault::Resend);
         let known = Uuid::try_parse(delivery).ok().and_then(|id| self.posts.known.get(&id).copied());
@@ -351,16 +351,16 @@ impl<'a> ModelReplay<'a> {
     /// Returns the names of the known deliveries by event, object and endpoint, with their ids.
     pub(crate) fn delivery_names(&self) -> impl Iterator<Item = (String, String)> {
         let endpoints: BTreeMap<(BookId, usize), Code> =
-            self.posts.endpoints.iter().map(|(code, place)| (*place, *code)).collect();
+            self.posts.endpoints.iter().map(|(code, endpoint)| (*endpoint, *code)).collect();
         self.posts.known.iter().map(move |(uuid, (id, no))| {
             let book = self.model.book(*id);
             let delivery = &book.deliveries[*no];
-            let what = delivery.event.map_or_else(
+            let subject = delivery.event.map_or_else(
                 || "a test".to_owned(),
                 |no| format!("{} of {}", book.events[no].kind, self.ids[id].code(book.events[no].subject)),
             );
             let endpoint = endpoints.get(&(*id, delivery.endpoint)).map(Code::to_string).unwrap_or_default();
-            (format!("{what} to {endpoint}"), uuid.to_string())
+            (format!("{subject} to {endpoint}"), uuid.to_string())
         })
     }
 

@@ -90,7 +90,7 @@ pub struct Delivery {
 }
 
 impl Delivery {
-    /// Cancels the delivery; one that had ended before a resend returns to that state.
+    /// Cancels the delivery. A delivery that had ended before a resend returns to that state.
     fn cancel(&mut self) {
         self.state = match self.before_resend.take() {
             Some(over @ (DeliveryState::Delivered | DeliveryState::Failed)) => over,
@@ -117,7 +117,7 @@ impl Book {
         self.secrets - 1
     }
 
-    /// Enables, disables or removes an endpoint. Waiting deliveries of one that is not enabled are canceled.
+    /// Enables, disables or removes an endpoint. Waiting deliveries of an endpoint that is not enabled are canceled.
     pub fn switch_endpoint(&mut self, endpoint: usize, status: EndpointStatus) {
         let changed = &mut self.endpoints[endpoint];
         changed.status = status;

@@ -218,8 +218,8 @@ impl Book {
     ///
     /// If [`Book::choose`] does not allow it.
     pub fn switch(&mut self, now: Timestamp, account: &Account, terms: Terms) -> usize {
-        let invoice = terms.invoice.expect("a coin is chosen for an invoice");
-        if let Some(earlier) = self.untouched(invoice).expect("choosing was allowed") {
+        let invoice = terms.invoice.expect("the terms name the invoice");
+        if let Some(earlier) = self.untouched(invoice).expect("the invoice allows another coin") {
             self.cancel_charge(now, earlier, "asset_switched");
         }
         let InvoiceModel { reader, texts, .. } = &self.invoices[invoice];

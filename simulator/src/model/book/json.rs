@@ -1,7 +1,7 @@
-//! Objects as JSON: the complete texts that the API or a webhook must show, written from the model alone.
+//! Objects as JSON: the complete documents that the API or a webhook must show, written from the model alone.
 //!
-//! The fields are in the order of the service, so that equal objects are equal texts and need no parsing. The
-//! comparison does not depend on it: different texts are compared as values.
+//! The fields are in the order of the service, so that equal objects are equal strings and need no parsing. The
+//! comparison does not depend on it: different strings are compared as values.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -22,7 +22,7 @@ use crate::model::{
     texts::{AnswerText, ChargeTexts, CustomerTexts, ItemText},
 };
 
-/// The place where an object is shown, which determines its form.
+/// The response or message that contains an object, which determines its form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presentation {
     /// A response for a single object, or a list.
@@ -48,7 +48,7 @@ fn time(at: Option<Timestamp>) -> Option<String> {
 }
 
 fn json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("an object has texts for keys")
+    serde_json::to_string(value).expect("the keys of an object are strings")
 }
 
 #[derive(Serialize)]
@@ -261,8 +261,8 @@ impl<'a> Writer<'a> {
     }
 
     fn explorer(&self, asset: Asset, txid: &str) -> String {
-        let place = if self.book.mode == Mode::Live { "/tx/" } else { "/testnet/tx/" };
-        ["https://explorer.sim/", asset.facts().network, place, txid].concat()
+        let path = if self.book.mode == Mode::Live { "/tx/" } else { "/testnet/tx/" };
+        ["https://explorer.sim/", asset.facts().network, path, txid].concat()
     }
 
     /// Returns the timeline for a response; `events` are the numbers of its events.
@@ -421,7 +421,7 @@ impl Sample {
             address: address.to_owned(),
             txid: "0".repeat(64),
             output: 0,
-            amount: Coin::parse("0.0025", asset).expect("a constant"),
+            amount: Coin::parse("0.0025", asset).expect("the constant is a valid amount"),
             depth: Depth::Confirmations(charge.required),
             height: 0,
         };
@@ -562,7 +562,7 @@ impl Book {
         let writer = self.writer(context, Presentation::Webhook);
         let sampled = || DataJson::Charge(Box::new(writer.charge(0, (&sample.charge, 0), &[])), None);
         let data = event.map_or_else(sampled, |(_, event)| {
-            let object = event.object.as_deref().expect("an event that is delivered keeps its object");
+            let object = event.object.as_deref().expect("a delivered event stores its object");
             match (event.subject, object) {
                 (Subject::Charge(no), EventObject::Charge(charge, height)) => {
                     let announced = match &event.details {

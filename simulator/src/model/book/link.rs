@@ -143,7 +143,7 @@ impl LinkModel {
         }
     }
 
-    /// Returns `true` if the answers fit: each question at most once, no unknown ones, a text for every required one.
+    /// Returns `true` if the answers fit: each question at most once, no unknown ones, a string for every required one.
     fn takes_answers(&self, answers: &[(String, String)]) -> bool {
         let given =
             |question: &Question| answers.iter().filter(|(label, _)| *label == question.label).count();

@@ -84,9 +84,9 @@ pub struct Event {
 /// The treatment of a request with an `Idempotency-Key`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RepeatKind {
-    /// It is processed: the key has no stored response.
+    /// The request is processed: the key has no stored response.
     First,
-    /// It gets the stored response with this number.
+    /// The request gets the stored response with this number.
     Same(usize),
     /// The key was used for another request.
     Other,
@@ -217,7 +217,7 @@ impl Book {
     ///
     /// # Errors
     ///
-    /// 409 if there is no confirmed one.
+    /// 409 if there is no confirmed late payment.
     pub fn accept(&mut self, now: Timestamp, no: usize, txid: Option<&str>) -> Result<(), u16> {
         let events = self.charges[no].accept(txid).ok_or(409_u16)?;
         self.record_all(now, no, events);

@@ -88,7 +88,7 @@ impl Wallets {
         self.changed.insert(asset, None);
     }
 
-    /// Returns `true` if the wallet is or was one of these, or shares an address with one that is.
+    /// Returns `true` if the wallet is or was one of these, or shares an address with a current one.
     pub fn share(&self, wallet: &WalletModel) -> bool {
         let mut current = self.changed.values().flatten();
         // A list that was replaced can be set elsewhere in part, but not as a whole.

@@ -246,7 +246,7 @@ impl Charge {
 
     /// Returns the received amount.
     pub fn received(&self) -> u128 {
-        self.transfers.iter().filter(|money| money.counted).map(|money| money.units).sum()
+        self.transfers.iter().filter(|transfer| transfer.counted).map(|transfer| transfer.units).sum()
     }
 
     /// Returns the state of the chain for the charge.
@@ -262,59 +262,62 @@ impl Charge {
     }
 
     /// Returns the confirmations of a transfer at a height of its chain. They continue to grow after it is confirmed.
-    pub(in crate::model) fn confirmations(&self, money: &ChargeTransfer, height: u64) -> u64 {
-        let sighted = u64::from(money.depth.unwrap_or(0));
-        if self.is_deep(money) { height.max(money.height) - money.height + sighted } else { sighted }
+    pub(in crate::model) fn confirmations(&self, transfer: &ChargeTransfer, height: u64) -> u64 {
+        let sighted = u64::from(transfer.depth.unwrap_or(0));
+        if self.is_deep(transfer) { height.max(transfer.height) - transfer.height + sighted } else { sighted }
     }
 
-    fn is_deep(&self, money: &ChargeTransfer) -> bool {
-        money.depth.is_some_and(|depth| depth >= self.required)
+    fn is_deep(&self, transfer: &ChargeTransfer) -> bool {
+        transfer.depth.is_some_and(|depth| depth >= self.required)
     }
 
     /// Returns `true` if the timely transfers together are sufficient. They hold the charge open after its lock, for
     /// at most a day.
     pub fn is_held(&self, now: Timestamp) -> bool {
-        let timely =
-            self.transfers.iter().filter(|money| money.role == Role::Timely && money.depth.is_some());
-        let units: u128 = timely.map(|money| money.units).sum();
+        let timely = self
+            .transfers
+            .iter()
+            .filter(|transfer| transfer.role == Role::Timely && transfer.depth.is_some());
+        let units: u128 = timely.map(|transfer| transfer.units).sum();
         let kept = units.saturating_sub(self.returned_of_received());
         now < self.end.plus(HOLD_MAX) && units > 0 && money::is_enough(kept, self.due, self.tolerance)
     }
 
     /// Applies a watcher's sightings of one moment to this charge.
-    pub fn on_sightings(&mut self, now: Timestamp, notices: &[&Sighting]) -> Vec<ChargeEvent> {
+    pub fn on_sightings(&mut self, now: Timestamp, sightings: &[&Sighting]) -> Vec<ChargeEvent> {
         let (mut events, mut moved) = (Vec::new(), Vec::new());
         let (known, mut new): (Vec<&Sighting>, Vec<&Sighting>) =
-            notices.iter().copied().partition(|notice| self.find(notice).is_some());
+            sightings.iter().copied().partition(|sighting| self.find(sighting).is_some());
         let mut replaced: Vec<usize> = Vec::new();
-        for notice in known {
-            let place = self.find(notice).expect("just found");
-            if notice.depth == Depth::Gone(Disappearance::Replaced) && self.transfers[place].depth.is_some() {
-                replaced.push(place);
+        for sighting in known {
+            let index = self.find(sighting).expect("a known sighting has a transfer");
+            if sighting.depth == Depth::Gone(Disappearance::Replaced) && self.transfers[index].depth.is_some()
+            {
+                replaced.push(index);
             }
-            self.note_depth(now, place, notice);
-            let money = &mut self.transfers[place];
-            if money.role == Role::Late && money.depth.is_some() && !money.late_recorded {
-                money.late_recorded = true;
-                events.push(ChargeEvent::Late { txid: money.txid.clone(), units: money.units });
+            self.note_depth(now, index, sighting);
+            let transfer = &mut self.transfers[index];
+            if transfer.role == Role::Late && transfer.depth.is_some() && !transfer.late_recorded {
+                transfer.late_recorded = true;
+                events.push(ChargeEvent::Late { txid: transfer.txid.clone(), units: transfer.units });
             }
-            moved.push(place);
+            moved.push(index);
         }
         // A transfer of zero is ignored.
-        new.retain(|notice| notice.amount.atto() > 0);
+        new.retain(|sighting| sighting.amount.atto() > 0);
         let bumps = self.bumps(&replaced, &new);
         let (bumped, new): (Vec<&Sighting>, Vec<&Sighting>) =
-            new.into_iter().partition(|notice| bumps.contains_key(notice.txid.as_str()));
-        for notice in bumped {
-            moved.extend(self.see(now, bumps[notice.txid.as_str()], notice, &mut events));
+            new.into_iter().partition(|sighting| bumps.contains_key(sighting.txid.as_str()));
+        for sighting in bumped {
+            moved.extend(self.see(now, bumps[sighting.txid.as_str()], sighting, &mut events));
         }
         // A hold that expires now does so before new transfers are processed.
         if now >= self.end && !self.is_held(now) {
             self.count(&moved, &mut events);
             self.run_out(now, &mut events);
         }
-        for notice in new {
-            moved.extend(self.see(now, now, notice, &mut events));
+        for sighting in new {
+            moved.extend(self.see(now, now, sighting, &mut events));
         }
         self.count(&moved, &mut events);
         self.run_out(now, &mut events);
@@ -326,38 +329,40 @@ impl Charge {
         &mut self,
         now: Timestamp,
         first_seen: Timestamp,
-        notice: &Sighting,
+        sighting: &Sighting,
         events: &mut Vec<ChargeEvent>,
     ) -> Option<usize> {
-        let place = match self.find(notice) {
-            Some(place) => place,
-            None if matches!(notice.depth, Depth::Gone(_)) => return None,
-            None => self.meet(first_seen, notice, events),
+        let index = match self.find(sighting) {
+            Some(index) => index,
+            None if matches!(sighting.depth, Depth::Gone(_)) => return None,
+            None => self.meet(first_seen, sighting, events),
         };
-        self.note_depth(now, place, notice);
-        Some(place)
+        self.note_depth(now, index, sighting);
+        Some(index)
     }
 
     /// Returns the fee bumps among new transactions: one that pays at least as much as one replaced at this moment
     /// counts as seen when that was.
     fn bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> BTreeMap<&'s str, Timestamp> {
         let mut amounts: BTreeMap<&str, BTreeMap<u32, u128>> = BTreeMap::new();
-        for notice in new.iter().filter(|notice| !matches!(notice.depth, Depth::Gone(_))) {
-            amounts.entry(&notice.txid).or_default().insert(notice.output, self.units(notice));
+        for sighting in new.iter().filter(|sighting| !matches!(sighting.depth, Depth::Gone(_))) {
+            amounts.entry(&sighting.txid).or_default().insert(sighting.output, self.units(sighting));
         }
         let mut bumps = BTreeMap::new();
         let mut settled: Vec<&str> = Vec::new();
-        for place in replaced {
-            let ChargeTransfer { txid, first_seen, .. } = &self.transfers[*place];
+        for index in replaced {
+            let ChargeTransfer { txid, first_seen, .. } = &self.transfers[*index];
             if settled.contains(&txid.as_str()) {
                 continue;
             }
             settled.push(txid);
-            let of_old =
-                replaced.iter().map(|place| &self.transfers[*place]).filter(|money| money.txid == *txid);
-            let units: u128 = of_old.map(|money| money.units).sum();
-            let pays = |notice: &&&Sighting| {
-                let txid = notice.txid.as_str();
+            let of_old = replaced
+                .iter()
+                .map(|index| &self.transfers[*index])
+                .filter(|transfer| transfer.txid == *txid);
+            let units: u128 = of_old.map(|transfer| transfer.units).sum();
+            let pays = |sighting: &&&Sighting| {
+                let txid = sighting.txid.as_str();
                 !bumps.contains_key(txid)
                     && amounts.get(txid).is_some_and(|outputs| outputs.values().sum::<u128>() >= units)
             };
@@ -369,31 +374,33 @@ impl Charge {
     }
 
     /// Returns the amount of a sighting, in the coin's smallest units.
-    fn units(&self, notice: &Sighting) -> u128 {
-        notice.amount.atto() / money::atto_per_unit(self.terms.asset)
+    fn units(&self, sighting: &Sighting) -> u128 {
+        sighting.amount.atto() / money::atto_per_unit(self.terms.asset)
     }
 
-    fn find(&self, notice: &Sighting) -> Option<usize> {
-        self.transfers.iter().position(|money| money.txid == notice.txid && money.output == notice.output)
+    fn find(&self, sighting: &Sighting) -> Option<usize> {
+        self.transfers
+            .iter()
+            .position(|transfer| transfer.txid == sighting.txid && transfer.output == sighting.output)
     }
 
-    fn meet(&mut self, first_seen: Timestamp, notice: &Sighting, events: &mut Vec<ChargeEvent>) -> usize {
+    fn meet(&mut self, first_seen: Timestamp, sighting: &Sighting, events: &mut Vec<ChargeEvent>) -> usize {
         let role = match self.status {
             Status::Paid => Role::More,
             status if status.waits() && first_seen < self.end => Role::Timely,
             _ => Role::Late,
         };
-        let (txid, units) = (notice.txid.clone(), self.units(notice));
+        let (txid, units) = (sighting.txid.clone(), self.units(sighting));
         events.push(match role {
             Role::Timely => ChargeEvent::Detected { txid: txid.clone(), units },
             _ => ChargeEvent::Late { txid: txid.clone(), units },
         });
         self.transfers.push(ChargeTransfer {
             txid,
-            output: notice.output,
+            output: sighting.output,
             units,
             depth: Some(0),
-            height: notice.height,
+            height: sighting.height,
             gone: None,
             first_seen,
             deep_since: None,
@@ -405,36 +412,36 @@ impl Charge {
         self.transfers.len() - 1
     }
 
-    fn note_depth(&mut self, now: Timestamp, place: usize, notice: &Sighting) {
+    fn note_depth(&mut self, now: Timestamp, index: usize, sighting: &Sighting) {
         let required = self.required;
-        let money = &mut self.transfers[place];
-        let was_deep = money.depth.is_some_and(|depth| depth >= required);
-        money.height = notice.height;
-        (money.depth, money.gone) = match notice.depth {
+        let transfer = &mut self.transfers[index];
+        let was_deep = transfer.depth.is_some_and(|depth| depth >= required);
+        transfer.height = sighting.height;
+        (transfer.depth, transfer.gone) = match sighting.depth {
             Depth::Confirmations(n) => (Some(n), None),
             Depth::Gone(why) => (None, Some(why)),
         };
-        if !was_deep && money.depth.is_some_and(|depth| depth >= required) {
-            money.deep_since = Some(now);
+        if !was_deep && transfer.depth.is_some_and(|depth| depth >= required) {
+            transfer.deep_since = Some(now);
         }
     }
 
     /// Counts newly confirmed transfers, and removes those no longer confirmed.
     fn count(&mut self, moved: &[usize], events: &mut Vec<ChargeEvent>) {
         let mut fresh = Vec::new();
-        for &place in moved {
-            let deep = self.is_deep(&self.transfers[place]);
-            let money = &mut self.transfers[place];
-            if money.role == Role::Late {
+        for &index in moved {
+            let deep = self.is_deep(&self.transfers[index]);
+            let transfer = &mut self.transfers[index];
+            if transfer.role == Role::Late {
                 // The owner has to accept it first, which changes its role.
                 continue;
             }
-            if deep && !money.counted {
-                money.counted = true;
-                fresh.push(place);
-            } else if !deep && money.counted {
-                money.counted = false;
-                fresh.retain(|other| *other != place);
+            if deep && !transfer.counted {
+                transfer.counted = true;
+                fresh.push(index);
+            } else if !deep && transfer.counted {
+                transfer.counted = false;
+                fresh.retain(|other| *other != index);
             }
         }
         self.weigh(&fresh, events);
@@ -442,19 +449,19 @@ impl Charge {
 
     fn weigh(&mut self, fresh: &[usize], events: &mut Vec<ChargeEvent>) {
         let Some(&last) = fresh.last() else { return };
-        let by_owner = self.transfers.iter().any(|money| money.counted && money.role == Role::Taken);
+        let by_owner = self.transfers.iter().any(|transfer| transfer.counted && transfer.role == Role::Taken);
         if self.status == Status::Paid || !(self.status.waits() || by_owner) {
             return;
         }
         let txid = self.transfers[last].txid.clone();
         if money::is_enough(self.counting(), self.due, self.tolerance) {
-            let counted = self.transfers.iter().filter(|money| money.counted);
-            self.paid_at = counted.filter_map(|money| money.deep_since).max();
+            let counted = self.transfers.iter().filter(|transfer| transfer.counted);
+            self.paid_at = counted.filter_map(|transfer| transfer.deep_since).max();
             self.status = Status::Paid;
-            for place in 0..self.transfers.len() {
-                if !self.transfers[place].counted && !self.is_returned(place) {
-                    self.transfers[place].role = Role::More;
-                    self.transfers[place].counted = self.is_deep(&self.transfers[place]);
+            for index in 0..self.transfers.len() {
+                if !self.transfers[index].counted && !self.is_returned(index) {
+                    self.transfers[index].role = Role::More;
+                    self.transfers[index].counted = self.is_deep(&self.transfers[index]);
                 }
             }
             events.push(ChargeEvent::Paid { txid, units: self.received() });
@@ -464,9 +471,9 @@ impl Charge {
             self.status = Status::Underpaid;
         }
         let mut news = false;
-        for &place in fresh {
-            news |= !self.transfers[place].short_recorded;
-            self.transfers[place].short_recorded = true;
+        for &index in fresh {
+            news |= !self.transfers[index].short_recorded;
+            self.transfers[index].short_recorded = true;
         }
         if news {
             events.push(ChargeEvent::Short { txid, units: self.received() });
@@ -480,12 +487,12 @@ impl Charge {
         }
         self.status = Status::Expired;
         events.push(ChargeEvent::Expired);
-        for money in &mut self.transfers {
-            if money.role == Role::Timely && !money.counted {
-                money.role = Role::Late;
-                if money.depth.is_some() {
-                    money.late_recorded = true;
-                    events.push(ChargeEvent::Late { txid: money.txid.clone(), units: money.units });
+        for transfer in &mut self.transfers {
+            if transfer.role == Role::Timely && !transfer.counted {
+                transfer.role = Role::Late;
+                if transfer.depth.is_some() {
+                    transfer.late_recorded = true;
+                    events.push(ChargeEvent::Late { txid: transfer.txid.clone(), units: transfer.units });
                 }
             }
         }
@@ -496,14 +503,14 @@ impl Charge {
         let may = self.is_untouched();
         if may {
             self.status = Status::Canceled;
-            self.transfers.iter_mut().for_each(|money| money.role = Role::Late);
+            self.transfers.iter_mut().for_each(|transfer| transfer.role = Role::Late);
         }
         may
     }
 
     /// Returns `true` if the charge is pending and has no transfer: any that was seen has disappeared.
     pub fn is_untouched(&self) -> bool {
-        self.status == Status::Pending && self.transfers.iter().all(|money| money.depth.is_none())
+        self.status == Status::Pending && self.transfers.iter().all(|transfer| transfer.depth.is_none())
     }
 
     /// Returns the word for the state of a transfer.
@@ -525,18 +532,19 @@ impl Charge {
         if !matches!(self.status, Status::Expired | Status::Canceled) {
             return None;
         }
-        let wanted =
-            |money: &ChargeTransfer| money.role == Role::Late && txid.is_none_or(|txid| txid == money.txid);
+        let wanted = |transfer: &ChargeTransfer| {
+            transfer.role == Role::Late && txid.is_none_or(|txid| txid == transfer.txid)
+        };
         let taken: Vec<usize> = (0..self.transfers.len())
-            .filter(|place| wanted(&self.transfers[*place]) && self.is_deep(&self.transfers[*place]))
-            .filter(|place| !self.is_returned(*place))
+            .filter(|index| wanted(&self.transfers[*index]) && self.is_deep(&self.transfers[*index]))
+            .filter(|index| !self.is_returned(*index))
             .collect();
         if taken.is_empty() {
             return None;
         }
-        for &place in &taken {
-            let money = &mut self.transfers[place];
-            (money.role, money.counted, money.short_recorded) = (Role::Taken, true, false);
+        for &index in &taken {
+            let transfer = &mut self.transfers[index];
+            (transfer.role, transfer.counted, transfer.short_recorded) = (Role::Taken, true, false);
         }
         let mut events = Vec::new();
         self.weigh(&taken, &mut events);

@@ -25,32 +25,32 @@ impl Charge {
 
     /// Returns the maximum of that total.
     pub fn refundable(&self) -> u128 {
-        let late = self.transfers.iter().filter(|money| self.is_refundable_late(money));
-        self.received() + late.map(|money| money.units).sum::<u128>()
+        let late = self.transfers.iter().filter(|transfer| self.is_refundable_late(transfer));
+        self.received() + late.map(|transfer| transfer.units).sum::<u128>()
     }
 
-    fn is_refundable_late(&self, money: &ChargeTransfer) -> bool {
-        money.role == Role::Late && self.is_deep(money)
+    fn is_refundable_late(&self, transfer: &ChargeTransfer) -> bool {
+        transfer.role == Role::Late && self.is_deep(transfer)
     }
 
     /// Returns the amount of a transfer that was refunded while it was late.
-    fn returned(&self, place: usize) -> u128 {
-        self.refunds.iter().filter_map(|refund| refund.late.get(&place)).sum()
+    fn returned(&self, index: usize) -> u128 {
+        self.refunds.iter().filter_map(|refund| refund.late.get(&index)).sum()
     }
 
     /// Returns `true` if a late transfer was refunded in full. It cannot be accepted.
-    pub(super) fn is_returned(&self, place: usize) -> bool {
-        let money = &self.transfers[place];
-        money.role == Role::Late && self.returned(place) >= money.units
+    pub(super) fn is_returned(&self, index: usize) -> bool {
+        let transfer = &self.transfers[index];
+        transfer.role == Role::Late && self.returned(index) >= transfer.units
     }
 
     /// Returns the total of refunds, without those of late transfers that are still on the chain, which were never
     /// part of the received amount.
     pub(super) fn returned_of_received(&self) -> u128 {
         let mut units = self.refunded();
-        for (place, money) in self.transfers.iter().enumerate() {
-            if money.role == Role::Late && money.depth.is_some() {
-                units -= self.returned(place);
+        for (index, transfer) in self.transfers.iter().enumerate() {
+            if transfer.role == Role::Late && transfer.depth.is_some() {
+                units -= self.returned(index);
             }
         }
         units
@@ -76,18 +76,18 @@ impl Charge {
         if units == 0 || self.refunded() + units > self.refundable() {
             return false;
         }
-        let paid_here = |txid: &&str| self.transfers.iter().any(|money| money.txid == *txid);
+        let paid_here = |txid: &&str| self.transfers.iter().any(|transfer| transfer.txid == *txid);
         let named = txid.filter(paid_here);
         let mut late: BTreeMap<usize, u128> = BTreeMap::new();
-        for (place, money) in self.transfers.iter().enumerate() {
-            if self.is_refundable_late(money) && named.is_none_or(|txid| txid == money.txid) {
-                late.insert(place, money.units - self.returned(place));
+        for (index, transfer) in self.transfers.iter().enumerate() {
+            if self.is_refundable_late(transfer) && named.is_none_or(|txid| txid == transfer.txid) {
+                late.insert(index, transfer.units - self.returned(index));
             }
         }
-        let exact = late.iter().find(|(_, open)| **open == units).map(|(place, _)| *place);
+        let exact = late.iter().find(|(_, open)| **open == units).map(|(index, _)| *index);
         let mut rest = units;
-        if let Some(place) = exact {
-            late.retain(|other, _| *other == place);
+        if let Some(index) = exact {
+            late.retain(|other, _| *other == index);
         }
         for open in late.values_mut() {
             *open = rest.min(*open);

@@ -7,18 +7,18 @@ use super::*;
 /// Parses a sighting such as `t1 1000 0`: a transaction, units, and confirmations or the reason why it disappeared.
 fn sighting(text: &str) -> Sighting {
     let [txid, units, depth] = text.split(' ').collect::<Vec<_>>().try_into().expect("three words");
-    let units: u128 = units.parse().expect("units");
+    let units: u128 = units.parse().expect("the amount is a number");
     Sighting {
         mode: Mode::Live,
         asset: Asset::Btc,
         address: String::new(),
         txid: txid.to_owned(),
         output: 0,
-        amount: Coin::new(units * money::atto_per_unit(Asset::Btc)).expect("an amount"),
+        amount: Coin::new(units * money::atto_per_unit(Asset::Btc)).expect("the amount is in range"),
         depth: match depth {
             "replaced" => Depth::Gone(Disappearance::Replaced),
             "dropped" => Depth::Gone(Disappearance::Dropped),
-            depth => Depth::Confirmations(depth.parse().expect("confirmations")),
+            depth => Depth::Confirmations(depth.parse().expect("the depth is a number")),
         },
         height: 0,
     }

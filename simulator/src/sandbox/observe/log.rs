@@ -65,13 +65,13 @@ impl LogWriter {
     /// Returns the changes of a transfer, as the log shows them, and its confirmations. There may be no change, or two
     /// at once.
     fn change(&mut self, sighting: &Sighting, required: u32) -> (Vec<&'static str>, u32) {
-        let place = (sighting.txid.clone(), sighting.output);
-        let before = self.noticed.get(&place).copied().flatten();
+        let outpoint = (sighting.txid.clone(), sighting.output);
+        let before = self.noticed.get(&outpoint).copied().flatten();
         let after = match sighting.depth {
             Depth::Gone(_) => None,
             Depth::Confirmations(n) => Some(n),
         };
-        self.noticed.insert(place, after);
+        self.noticed.insert(outpoint, after);
         let confirmed = |n: u32| n >= required;
         let states = match (before, sighting.depth) {
             (_, Depth::Gone(why)) => vec![why.as_str()],
@@ -91,7 +91,7 @@ impl Observer for LogWriter {
             let required = sighting.asset.required_confirmations(sighting.mode);
             let (states, confirmations) = self.change(sighting, required);
             for state in states {
-                let what = WorldEventKind::Transfer {
+                let event = WorldEventKind::Transfer {
                     mode: sighting.mode,
                     asset: sighting.asset,
                     txid: sighting.txid.clone(),
@@ -103,7 +103,7 @@ impl Observer for LogWriter {
                     confirmations,
                     required,
                 };
-                self.log.note(view.now, what);
+                self.log.note(view.now, event);
             }
         }
     }
@@ -112,7 +112,7 @@ impl Observer for LogWriter {
         let account = view.service.account(account);
         let book = account.book(mode);
         let account = Arc::clone(&account.id);
-        let what = match notice {
+        let event = match notice {
             Notice::Event(no) => {
                 let event = book.events().get(*no);
                 WorldEventKind::Event {
@@ -137,7 +137,7 @@ impl Observer for LogWriter {
                 WorldEventKind::EndpointOff { mode, account, endpoint: endpoint.id, host }
             }
         };
-        self.log.note(view.now, what);
+        self.log.note(view.now, event);
     }
 
     fn on_attempt_end(
@@ -151,7 +151,7 @@ impl Observer for LogWriter {
         let account = view.service.account(account);
         let book = account.book(mode);
         let parcel = &book.outbox().get(post.delivery).payload;
-        let what = WorldEventKind::Post {
+        let event = WorldEventKind::Post {
             mode,
             account: Arc::clone(&account.id),
             endpoint: book.endpoint(post.endpoint).id,
@@ -164,7 +164,7 @@ impl Observer for LogWriter {
             answer: end.to_string(),
             next_at,
         };
-        self.log.note(view.now, what);
+        self.log.note(view.now, event);
     }
 
     fn on_reorg(&mut self, now: Timestamp, (mode, asset): (Mode, Asset), depth: u32) {

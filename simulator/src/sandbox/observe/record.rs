@@ -53,12 +53,12 @@ impl Observer for Record {
 /// Records a call before the events that it caused; `place` is the length of the record when it began.
 pub(in crate::sandbox) fn note_call(
     record: &mut Record,
-    (place, at): (usize, Timestamp),
+    (index, at): (usize, Timestamp),
     request: &Request<'_>,
     response: &Response,
 ) {
     let seen = Entry { at, what: Observation::Call(Box::new(written(request, response))) };
-    record.seen.insert(place.min(record.seen.len()), seen);
+    record.seen.insert(index.min(record.seen.len()), seen);
 }
 
 /// Returns the record of a request and its response, as an outside observer sees them.

@@ -165,7 +165,7 @@ pub(super) fn wallets(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
 }
 
 pub(super) fn set_wallet(call: &mut SandboxCall<'_>, mut body: Body<'_, WalletRequest>) -> Outcome {
-    let place = call.own_book(body.account.clone(), body.mode, &mut body.fields);
+    let book_id = call.own_book(body.account.clone(), body.mode, &mut body.fields);
     if body.script.is_some() && body.key.is_none() {
         let sentence = "The {} field sets the address type of a key; give it together with key.";
         body.fields.wrong("script", sentence);
@@ -177,14 +177,14 @@ pub(super) fn set_wallet(call: &mut SandboxCall<'_>, mut body: Body<'_, WalletRe
     let script = script.as_deref().and_then(Script::parse);
     let addresses = addresses.unwrap_or_default();
     let payout = key.map_or(Payout::Addresses(addresses), |text| Payout::Key { text, script });
-    call.act(place, Command::SetWallet { asset, payout })?;
-    let mut wallets = call.sandbox.wallets(place).into_iter();
-    let wallet = wallets.find(|wallet| wallet.asset == asset).expect("the wallet was set just now");
+    call.act(book_id, Command::SetWallet { asset, payout })?;
+    let mut wallets = call.sandbox.wallets(book_id).into_iter();
+    let wallet = wallets.find(|wallet| wallet.asset == asset).expect("the wallet is set");
     answer(WalletAnswer { wallet })
 }
 
 pub(super) fn remove_wallet(call: &mut SandboxCall<'_>, mut body: Body<'_, WalletRemoval>) -> Outcome {
-    let place = call.own_book(body.account.clone(), body.mode, &mut body.fields);
-    call.act(place, BookCommand::RemoveWallet(body.finish()?.asset))?;
+    let book_id = call.own_book(body.account.clone(), body.mode, &mut body.fields);
+    call.act(book_id, BookCommand::RemoveWallet(body.finish()?.asset))?;
     nothing()
 }

@@ -197,7 +197,7 @@ mod tests {
     fn waiting(progress: Progress) -> PendingAdvance {
         match progress {
             Progress::Waiting(pending) => pending,
-            Progress::Done(response) => panic!("it does not wait: {response:?}"),
+            Progress::Done(response) => panic!("the call is not pending: {response:?}"),
         }
     }
 

@@ -49,31 +49,31 @@ fn api_path(call: &SandboxCall<'_>) -> String {
 
 /// Returns byte for byte the response that a key of the book gets from `/v1/` with the rest of the path.
 pub(super) fn owner_reads(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let place = named(call)?;
+    let book_id = named(call)?;
     let path = api_path(call);
     let target = (path.as_str(), call.request.query);
     let body =
-        reference_wire::owner_read(call.service(), call.world().now, place, target, call.request.base)?;
+        reference_wire::owner_read(call.service(), call.world().now, book_id, target, call.request.base)?;
     Ok(Reply::Raw(Response { status: 200, headers: Vec::new(), body }))
 }
 
 /// Creates or changes an object, like the same request to `/v1/` with a key of the book.
 pub(super) fn act(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
-    let place = named(call)?;
+    let book_id = named(call)?;
     f.finish()?;
     let request = call.request;
     let (command, status) = reference_wire::read_call(
-        call.book(place),
+        call.book(book_id),
         (request.method, &api_path(call), request.query),
         request.body,
     )?;
-    match call.act(place, Command::Call(command))? {
+    match call.act(book_id, Command::Call(command))? {
         CommandResult::Answer(made) => {
             let body =
-                reference_wire::write_answer(call.service(), call.world().now, place, request.base, &made);
+                reference_wire::write_answer(call.service(), call.world().now, book_id, request.base, &made);
             Ok(Reply::Raw(Response { status, headers: Vec::new(), body }))
         }
-        other => unreachable!("a call is answered as the API does it, not by {other:?}"),
+        other => unreachable!("an API call has an API response, not {other:?}"),
     }
 }
 
@@ -101,9 +101,9 @@ impl Sandbox {
     }
 
     /// Returns the number of objects of each kind.
-    pub fn counts(&self, place: (AccountNo, Mode)) -> BookCounts {
-        let owner = self.service().account(place.0);
-        let book = self.book(place);
+    pub fn counts(&self, book_id: (AccountNo, Mode)) -> BookCounts {
+        let owner = self.service().account(book_id.0);
+        let book = self.book(book_id);
         let count = |list: &List| {
             let listing = book.listing(list);
             listing.newest().map_or(0, |newest| listing.rank(newest)) as u64
@@ -114,7 +114,7 @@ impl Sandbox {
             |status| book.endpoints().iter().filter(|endpoint| endpoint.status == status).count() as u64;
         BookCounts {
             account: owner.id.to_string(),
-            mode: place.1,
+            mode: book_id.1,
             members: owner.settings.members.clone(),
             charges: ChargeCounts {
                 all: charges(None),
@@ -141,8 +141,8 @@ impl Sandbox {
     }
 
     /// Returns the late payments that wait for the owner, newest first.
-    pub fn late(&self, place: (AccountNo, Mode)) -> Vec<LatePayment> {
-        let book = self.book(place);
+    pub fn late(&self, book_id: (AccountNo, Mode)) -> Vec<LatePayment> {
+        let book = self.book(book_id);
         let late = waiting(book).into_iter().map(|(charge, transfer)| LatePayment {
             charge: charge.code,
             status: charge.status().as_str().into(),
@@ -155,8 +155,8 @@ impl Sandbox {
     }
 
     /// Returns the transfers to a charge of a book, in order of sighting.
-    pub fn transfers(&self, place: (AccountNo, Mode), charge: &Charge) -> Vec<TransferRecord> {
-        let (service, book) = (self.service(), self.book(place));
+    pub fn transfers(&self, book_id: (AccountNo, Mode), charge: &Charge) -> Vec<TransferRecord> {
+        let (service, book) = (self.service(), self.book(book_id));
         charge.transfers().iter().map(|transfer| records::transfer(service, book, charge, transfer)).collect()
     }
 }
@@ -169,7 +169,7 @@ fn waiting(book: &Book) -> Vec<(&Charge, &Transfer)> {
     let mut looked_at = BTreeSet::new();
     let mut waiting = Vec::new();
     for nth in (count.saturating_sub(LATE_LOOKED_AT_MAX)..count).rev() {
-        let event = notified.select(nth).expect("every place below the rank has a member");
+        let event = notified.select(nth).expect("every position below the rank has a member");
         let Subject::Charge(no) = book.events().get(EventNo(event)).subject else {
             continue;
         };
@@ -189,9 +189,9 @@ fn waiting(book: &Book) -> Vec<(&Charge, &Transfer)> {
 
 /// Returns the transfers to a charge, with details for its owner.
 pub(super) fn transfers(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let place = named(call)?;
-    let book = call.book(place);
+    let book_id = named(call)?;
+    let book = call.book(book_id);
     let charge = book.charge(book.find_charge(code(call.parameters()[2])?)?);
-    let transfers = call.sandbox.transfers(place, charge);
+    let transfers = call.sandbox.transfers(book_id, charge);
     answer(TransferList { transfers, reorganised: charge.is_reorganised() })
 }

@@ -79,8 +79,8 @@ impl<'c> SandboxCall<'c> {
         self.sandbox.service()
     }
 
-    pub(super) fn book(&self, place: BookOf) -> &Book {
-        self.sandbox.book(place)
+    pub(super) fn book(&self, book_id: BookOf) -> &Book {
+        self.sandbox.book(book_id)
     }
 
     pub(super) fn act(
@@ -112,7 +112,7 @@ impl<'c> SandboxCall<'c> {
     pub(super) fn account(&self, id: Option<String>, fields: &mut Fields<'_>) -> AccountNo {
         let own = self.within.map(|(account, _)| account);
         let default = || own.or_else(|| self.service().find_account(Sandbox::FIRST_ACCOUNT));
-        let default = default().expect("the first account stays");
+        let default = default().expect("the first account is never removed");
         let no = id.map_or(Some(default), |id| self.service().find_account(&id));
         if no.is_none() || own.is_some_and(|own| no != Some(own)) {
             fields.wrong("account", "The selected {} is invalid.");
@@ -134,12 +134,12 @@ impl<'c> SandboxCall<'c> {
     pub(super) fn books(&self) -> impl Iterator<Item = (BookOf, &Book)> {
         let within = self.within;
         let books = self.service().books().map(|(account, mode, book)| ((account, mode), book));
-        books.filter(move |(place, _)| within.is_none_or(|only| only == *place))
+        books.filter(move |(book_id, _)| within.is_none_or(|only| only == *book_id))
     }
 
     /// Returns the book that satisfies `find`.
     pub(super) fn find_book(&self, find: impl Fn(&Book) -> bool) -> Result<BookOf, ApiError> {
-        self.books().find(|(_, book)| find(book)).map(|(place, _)| place).ok_or(ApiError::NotFound)
+        self.books().find(|(_, book)| find(book)).map(|(book_id, _)| book_id).ok_or(ApiError::NotFound)
     }
 }
 

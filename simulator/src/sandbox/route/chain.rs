@@ -89,10 +89,10 @@ fn to_charge(
     amount: Option<Amount>,
     share: Option<Share>,
 ) -> Result<Transfer, ApiError> {
-    let place = call
+    let book_id = call
         .find_book(|book| book.find_charge(code).is_ok())
         .map_err(|_| ApiError::field("charge", "The selected charge is invalid."))?;
-    let book = call.book(place);
+    let book = call.book(book_id);
     let charge = book.charge(book.find_charge(code)?);
     let asset = asset.unwrap_or(charge.terms.asset);
     let amount = money::payment(
@@ -101,7 +101,7 @@ fn to_charge(
         amount.as_ref().map(|amount| &*amount.0),
         share.as_ref().map(|share| &*share.0),
     )?;
-    Ok(Transfer { mode: place.1, asset, address: charge.terms.deposit_address.clone(), amount })
+    Ok(Transfer { mode: book_id.1, asset, address: charge.terms.deposit_address.clone(), amount })
 }
 
 /// Returns outputs that pay the same address several times, in nearly equal parts.
@@ -225,7 +225,7 @@ pub(super) fn replace(call: &mut SandboxCall<'_>, mut body: Body<'_, ReplaceRequ
     let txid = TxId::from(txid.as_str());
     let (chain, now) = chain_of(call, &txid)?;
     let asset = chain.asset();
-    let old = chain.transaction(&txid).expect("the chain was found by it");
+    let old = chain.transaction(&txid).expect("the chain contains the transaction");
     let outputs = match amount {
         _ if elsewhere => Vec::new(),
         None => old.outputs.clone(),

@@ -105,18 +105,19 @@ pub(super) fn log(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     }
     f.finish()?;
     let mut deliveries = Vec::new();
-    for (place, book) in call.books() {
-        let id = &*call.service().account(place.0).id;
-        if account.as_ref().is_none_or(|wanted| wanted == id) && mode.is_none_or(|wanted| wanted == place.1) {
+    for (book_id, book) in call.books() {
+        let id = &*call.service().account(book_id.0).id;
+        if account.as_ref().is_none_or(|wanted| wanted == id) && mode.is_none_or(|wanted| wanted == book_id.1)
+        {
             let newest = wanted.newest(book, limit);
-            deliveries.extend(newest.map(|delivery| (place, delivery)));
+            deliveries.extend(newest.map(|delivery| (book_id, delivery)));
         }
     }
     deliveries.sort_by_key(|(_, delivery)| std::cmp::Reverse(delivery.id));
     // Truncated last, so that a busy book does not hide newer deliveries of another.
     deliveries.truncate(limit);
-    let record = |(place, delivery): ((AccountNo, Mode), _)| {
-        records::delivery(&call.service().account(place.0).id, call.book(place), delivery)
+    let record = |(book_id, delivery): ((AccountNo, Mode), _)| {
+        records::delivery(&call.service().account(book_id.0).id, call.book(book_id), delivery)
     };
     answer(DeliveryList { deliveries: deliveries.into_iter().map(record).collect() })
 }
@@ -125,11 +126,11 @@ impl Sandbox {
     /// Returns the newest deliveries of a book that a filter takes, newest first.
     pub fn deliveries(
         &self,
-        place: (AccountNo, Mode),
+        book_id: (AccountNo, Mode),
         filter: &DeliveryFilter,
         limit: usize,
     ) -> Vec<DeliveryRecord> {
-        let (id, book) = (&self.service().account(place.0).id, self.book(place));
+        let (id, book) = (&self.service().account(book_id.0).id, self.book(book_id));
         filter.newest(book, limit).map(|delivery| records::delivery(id, book, delivery)).collect()
     }
 
@@ -138,10 +139,10 @@ impl Sandbox {
     /// # Errors
     ///
     /// [`ApiError::NotFound`] if the book holds no such delivery.
-    pub fn delivery(&self, place: (AccountNo, Mode), id: Uuid) -> Result<DeliveryRecord, ApiError> {
-        let (service, book) = (self.service(), self.book(place));
+    pub fn delivery(&self, book_id: (AccountNo, Mode), id: Uuid) -> Result<DeliveryRecord, ApiError> {
+        let (service, book) = (self.service(), self.book(book_id));
         let no = book.outbox().find(id).ok_or(ApiError::NotFound)?;
-        let account = &service.account(place.0).id;
+        let account = &service.account(book_id.0).id;
         Ok(records::delivery_in_full(account, book, book.outbox().get(no), service.config()))
     }
 }
@@ -153,15 +154,15 @@ fn named(call: &SandboxCall<'_>) -> Result<Uuid, ApiError> {
 
 pub(super) fn one(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let id = named(call)?;
-    let place = call.find_book(|book| book.outbox().find(id).is_some())?;
-    answer(DeliveryAnswer { delivery: call.sandbox.delivery(place, id)? })
+    let book_id = call.find_book(|book| book.outbox().find(id).is_some())?;
+    answer(DeliveryAnswer { delivery: call.sandbox.delivery(book_id, id)? })
 }
 
 pub(super) fn resend(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let id = named(call)?;
-    let place = call.find_book(|book| book.outbox().find(id).is_some())?;
+    let book_id = call.find_book(|book| book.outbox().find(id).is_some())?;
     f.finish()?;
-    call.act(place, BookCommand::Resend(id))?;
+    call.act(book_id, BookCommand::Resend(id))?;
     nothing()
 }
 

@@ -88,7 +88,7 @@ type Outcome = Result<Reply, ApiError>;
 fn answer(value: impl Serialize) -> Outcome {
     match serde_json::to_value(value) {
         Ok(Value::Object(fields)) => Ok(Reply::Fields(fields)),
-        other => unreachable!("an answer is a JSON object, not {other:?}"),
+        other => unreachable!("a response is a JSON object, not {other:?}"),
     }
 }
 

@@ -25,15 +25,15 @@ use crate::{
 };
 
 pub(super) fn endpoints(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let endpoints = call.books().flat_map(|(place, _)| call.sandbox.endpoints(place));
+    let endpoints = call.books().flat_map(|(book_id, _)| call.sandbox.endpoints(book_id));
     answer(EndpointList { endpoints: endpoints.collect() })
 }
 
 impl Sandbox {
     /// Returns the webhook endpoints of a book in order of creation, including removed ones.
-    pub fn endpoints(&self, place: (AccountNo, Mode)) -> Vec<EndpointRecord> {
-        let endpoints = self.book(place).endpoints().iter();
-        endpoints.map(|endpoint| records::endpoint(self.service(), place, endpoint)).collect()
+    pub fn endpoints(&self, book_id: (AccountNo, Mode)) -> Vec<EndpointRecord> {
+        let endpoints = self.book(book_id).endpoints().iter();
+        endpoints.map(|endpoint| records::endpoint(self.service(), book_id, endpoint)).collect()
     }
 
     /// Returns the newest e-mails of a book, oldest first.
@@ -52,12 +52,12 @@ impl Sandbox {
 }
 
 pub(super) fn add_endpoint(call: &mut SandboxCall<'_>, mut body: Body<'_, EndpointRequest>) -> Outcome {
-    let place = call.own_book(body.account.clone(), body.mode, &mut body.fields);
+    let book_id = call.own_book(body.account.clone(), body.mode, &mut body.fields);
     let EndpointRequest { url, events, .. } = body.finish()?;
     let events = events.unwrap_or_else(|| EventType::ALL.into()).into_iter().collect();
     call.world().judge_endpoint(&url)?;
-    let done = call.act(place, BookCommand::AddEndpoint { url, events })?;
-    let endpoint = changed_endpoint(call, place, &done, Secret::ApiState);
+    let done = call.act(book_id, BookCommand::AddEndpoint { url, events })?;
+    let endpoint = changed_endpoint(call, book_id, &done, Secret::ApiState);
     answer(EndpointAnswer { endpoint })
 }
 
@@ -71,23 +71,23 @@ enum Secret {
 /// Returns the response for an endpoint that was added or changed. The merchant behind it receives its secret.
 fn changed_endpoint(
     call: &mut SandboxCall<'_>,
-    place: BookOf,
+    book_id: BookOf,
     done: &CommandResult,
     shows: Secret,
 ) -> EndpointRecord {
     let no = endpoint_of(done);
-    let endpoint = call.book(place).endpoint(no);
-    let mut record = records::endpoint(call.service(), place, endpoint);
+    let endpoint = call.book(book_id).endpoint(no);
+    let mut record = records::endpoint(call.service(), book_id, endpoint);
     let (host, secret) = (endpoint.url.host().to_string(), endpoint.secret.clone());
     record.secret = matches!(shows, Secret::ApiState).then(|| secret.reveal().to_owned());
-    call.world_mut().network.set_secret(&host, (place.0, place.1, no), secret);
+    call.world_mut().network.set_secret(&host, (book_id.0, book_id.1, no), secret);
     record
 }
 
 fn endpoint_of(done: &CommandResult) -> EndpointNo {
     match done {
         CommandResult::Endpoint(no) => *no,
-        other => unreachable!("an endpoint was changed, but what came is {other:?}"),
+        other => unreachable!("a changed endpoint is returned, not {other:?}"),
     }
 }
 
@@ -98,39 +98,39 @@ fn owner(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
 }
 
 pub(super) fn change_endpoint(call: &mut SandboxCall<'_>, body: Body<'_, EndpointChange>) -> Outcome {
-    let place = owner(call)?;
+    let book_id = owner(call)?;
     let EndpointChange { url, events, status } = body.finish()?;
     if let Some(url) = &url {
         call.world().judge_endpoint(url)?;
     }
     let events = events.map(|events| events.into_iter().collect());
     let enabled = status.map(|status| status == EndpointStatus::Enabled);
-    let done = call.act(place, BookCommand::ChangeEndpoint { id: call.id()?, url, events, enabled })?;
-    let endpoint = changed_endpoint(call, place, &done, Secret::Hidden);
+    let done = call.act(book_id, BookCommand::ChangeEndpoint { id: call.id()?, url, events, enabled })?;
+    let endpoint = changed_endpoint(call, book_id, &done, Secret::Hidden);
     answer(EndpointAnswer { endpoint })
 }
 
 pub(super) fn remove_endpoint(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
-    let place = owner(call)?;
+    let book_id = owner(call)?;
     f.finish()?;
-    call.act(place, BookCommand::RemoveEndpoint(call.id()?))?;
+    call.act(book_id, BookCommand::RemoveEndpoint(call.id()?))?;
     nothing()
 }
 
 pub(super) fn rotate(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
-    let place = owner(call)?;
+    let book_id = owner(call)?;
     f.finish()?;
-    let done = call.act(place, BookCommand::RotateSecret(call.id()?))?;
-    let endpoint = changed_endpoint(call, place, &done, Secret::ApiState);
+    let done = call.act(book_id, BookCommand::RotateSecret(call.id()?))?;
+    let endpoint = changed_endpoint(call, book_id, &done, Secret::ApiState);
     answer(EndpointAnswer { endpoint })
 }
 
 pub(super) fn test(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
-    let place = owner(call)?;
+    let book_id = owner(call)?;
     f.finish()?;
-    match call.act(place, BookCommand::SendTest(call.id()?))? {
+    match call.act(book_id, BookCommand::SendTest(call.id()?))? {
         CommandResult::Delivery(delivery) => answer(TestAnswer { delivery }),
-        other => unreachable!("a test is a delivery, not {other:?}"),
+        other => unreachable!("a test returns a delivery, not {other:?}"),
     }
 }
 
@@ -147,8 +147,8 @@ pub(super) fn cancel(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
 
 fn on_charge(call: &mut SandboxCall<'_>, act: BookCommand) -> Outcome {
     let charge = call.id()?;
-    let place = call.find_book(|book| book.find_charge(charge).is_ok())?;
-    call.act(place, act)?;
+    let book_id = call.find_book(|book| book.find_charge(charge).is_ok())?;
+    call.act(book_id, act)?;
     nothing()
 }
 
@@ -165,8 +165,8 @@ pub(super) fn send(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
 fn on_invoice(call: &mut SandboxCall<'_>, f: Fields<'_>, act: BookCommand) -> Outcome {
     f.finish()?;
     let invoice = call.id()?;
-    let place = call.find_book(|book| book.find_invoice(invoice).is_ok())?;
-    call.act(place, act)?;
+    let book_id = call.find_book(|book| book.find_invoice(invoice).is_ok())?;
+    call.act(book_id, act)?;
     nothing()
 }
 
@@ -180,7 +180,7 @@ pub(super) fn mails(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
             && wanted_mode.is_none_or(|wanted| wanted == mode)
     };
     let books = call.books().filter(|((account, mode), _)| wanted(&service.account(*account).id, *mode));
-    let mails = books.flat_map(|(place, _)| call.sandbox.mails(place, limit));
+    let mails = books.flat_map(|(book_id, _)| call.sandbox.mails(book_id, limit));
     let mut mails: Vec<MailRecord> = mails.collect();
     mails.sort_by_key(|mail| std::cmp::Reverse(mail.at));
     mails.truncate(limit);

@@ -25,34 +25,40 @@ use crate::{
 };
 
 /// Returns an object as the API shows it.
-fn object(call: &SandboxCall<'_>, place: BookOf, path: &str) -> Value {
-    let body =
-        reference_wire::owner_read(call.service(), call.world().now, place, (path, None), call.request.base);
-    let mut answer: Value = serde_json::from_slice(&body.expect("the object was found just now"))
-        .expect("answers of the API are JSON");
+fn object(call: &SandboxCall<'_>, book_id: BookOf, path: &str) -> Value {
+    let body = reference_wire::owner_read(
+        call.service(),
+        call.world().now,
+        book_id,
+        (path, None),
+        call.request.base,
+    );
+    let mut answer: Value =
+        serde_json::from_slice(&body.expect("the object exists")).expect("answers of the API are JSON");
     answer["data"].take()
 }
 
 /// Handles `GET /sandbox/pages/c/{id}`: a charge.
 pub(super) fn charge(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let code = call.id()?;
-    let charge = |place, _| object(call, place, &format!("/v1/charges/{code}"));
+    let charge = |book_id, _| object(call, book_id, &format!("/v1/charges/{code}"));
     answer(call.sandbox.charge_page(code, charge)?)
 }
 
 /// Handles `GET /sandbox/pages/i/{id}`: an invoice.
 pub(super) fn invoice(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let code = call.id()?;
-    let invoice = |place, _| object(call, place, &format!("/v1/invoices/{code}"));
-    let charge =
-        |place: BookOf, no| object(call, place, &format!("/v1/charges/{}", call.book(place).charge(no).code));
+    let invoice = |book_id, _| object(call, book_id, &format!("/v1/invoices/{code}"));
+    let charge = |book_id: BookOf, no| {
+        object(call, book_id, &format!("/v1/charges/{}", call.book(book_id).charge(no).code))
+    };
     answer(call.sandbox.invoice_page(code, invoice, charge)?)
 }
 
 /// Handles `GET /sandbox/pages/pay/{id}`: a payment link.
 pub(super) fn link(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
     let code = call.id()?;
-    let link = |place, _| object(call, place, &format!("/v1/payment-links/{code}"));
+    let link = |book_id, _| object(call, book_id, &format!("/v1/payment-links/{code}"));
     answer(call.sandbox.link_page(code, link)?)
 }
 
@@ -67,9 +73,9 @@ impl Sandbox {
         code: Code,
         view: impl FnOnce(BookOf, ChargeNo) -> C,
     ) -> Result<ChargePage<C>, ApiError> {
-        let (place, no) = self.find_object(|book| book.find_charge(code))?;
-        let payment = self.payment(place, no, view);
-        Ok(ChargePage { account: self.page_account(place), mode: place.1, payment })
+        let (book_id, no) = self.find_object(|book| book.find_charge(code))?;
+        let payment = self.payment(book_id, no, view);
+        Ok(ChargePage { account: self.page_account(book_id), mode: book_id.1, payment })
     }
 
     /// Returns the content of the page of an invoice. `view` and `charge` convert the objects.
@@ -83,19 +89,19 @@ impl Sandbox {
         view: impl FnOnce(BookOf, InvoiceNo) -> I,
         charge: impl FnOnce(BookOf, ChargeNo) -> C,
     ) -> Result<InvoicePage<I, C>, ApiError> {
-        let (place, no) = self.find_object(|book| book.find_invoice(code))?;
-        let book = self.book(place);
+        let (book_id, no) = self.find_object(|book| book.find_invoice(code))?;
+        let book = self.book(book_id);
         let invoice = book.invoice(no);
         let terms = &invoice.terms;
         let may_choose = may_choose(book, invoice);
         Ok(InvoicePage {
-            account: self.page_account(place),
-            mode: place.1,
-            invoice: view(place, no),
-            payment: telling_charge(book, invoice).map(|no| self.payment(place, no, charge)),
+            account: self.page_account(book_id),
+            mode: book_id.1,
+            invoice: view(book_id, no),
+            payment: telling_charge(book, invoice).map(|no| self.payment(book_id, no, charge)),
             may_choose,
             coins: match may_choose {
-                true => self.coins(place, (Some(terms.amount), terms.currency), |_| true),
+                true => self.coins(book_id, (Some(terms.amount), terms.currency), |_| true),
                 false => Vec::new(),
             },
         })
@@ -111,8 +117,8 @@ impl Sandbox {
         code: Code,
         view: impl FnOnce(BookOf, LinkNo) -> L,
     ) -> Result<LinkPage<L>, ApiError> {
-        let (place, no) = self.find_object(|book| book.find_link(code))?;
-        let link = self.book(place).link(no);
+        let (book_id, no) = self.find_object(|book| book.find_link(code))?;
+        let link = self.book(book_id).link(no);
         let terms = &link.terms;
         let price = match &terms.pricing {
             Pricing::Fixed(price) => Some(*price),
@@ -120,11 +126,11 @@ impl Sandbox {
         };
         let takes = |asset| terms.accepted_assets.as_ref().is_none_or(|taken| taken.contains(&asset));
         Ok(LinkPage {
-            account: self.page_account(place),
-            mode: place.1,
-            link: view(place, no),
+            account: self.page_account(book_id),
+            mode: book_id.1,
+            link: view(book_id, no),
             closed: closed(link, self.now()),
-            coins: self.coins(place, (price, terms.currency), takes),
+            coins: self.coins(book_id, (price, terms.currency), takes),
         })
     }
 
@@ -140,8 +146,8 @@ impl Sandbox {
     }
 
     /// Returns the public data of the page's account.
-    fn page_account(&self, place: BookOf) -> PageAccount {
-        let owner = self.service().account(place.0);
+    fn page_account(&self, book_id: BookOf) -> PageAccount {
+        let owner = self.service().account(book_id.0);
         let settings = &owner.settings;
         PageAccount {
             id: owner.id.to_string(),
@@ -154,18 +160,18 @@ impl Sandbox {
 
     fn payment<C>(
         &self,
-        place: BookOf,
+        book_id: BookOf,
         no: ChargeNo,
         view: impl FnOnce(BookOf, ChargeNo) -> C,
     ) -> PaymentPart<C> {
-        let (book, now) = (self.book(place), self.now());
+        let (book, now) = (self.book(book_id), self.now());
         let charge = book.charge(no);
         let asset = charge.terms.asset;
         let required = asset.required_confirmations(book.mode());
         let coming = coming(charge, required);
         let total = charge.counted().plus(coming);
         PaymentPart {
-            charge: view(place, no),
+            charge: view(book_id, no),
             stage: stage(charge, required),
             reorganised: charge.is_reorganised(),
             covered: total.covers(charge.terms.asset_amount, charge.bounds.tolerance),
@@ -202,12 +208,12 @@ impl Sandbox {
     /// and those in which the amount is too large.
     fn coins(
         &self,
-        place: BookOf,
+        book_id: BookOf,
         (price, currency): (Option<Fiat>, Currency),
         takes: impl Fn(Asset) -> bool,
     ) -> Vec<CoinOffer> {
         let exchange = self.service().exchange();
-        let accepted = self.book(place).payouts();
+        let accepted = self.book(book_id).payouts();
         let all = Asset::ALL.into_iter().filter(|&asset| accepted.accepts(asset) && takes(asset));
         all.filter_map(|asset| {
             let rate = exchange.rate(asset, currency)?;
@@ -215,7 +221,7 @@ impl Sandbox {
                 Some(price) => Some(rate.quote(price, asset)?.to_string()),
                 None => None,
             };
-            Some(CoinOffer { coin: records::coin(asset, place.1), amount })
+            Some(CoinOffer { coin: records::coin(asset, book_id.1), amount })
         })
         .collect()
     }

@@ -30,20 +30,20 @@ const WANTED_MAX: usize = 255;
 type NamedText = (String, String);
 
 pub(super) fn search(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let place = named(call)?;
+    let book_id = named(call)?;
     let wanted = f.text("q", WANTED_MAX).unwrap_or_default().trim().to_owned();
     f.finish()?;
     if wanted.is_empty() || wanted.len() > WANTED_MAX {
         return Err(ApiError::field("q", format!("The q field must have 1 to {WANTED_MAX} bytes.")));
     }
-    answer(SearchAnswer { found: call.sandbox.search(place, &wanted) })
+    answer(SearchAnswer { found: call.sandbox.search(book_id, &wanted) })
 }
 
 impl Sandbox {
-    /// Returns the objects of a book that contain a text, newest first by kind. Case is ignored.
-    pub fn search(&self, place: (AccountNo, Mode), wanted: &str) -> Vec<SearchHit> {
+    /// Returns the objects of a book that contain a string, newest first by kind. Case is ignored.
+    pub fn search(&self, book_id: (AccountNo, Mode), wanted: &str) -> Vec<SearchHit> {
         let wanted = wanted.to_lowercase();
-        let book = self.book(place);
+        let book = self.book(book_id);
         let mut found = by_id(book, &wanted);
         let mut add = |kind, id: String, fields: Vec<NamedText>, status: Word| {
             let holds = |(_, value): &NamedText| value.to_lowercase().contains(&wanted);

@@ -404,7 +404,7 @@ fn a_jump_of_the_clock_is_bounded() {
 fn a_key_jumps_at_most_a_year() {
     let mut world = world();
     let bearer = format!("Bearer {}", world.first_keys().test);
-    let admitted = world.admit(world.now(), Some(bearer.as_bytes())).expect("a good key");
+    let admitted = world.admit(world.now(), Some(bearer.as_bytes())).expect("the key is valid");
     for (by, status) in [("367d", 422), ("366d", 200)] {
         let body = format!(r#"{{"by":"{by}"}}"#);
         let Progress::Done(response) =

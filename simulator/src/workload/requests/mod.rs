@@ -174,8 +174,8 @@ fn fill_up(body: &mut Value, bytes: usize) {
 fn change_somewhere(body: &mut Value, draw: &mut RngStream) {
     match body {
         Value::Object(map) if !map.is_empty() => {
-            let place = draw.below(map.len() as u64) as usize;
-            if let Some(value) = map.values_mut().nth(place) {
+            let index = draw.below(map.len() as u64) as usize;
+            if let Some(value) = map.values_mut().nth(index) {
                 change_somewhere(value, draw);
             }
         }

@@ -162,8 +162,8 @@ impl Plan {
             if !keys.is_empty() && draw.chance(4, 5) {
                 method = "PUT";
                 // Half of the keys are the first one, so that two accounts meet.
-                let place = if draw.chance(1, 2) { 0 } else { draw.below(keys.len() as u64) as usize };
-                body["key"] = json!(keys[place]);
+                let index = if draw.chance(1, 2) { 0 } else { draw.below(keys.len() as u64) as usize };
+                body["key"] = json!(keys[index]);
                 if draw.chance(3, 4) {
                     body["script"] = json!(SCRIPTS[draw.below(3) as usize]);
                 }

@@ -191,7 +191,7 @@ impl Tamper for RefundedIsAccepted {
     }
 }
 
-/// A fault: a link with its last payment made keeps those charges open to which a transfer disappeared.
+/// A fault: after a link received its last payment, charges with a disappeared transfer stay open.
 fn vanished_stays_open(data: &mut [Value]) {
     for charge in data {
         let is_last = charge["timeline"].as_array().and_then(|lines| lines.last());

@@ -32,7 +32,7 @@ pub(super) fn posts(
     Box::new(Posts(change))
 }
 
-/// Replaces the first occurrence of a text in the body.
+/// Replaces the first occurrence of a string in the body.
 fn body(from: &'static str, to: &'static str) -> Box<dyn Tamper> {
     posts(move |_, _, post| {
         write(post, |text| text.replacen(from, to, 1));
