@@ -47,7 +47,7 @@ fn main() {
 }
 
 /// Returns the result of a search; that of `panicked` if the service panics.
-fn guarded<T>(search: impl FnOnce() -> Option<T>, panicked: impl FnOnce(&str) -> T) -> Option<T> {
+fn catch_panic<T>(search: impl FnOnce() -> Option<T>, panicked: impl FnOnce(&str) -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(search)).unwrap_or_else(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str);
         Some(panicked(text.or_else(|| payload.downcast_ref().copied()).unwrap_or_default()))
@@ -69,13 +69,14 @@ fn transcripts() -> Option<String> {
             let golden = fs::read_to_string(path.with_extension("transcript")).unwrap_or_default();
             golden::compare(&golden, &played.transcript).is_none().then_some(true)
         };
-        let same = guarded(|| Some(is_same().unwrap_or(false)), |_| false);
+        let same = catch_panic(|| Some(is_same().unwrap_or(false)), |_| false);
         (same == Some(false)).then_some(name)
     };
     let failed: Vec<String> = files.iter().filter_map(differs).collect();
     failed.first().map(|first| format!("{} of {}: {first}", failed.len(), files.len()))
 }
 
+/// Returns the number of worlds until the first violation, and the violation.
 fn random_worlds(from: u64, most: u64) -> Option<String> {
     let runner = Runner::default();
     (0..most).find_map(|n| {
@@ -84,7 +85,7 @@ fn random_worlds(from: u64, most: u64) -> Option<String> {
             let differs = verdict.differs.map(|differs| format!("two runs differ: {differs}"));
             verdict.findings.violations.first().map(ToString::to_string).or(differs)
         };
-        guarded(violation, |message| format!("panic: {message}"))
+        catch_panic(violation, |message| format!("panic: {message}"))
             .map(|message| format!("{}: {message}", n + 1))
     })
 }
@@ -97,17 +98,23 @@ fn exhaustion(depth: usize) -> Option<String> {
         for _ in 0..=depth {
             let mut tried = Vec::new();
             for path in search.next_paths() {
-                let attempt =
-                    guarded(|| Some(Ok(search.attempt(&runner, &path))), |message| Err(message.to_owned()));
+                let attempt = catch_panic(
+                    || Some(Ok(search.attempt(&runner, &path))),
+                    |message| Err(message.to_owned()),
+                );
                 match attempt.expect("an attempt has a result") {
                     Ok(attempt) => tried.push((path, attempt)),
                     Err(message) => {
-                        return Some(format!("{}: {}: panic: {message}", scope.name, search.words(&path)));
+                        return Some(format!(
+                            "{}: {}: panic: {message}",
+                            scope.name,
+                            search.input_names(&path)
+                        ));
                     }
                 }
             }
             if let Some((path, violation)) = search.record_results(tried) {
-                return Some(format!("{}: {}: {violation}", scope.name, search.words(&path)));
+                return Some(format!("{}: {}: {violation}", scope.name, search.input_names(&path)));
             }
         }
         None

@@ -32,7 +32,7 @@ impl DemoFault {
         DemoFault {
             name: "vanished-unheard",
             what: "the watchers do not report that a transfer disappeared",
-            make: || Box::new(VanishedUnheard),
+            make: || Box::new(UnreportedDisappearance),
         },
         DemoFault {
             name: "one-confirmation-more",
@@ -47,7 +47,7 @@ impl DemoFault {
         DemoFault {
             name: "retry-renamed",
             what: "a retry has a new delivery id",
-            make: || Box::new(RetryRenamed),
+            make: || Box::new(RetryWithNewId),
         },
         DemoFault {
             name: "two-attempts",
@@ -78,10 +78,10 @@ impl DemoFault {
     }
 }
 
-struct VanishedUnheard;
+struct UnreportedDisappearance;
 
-impl Tamper for VanishedUnheard {
-    fn sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
+impl Tamper for UnreportedDisappearance {
+    fn on_sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
         sightings.retain(|sighting| !matches!(sighting.depth, Depth::Gone(_)));
         now
     }
@@ -90,7 +90,7 @@ impl Tamper for VanishedUnheard {
 struct OneConfirmationMore;
 
 impl Tamper for OneConfirmationMore {
-    fn sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
+    fn on_sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
         for sighting in sightings {
             if let Depth::Confirmations(n @ 1..) = &mut sighting.depth {
                 *n += 1;
@@ -106,7 +106,7 @@ struct NinthDeliveryLost {
 }
 
 impl Tamper for NinthDeliveryLost {
-    fn post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
+    fn on_post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
         self.count += u32::from(post.attempt == 1);
         if post.attempt == 1 && self.count.is_multiple_of(9) {
             PostFate::Dropped
@@ -116,10 +116,10 @@ impl Tamper for NinthDeliveryLost {
     }
 }
 
-struct RetryRenamed;
+struct RetryWithNewId;
 
-impl Tamper for RetryRenamed {
-    fn post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
+impl Tamper for RetryWithNewId {
+    fn on_post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
         if post.attempt > 1 {
             let other = Uuid::from_u128(post.id.as_u128() ^ 1);
             let text = String::from_utf8(std::mem::take(&mut post.body).into()).expect("a body is JSON");
@@ -133,7 +133,7 @@ impl Tamper for RetryRenamed {
 struct TwoAttempts;
 
 impl Tamper for TwoAttempts {
-    fn outcome(&mut self, _: Timestamp, post: &AttemptRequest, outcome: &mut AttemptResult) {
+    fn on_outcome(&mut self, _: Timestamp, post: &AttemptRequest, outcome: &mut AttemptResult) {
         if post.attempt > 1 {
             *outcome = AttemptResult::Answered(200);
         }
@@ -146,7 +146,7 @@ struct RestartForgets {
 }
 
 impl Tamper for RestartForgets {
-    fn post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
+    fn on_post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
         if post.attempt == 1 && std::mem::take(&mut self.forgets) {
             PostFate::Dropped
         } else {
@@ -154,7 +154,7 @@ impl Tamper for RestartForgets {
         }
     }
 
-    fn restarted(&mut self, _: Timestamp) {
+    fn on_restart(&mut self, _: Timestamp) {
         self.forgets = true;
     }
 }
@@ -162,7 +162,7 @@ impl Tamper for RestartForgets {
 struct PageGap;
 
 impl Tamper for PageGap {
-    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+    fn on_response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
         let is_events = request.method == "GET" && request.path == "/v1/events" && response.status == 200;
         let query = request.query.unwrap_or_default();
         let is_later = query.split('&').any(|part| part.starts_with("page=") && part != "page=1");

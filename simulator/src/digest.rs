@@ -10,15 +10,15 @@ pub fn digest(text: &str) -> String {
 }
 
 /// A writer that also hashes the bytes written.
-pub struct Hashed<W> {
+pub struct HashingWriter<W> {
     out: W,
     hash: Sha256,
 }
 
-impl<W: io::Write> Hashed<W> {
+impl<W: io::Write> HashingWriter<W> {
     /// Creates a hash over the writer.
-    pub fn new(out: W) -> Hashed<W> {
-        Hashed { out, hash: Sha256::new() }
+    pub fn new(out: W) -> HashingWriter<W> {
+        HashingWriter { out, hash: Sha256::new() }
     }
 
     /// Returns the writer and the SHA-256 of all written bytes.
@@ -27,7 +27,7 @@ impl<W: io::Write> Hashed<W> {
     }
 }
 
-impl<W: io::Write> io::Write for Hashed<W> {
+impl<W: io::Write> io::Write for HashingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = self.out.write(bytes)?;
         self.hash.update(&bytes[..taken]);

@@ -22,7 +22,7 @@ pub struct Entry {
     /// The time.
     pub at: Timestamp,
     /// The observation.
-    pub what: Observation,
+    pub observation: Observation,
 }
 
 /// An observation.
@@ -37,14 +37,14 @@ pub enum Observation {
     /// The service sent a post.
     Post(Box<RecordedPost>),
     /// The service received the result of a post.
-    Landed {
+    PostResult {
         /// The delivery.
         delivery: Uuid,
         /// The result.
         outcome: AttemptResult,
     },
     /// The service restarted.
-    Restarted,
+    Restart,
 }
 
 /// A request and its response.
@@ -165,7 +165,7 @@ impl Record {
     }
 
     /// Returns the record of these entries.
-    pub(crate) fn of(seen: Vec<Entry>) -> Record {
+    pub(crate) fn from_entries(seen: Vec<Entry>) -> Record {
         Record { seen, ..Record::default() }
     }
 
@@ -194,7 +194,7 @@ impl Record {
         }
     }
 
-    pub(crate) fn note(&mut self, at: Timestamp, what: Observation) {
-        self.seen.push(Entry { at, what });
+    pub(crate) fn push(&mut self, at: Timestamp, what: Observation) {
+        self.seen.push(Entry { at, observation: what });
     }
 }

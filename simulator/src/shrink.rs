@@ -40,7 +40,7 @@ use crate::{
     invariant::{Invariant, Violation},
     play::{Cause, DryRun},
     script::{
-        At, Script, given_by, in_line, read_steps,
+        At, Script, in_line, names_defined_by, read_steps,
         step::{Settings, Step},
         value::Duration,
         without_unknown_names,
@@ -56,7 +56,7 @@ const SHORT_TEXT: usize = 16;
 
 /// The result of shrinking a failure.
 #[derive(Clone, Debug)]
-pub struct Shrunk {
+pub struct ShrinkResult {
     /// The smallest script found. It expects its refusals, so it can be played.
     pub script: Script,
     /// The violation in that script.
@@ -66,15 +66,19 @@ pub struct Shrunk {
 }
 
 /// Shrinks a script that has this violation.
-pub fn shrink(runner: &Runner<'_>, script: &Script, violation: &Violation) -> Shrunk {
+pub fn shrink(runner: &Runner<'_>, script: &Script, violation: &Violation) -> ShrinkResult {
     let mut search = Search { runner, violation, attempts: 0, best: script.clone() };
-    if search.refuses(script.clone()) {
+    if search.rejects(script.clone()) {
         // The script alone does not reproduce it: it needs later time, or the original seed.
-        return Shrunk { script: script.clone(), violation: violation.clone(), attempts: search.attempts };
+        return ShrinkResult {
+            script: script.clone(),
+            violation: violation.clone(),
+            attempts: search.attempts,
+        };
     }
     loop {
         let before = (search.best.steps.len(), weight(&search.best));
-        search.drop_stories();
+        search.drop_objects();
         search.drop_steps();
         search.shorten_waits();
         search.simplify();
@@ -118,15 +122,15 @@ impl Search<'_> {
     }
 
     /// Accepts a candidate if it still fails.
-    fn try_it(&mut self, candidate: Script) -> bool {
-        !self.refuses(candidate)
+    fn try_candidate(&mut self, candidate: Script) -> bool {
+        !self.rejects(candidate)
     }
 
-    fn refuses(&mut self, mut candidate: Script) -> bool {
+    fn rejects(&mut self, mut candidate: Script) -> bool {
         if self.attempts >= ATTEMPTS_MAX {
             return true;
         }
-        candidate.steps = merged(without_unknown_names(candidate.steps));
+        candidate.steps = merge_waits(without_unknown_names(candidate.steps));
         if candidate.steps.is_empty() {
             return true;
         }
@@ -138,7 +142,7 @@ impl Search<'_> {
         holds
     }
 
-    fn without(&self, gone: impl Fn(usize) -> bool) -> Script {
+    fn without_steps(&self, gone: impl Fn(usize) -> bool) -> Script {
         let mut script = self.best.clone();
         let mut index = 0;
         script.steps.retain(|_| {
@@ -149,9 +153,9 @@ impl Search<'_> {
     }
 
     /// Removes all steps that depend on half of the names, then on a quarter, down to one.
-    fn drop_stories(&mut self) {
+    fn drop_objects(&mut self) {
         let names: BTreeSet<String> =
-            self.best.steps.iter().flat_map(|step| given_by(step)).map(str::to_owned).collect();
+            self.best.steps.iter().flat_map(|step| names_defined_by(step)).map(str::to_owned).collect();
         let mut names: Vec<String> = names.into_iter().collect();
         let mut size = names.len().div_ceil(2);
         while size > 0 {
@@ -161,8 +165,8 @@ impl Search<'_> {
                     names[start..(start + size).min(names.len())].iter().map(String::as_str).collect();
                 let mut script = self.best.clone();
                 // Steps that reference a removed name are removed too.
-                script.steps.retain(|step| !given_by(step).iter().any(|name| gone.contains(name)));
-                if self.try_it(script) {
+                script.steps.retain(|step| !names_defined_by(step).iter().any(|name| gone.contains(name)));
+                if self.try_candidate(script) {
                     names.drain(start..(start + size).min(names.len()));
                 } else {
                     start += size;
@@ -182,8 +186,8 @@ impl Search<'_> {
                 let is_time: Vec<bool> =
                     self.best.steps.iter().map(|step| matches!(step.value, Step::Wait(_))).collect();
                 let any = (start..end.min(is_time.len())).any(|index| !is_time[index]);
-                let script = self.without(|index| (start..end).contains(&index) && !is_time[index]);
-                if !any || !self.try_it(script) {
+                let script = self.without_steps(|index| (start..end).contains(&index) && !is_time[index]);
+                if !any || !self.try_candidate(script) {
                     start += size;
                 }
             }
@@ -204,7 +208,7 @@ impl Search<'_> {
                 for other in candidates {
                     let mut script = self.best.clone();
                     script.steps[index] = wait_step(other);
-                    if self.try_it(script) {
+                    if self.try_candidate(script) {
                         break;
                     }
                 }
@@ -218,7 +222,7 @@ impl Search<'_> {
         let mut script = self.best.clone();
         script.account = Settings::default();
         if weight(&script) < weight(&self.best) {
-            self.try_it(script);
+            self.try_candidate(script);
         }
         let mut index = 0;
         while index < self.best.steps.len() {
@@ -229,7 +233,7 @@ impl Search<'_> {
                 let mut script = self.best.clone();
                 let is_tried = parse_step(simpler).is_some_and(|simpler| {
                     script.steps[index].value = simpler;
-                    weight(&script) < weight(&self.best) && self.try_it(script)
+                    weight(&script) < weight(&self.best) && self.try_candidate(script)
                 });
                 // After a success, the edits are those of the new step.
                 nth += usize::from(!is_tried);
@@ -238,7 +242,7 @@ impl Search<'_> {
         }
     }
 
-    fn finish(mut self) -> Shrunk {
+    fn finish(mut self) -> ShrinkResult {
         // Refused steps that cannot expect a refusal would stop a play. They change nothing.
         let (mut violation, mut verdict) = self.find(&self.best).expect("the best script fails");
         let mute = |verdict: &Verdict, best: &Script| -> BTreeMap<usize, u16> {
@@ -252,9 +256,9 @@ impl Search<'_> {
         };
         let gone = mute(&verdict, &self.best);
         if !gone.is_empty() {
-            let script = self.without(|index| gone.contains_key(&index));
+            let script = self.without_steps(|index| gone.contains_key(&index));
             self.attempts = self.attempts.min(ATTEMPTS_MAX - 1);
-            if self.try_it(script) {
+            if self.try_candidate(script) {
                 (violation, verdict) = self.find(&self.best).expect("the best script fails");
             }
         }
@@ -271,7 +275,7 @@ impl Search<'_> {
             violation.invariant.as_str(),
             violation.shape
         );
-        Shrunk { script, violation, attempts: self.attempts }
+        ShrinkResult { script, violation, attempts: self.attempts }
     }
 
     /// Appends a wait until the violation, because only a sweep continues after the last step. Returns `true` if it was
@@ -287,7 +291,7 @@ impl Search<'_> {
         let mut script = self.best.clone();
         script.steps.push(wait_step(missing.next_multiple_of(second)));
         self.attempts = self.attempts.min(ATTEMPTS_MAX - 1);
-        self.try_it(script)
+        self.try_candidate(script)
     }
 }
 
@@ -295,7 +299,7 @@ impl Search<'_> {
 pub(crate) fn as_played(runner: &Runner<'_>, script: &Script) -> Script {
     let DryRun { refusals, errors, .. } = runner.dry_run(script);
     let lost =
-        |index| errors.iter().any(|error| error.place == index && error.cause != Cause::UnmetExpectation);
+        |index| errors.iter().any(|error| error.step == index && error.cause != Cause::UnmetExpectation);
     let mut script = script.clone();
     let mut index = 0..;
     script.steps.retain_mut(|step| {
@@ -318,7 +322,7 @@ fn waited_micros(step: &Step) -> u64 {
 }
 
 /// Joins neighbouring waits, and removes empty ones.
-fn merged(steps: Vec<At<Step>>) -> Vec<At<Step>> {
+fn merge_waits(steps: Vec<At<Step>>) -> Vec<At<Step>> {
     let mut merged: Vec<At<Step>> = Vec::new();
     for step in steps {
         match (&step.value, merged.last_mut().map(|last| &mut last.value)) {

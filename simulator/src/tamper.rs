@@ -23,7 +23,7 @@ pub struct OwnedRequest {
 
 impl OwnedRequest {
     /// Copies a request.
-    pub fn of(request: &Request<'_>) -> OwnedRequest {
+    pub fn from_request(request: &Request<'_>) -> OwnedRequest {
         OwnedRequest {
             method: request.method.to_owned(),
             path: request.path.to_owned(),
@@ -64,27 +64,27 @@ pub enum PostFate {
 /// A hook between the service and the world that can change inputs and outputs. The default methods change nothing.
 pub trait Tamper: Send {
     /// Returns a replacement for an incoming request, if any.
-    fn request(&mut self, _now: Timestamp, _request: &Request<'_>) -> Option<OwnedRequest> {
+    fn on_request(&mut self, _now: Timestamp, _request: &Request<'_>) -> Option<OwnedRequest> {
         None
     }
 
     /// Changes an outgoing response.
-    fn response(&mut self, _now: Timestamp, _request: &Request<'_>, _response: &mut Response) {}
+    fn on_response(&mut self, _now: Timestamp, _request: &Request<'_>, _response: &mut Response) {}
 
     /// Changes the watchers' sightings after they were recorded. Returns the time at which the service gets them,
     /// which is never before an earlier input.
-    fn sightings(&mut self, now: Timestamp, _sightings: &mut Vec<Sighting>) -> Timestamp {
+    fn on_sightings(&mut self, now: Timestamp, _sightings: &mut Vec<Sighting>) -> Timestamp {
         now
     }
 
     /// Changes an outgoing post, or decides how it is handled.
-    fn post(&mut self, _now: Timestamp, _mode: Mode, _post: &mut AttemptRequest) -> PostFate {
+    fn on_post(&mut self, _now: Timestamp, _mode: Mode, _post: &mut AttemptRequest) -> PostFate {
         PostFate::Unchanged
     }
 
     /// Changes the result of a post before the service gets it.
-    fn outcome(&mut self, _now: Timestamp, _post: &AttemptRequest, _outcome: &mut AttemptResult) {}
+    fn on_outcome(&mut self, _now: Timestamp, _post: &AttemptRequest, _outcome: &mut AttemptResult) {}
 
     /// Called after the service was restarted.
-    fn restarted(&mut self, _now: Timestamp) {}
+    fn on_restart(&mut self, _now: Timestamp) {}
 }

@@ -27,7 +27,7 @@ trait ScalarWord: Sized {
     fn read(text: &str) -> Result<Self, String>;
 
     /// Returns the word as written in a file.
-    fn written(&self) -> Cow<'_, str>;
+    fn to_text(&self) -> Cow<'_, str>;
 
     fn schema() -> Value;
 }
@@ -42,7 +42,7 @@ macro_rules! words {
 
         impl Serialize for $type {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(&self.written())
+                serializer.serialize_str(&self.to_text())
             }
         }
 
@@ -95,7 +95,7 @@ impl ScalarWord for Name {
         ))
     }
 
-    fn written(&self) -> Cow<'_, str> {
+    fn to_text(&self) -> Cow<'_, str> {
         self.0.as_str().into()
     }
 
@@ -129,7 +129,7 @@ impl ScalarWord for Price {
         Ok(Price { amount: amount.to_owned(), currency: currency_of(currency)? })
     }
 
-    fn written(&self) -> Cow<'_, str> {
+    fn to_text(&self) -> Cow<'_, str> {
         self.to_string().into()
     }
 
@@ -169,7 +169,7 @@ impl ScalarWord for Duration {
         })
     }
 
-    fn written(&self) -> Cow<'_, str> {
+    fn to_text(&self) -> Cow<'_, str> {
         self.0.to_string().into()
     }
 
@@ -213,7 +213,7 @@ impl ScalarWord for Offset {
         Span::parse(span).map(sign).ok_or_else(|| format!("`{text}` is not an offset; write -1us, +5m or 0s"))
     }
 
-    fn written(&self) -> Cow<'_, str> {
+    fn to_text(&self) -> Cow<'_, str> {
         match self {
             Offset::Before(span) => format!("-{span}").into(),
             Offset::After(span) => format!("+{span}").into(),
@@ -242,7 +242,7 @@ impl ScalarWord for Moment {
         })
     }
 
-    fn written(&self) -> Cow<'_, str> {
+    fn to_text(&self) -> Cow<'_, str> {
         self.0.to_string().into()
     }
 
@@ -282,7 +282,7 @@ impl ScalarWord for Amount {
         Err(format!("`{text}` is not an amount; write digits such as 0.00083167"))
     }
 
-    fn written(&self) -> Cow<'_, str> {
+    fn to_text(&self) -> Cow<'_, str> {
         self.0.as_str().into()
     }
 
@@ -305,7 +305,7 @@ impl ScalarWord for Share {
         Err(format!("`{text}` is not a share; write a decimal fraction such as 0.5"))
     }
 
-    fn written(&self) -> Cow<'_, str> {
+    fn to_text(&self) -> Cow<'_, str> {
         self.0.as_str().into()
     }
 
@@ -329,7 +329,7 @@ impl ScalarWord for FiatRate {
         Ok(FiatRate(Some(text.to_owned())))
     }
 
-    fn written(&self) -> Cow<'_, str> {
+    fn to_text(&self) -> Cow<'_, str> {
         self.0.as_deref().unwrap_or("off").into()
     }
 
@@ -356,7 +356,7 @@ impl ScalarWord for AssetCode {
         })
     }
 
-    fn written(&self) -> Cow<'_, str> {
+    fn to_text(&self) -> Cow<'_, str> {
         self.0.code().into()
     }
 
@@ -377,7 +377,7 @@ impl ScalarWord for CurrencyCode {
         currency_of(text).map(CurrencyCode)
     }
 
-    fn written(&self) -> Cow<'_, str> {
+    fn to_text(&self) -> Cow<'_, str> {
         self.0.code().into()
     }
 
@@ -406,7 +406,7 @@ impl ScalarWord for InMode {
             .ok_or_else(|| format!("`{text}` is not a mode; allowed: `live` or `test`"))
     }
 
-    fn written(&self) -> Cow<'_, str> {
+    fn to_text(&self) -> Cow<'_, str> {
         self.0.as_str().into()
     }
 
@@ -429,7 +429,7 @@ impl ScalarWord for EventTypeName {
         })
     }
 
-    fn written(&self) -> Cow<'_, str> {
+    fn to_text(&self) -> Cow<'_, str> {
         self.0.as_str().into()
     }
 
@@ -453,7 +453,7 @@ impl ScalarWord for DeliveryStatus {
             .ok_or_else(|| format!("`{text}` is not a status of a delivery; allowed: {}", words.join(", ")))
     }
 
-    fn written(&self) -> Cow<'_, str> {
+    fn to_text(&self) -> Cow<'_, str> {
         self.0.into()
     }
 

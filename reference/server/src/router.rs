@@ -15,7 +15,7 @@ use reference_core::dialect::Dialect;
 use reference_wire::{Response, fields::Fields};
 use simulator::{
     api::ScenarioAnswer,
-    sandbox::{self, Admitted},
+    sandbox::{self, AdmittedRequest},
 };
 use tokio::time::Instant;
 
@@ -340,7 +340,7 @@ impl WorldRequest<'_> {
     }
 
     /// Passes a request to the world. `admitted`: the caller, if the request was already authenticated and counted.
-    async fn call_world(&self, admitted: Option<Admitted>, body: &Bytes) -> Result<Answer, Refusal> {
+    async fn call_world(&self, admitted: Option<AdmittedRequest>, body: &Bytes) -> Result<Answer, Refusal> {
         let WorldRequest { backend, head, routing, path, authority } = *self;
         let request = reference_wire::Request {
             method: head.method.as_str(),

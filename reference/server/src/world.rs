@@ -6,7 +6,7 @@ use reference_core::{error::ApiError, outbox::AttemptReport, time::Timestamp};
 use reference_wire::{Request, Response};
 use simulator::{
     api::WorldEvent,
-    sandbox::{Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress, Sandbox},
+    sandbox::{AdmittedRequest, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress, Sandbox},
 };
 
 /// The head of a request, known before its body arrives.
@@ -61,7 +61,11 @@ pub trait World: Send {
     /// # Errors
     ///
     /// The error response, if no body could change it.
-    fn admit_head(&mut self, _now: Timestamp, _head: RequestHead<'_>) -> Result<Option<Admitted>, Response> {
+    fn admit_head(
+        &mut self,
+        _now: Timestamp,
+        _head: RequestHead<'_>,
+    ) -> Result<Option<AdmittedRequest>, Response> {
         Ok(None)
     }
 
@@ -77,12 +81,17 @@ pub trait World: Send {
     /// # Errors
     ///
     /// The error response.
-    fn admit(&mut self, _now: Timestamp, _authorization: Option<&[u8]>) -> Result<Admitted, Response> {
+    fn admit(&mut self, _now: Timestamp, _authorization: Option<&[u8]>) -> Result<AdmittedRequest, Response> {
         Err(Response::refusal(&ApiError::UnknownKey))
     }
 
     /// Answers an authenticated request, without counting it against the limit again.
-    fn respond_as(&mut self, _now: Timestamp, _admitted: &Admitted, _request: &Request<'_>) -> Progress {
+    fn respond_as(
+        &mut self,
+        _now: Timestamp,
+        _admitted: &AdmittedRequest,
+        _request: &Request<'_>,
+    ) -> Progress {
         unreachable!("only a world with keys has authenticated requests")
     }
 
@@ -149,7 +158,11 @@ impl World for Sandbox {
         self.call(now, request)
     }
 
-    fn admit_head(&mut self, now: Timestamp, head: RequestHead<'_>) -> Result<Option<Admitted>, Response> {
+    fn admit_head(
+        &mut self,
+        now: Timestamp,
+        head: RequestHead<'_>,
+    ) -> Result<Option<AdmittedRequest>, Response> {
         Sandbox::admit_head(self, now, head.method, head.path, head.authorization).map(Some)
     }
 
@@ -157,11 +170,11 @@ impl World for Sandbox {
         Sandbox::knows_key(self, authorization)
     }
 
-    fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Admitted, Response> {
+    fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<AdmittedRequest, Response> {
         Sandbox::admit(self, now, authorization)
     }
 
-    fn respond_as(&mut self, now: Timestamp, admitted: &Admitted, request: &Request<'_>) -> Progress {
+    fn respond_as(&mut self, now: Timestamp, admitted: &AdmittedRequest, request: &Request<'_>) -> Progress {
         self.call_as(now, admitted, request)
     }
 
@@ -198,6 +211,6 @@ impl World for Sandbox {
     }
 
     fn events_after(&self, n: u64) -> Vec<WorldEvent> {
-        self.log().after(n).cloned().collect()
+        self.log().events_after(n).cloned().collect()
     }
 }

@@ -112,7 +112,7 @@ macro_rules! field_values {
     )*};
     (@text) => {
         fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.serialize_str(&self.written())
+            serializer.serialize_str(&self.to_text())
         }
     };
     (@plain) => {
@@ -127,7 +127,7 @@ macro_rules! field_values {
     };
     (@list) => {
         fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            serializer.collect_seq(self.iter().map(ApiText::written))
+            serializer.collect_seq(self.iter().map(ApiText::to_text))
         }
     };
     (@default) => {

@@ -68,7 +68,7 @@ pub struct AccountRequest {
 }
 
 /// Returns the words that `parse` knows.
-fn known<T>(parse: impl Fn(&str) -> Option<T>) -> impl Fn(&str) -> Option<String> {
+fn text_if_valid<T>(parse: impl Fn(&str) -> Option<T>) -> impl Fn(&str) -> Option<String> {
     move |text| parse(text).map(|_| text.to_owned())
 }
 
@@ -116,7 +116,7 @@ request_bodies! {
         /// An extended public key.
         pub key: Option<String> => |f| f.text("key", PROSE_MAX),
         /// The address type of the key, if its prefix does not determine it: `p2wpkh`, `p2sh-p2wpkh`, `p2pkh`.
-        pub script: Option<String> => |f| f.choice("script", &Script::ALL.map(Script::as_str), known(Script::parse)),
+        pub script: Option<String> => |f| f.choice("script", &Script::ALL.map(Script::as_str), text_if_valid(Script::parse)),
         /// The addresses, for coins without extended keys.
         pub addresses: Option<Vec<String>>,
     }
@@ -160,10 +160,10 @@ request_bodies! {
         /// The host without `.sim`.
         pub name: String,
         /// The behaviour: `up`, `down`, `slow`, `lost`, `twice`, `lagging`, `redirect`, `private` or a status.
-        pub state: Option<String> => |f| f.choice("state", &ReceiverBehavior::WORDS, known(ReceiverBehavior::parse)),
+        pub state: Option<String> => |f| f.choice("state", &ReceiverBehavior::WORDS, text_if_valid(ReceiverBehavior::parse)),
         /// The responses to the next posts, one each, before the behaviour applies.
         pub answers: Vec<String> =>
-            |f| f.choices("answers", ANSWERS_MAX, &ReceiverBehavior::WORDS, known(ReceiverBehavior::parse)),
+            |f| f.choices("answers", ANSWERS_MAX, &ReceiverBehavior::WORDS, text_if_valid(ReceiverBehavior::parse)),
     }
 
     /// `POST /sandbox/charges/{id}/accept`

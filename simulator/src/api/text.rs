@@ -20,7 +20,7 @@ pub trait ApiText: Sized {
     const NAME: &'static str;
 
     /// Returns the text.
-    fn written(&self) -> Cow<'_, str>;
+    fn to_text(&self) -> Cow<'_, str>;
 
     /// Parses a string; `None` if it is invalid.
     fn parse(text: &str) -> Option<Self>;
@@ -31,7 +31,7 @@ macro_rules! api_text {
         impl ApiText for $type {
             const NAME: &'static str = $name;
 
-            fn written(&self) -> Cow<'_, str> {
+            fn to_text(&self) -> Cow<'_, str> {
                 let write: fn(&Self) -> Cow<'_, str> = $written;
                 write(self)
             }
@@ -62,7 +62,7 @@ fn parse_status(text: &str) -> Option<EndpointStatus> {
 
 /// Serializes a value as its text; for `#[serde(with = "text")]`.
 pub(super) fn serialize<T: ApiText, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&value.written())
+    serializer.serialize_str(&value.to_text())
 }
 
 /// Deserializes a value from its text.
@@ -82,7 +82,7 @@ pub(super) mod option {
         value: &Option<T>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        value.as_ref().map(ApiText::written).serialize(serializer)
+        value.as_ref().map(ApiText::to_text).serialize(serializer)
     }
 
     pub(crate) fn deserialize<'de, T: ApiText, D: Deserializer<'de>>(
@@ -100,7 +100,7 @@ pub(super) mod list {
         values: &[T],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(values.iter().map(ApiText::written))
+        serializer.collect_seq(values.iter().map(ApiText::to_text))
     }
 
     pub(crate) fn deserialize<'de, T: ApiText, D: Deserializer<'de>>(

@@ -35,7 +35,7 @@ impl Chain {
     }
 
     fn capacity(&self, height: u64) -> BlockCapacity {
-        self.congestion.capacity(&self.capacities, self.schedule.ordinal(height))
+        self.congestion.capacity(&self.capacities, self.schedule.natural_ordinal(height))
     }
 
     /// Adds the block of this height. Blocks between it and the tip, if any, are empty.
@@ -43,7 +43,7 @@ impl Chain {
         self.tip = height;
         let mut lost = BTreeSet::new();
         // Of two conflicting transactions the later one is mined: it was created to displace the other.
-        for number in self.mempool.admitted(height, capacity).into_iter().rev() {
+        for number in self.mempool.block_candidates(height, capacity).into_iter().rev() {
             if lost.contains(&number) {
                 continue;
             }
@@ -60,7 +60,7 @@ impl Chain {
             }
         }
         for number in lost {
-            self.vanish(number, at, Disappearance::DoubleSpent);
+            self.remove_transaction(number, at, Disappearance::DoubleSpent);
         }
         self.report_followed(at);
     }
@@ -68,7 +68,7 @@ impl Chain {
     /// Creates a transaction, outside of the mempool.
     pub(super) fn create(&mut self, outputs: Vec<Output>, fee: FeeLevel, rival: Option<usize>) -> usize {
         let number = self.transactions.len();
-        let txid = TxId::drawn(self.asset, self.txids.stream(number as u64));
+        let txid = TxId::draw(self.asset, self.txids.stream(number as u64));
         for output in &outputs {
             let unit = Coin::unit(self.asset).atto();
             assert_eq!(output.amount.atto() % unit, 0, "a transfer is a whole number of the coin's units");
@@ -125,16 +125,16 @@ impl Chain {
         let transaction = &mut self.transactions[number];
         transaction.state = TransactionState::Mempool;
         transaction.ready = ready;
-        self.mempool.enter(number, transaction.fee, ready);
+        self.mempool.add(number, transaction.fee, ready);
     }
 
     fn leave_mempool(&mut self, number: usize) {
         let transaction = &self.transactions[number];
-        self.mempool.leave(number, transaction.fee, transaction.ready);
+        self.mempool.remove(number, transaction.fee, transaction.ready);
     }
 
     /// Removes a waiting transaction for good. Reports it only if the watcher had seen it.
-    pub(super) fn vanish(&mut self, number: usize, at: Timestamp, gone: Disappearance) {
+    pub(super) fn remove_transaction(&mut self, number: usize, at: Timestamp, gone: Disappearance) {
         self.leave_mempool(number);
         self.transactions[number].state = TransactionState::Gone(gone);
         if self.transactions[number].seen {

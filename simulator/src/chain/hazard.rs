@@ -76,7 +76,7 @@ impl Chain {
                 for txid in kept {
                     let number = self.number(txid)?;
                     if !is_reached(self, number) {
-                        return Err(self.unknown(txid));
+                        return Err(self.unknown_error(txid));
                     }
                     if !orphans.remove(&number) {
                         return Err(ChainError::NotReplaced { txid: txid.clone(), depth });
@@ -89,7 +89,7 @@ impl Chain {
         self.schedule.add_at_once(1);
         for &number in &orphans {
             self.followed.remove(&number);
-            self.unbury(number);
+            self.remove_from_block(number);
             self.enter_mempool(number, self.tip + 1);
             self.report(number, self.now);
         }
@@ -105,8 +105,8 @@ impl Chain {
     /// An unknown transaction, or one that is not in the mempool.
     pub(crate) fn double_spend(&mut self, now: Timestamp, txid: &TxId) -> Result<TxId, ChainError> {
         self.catch_up(now);
-        let number = self.waiting(txid)?;
-        self.uncontested(number)?;
+        let number = self.find_in_mempool(txid)?;
+        self.check_uncontested(number)?;
         let conflict = self.create(Vec::new(), FeeLevel::High, Some(number));
         self.wait(conflict);
         Ok(self.transactions[conflict].txid.clone())
@@ -126,9 +126,9 @@ impl Chain {
         fee: FeeLevel,
     ) -> Result<TxId, ChainError> {
         self.catch_up(now);
-        let number = self.waiting(txid)?;
-        self.uncontested(number)?;
-        self.vanish(number, self.now, Disappearance::Replaced);
+        let number = self.find_in_mempool(txid)?;
+        self.check_uncontested(number)?;
+        self.remove_transaction(number, self.now, Disappearance::Replaced);
         let replacement = self.create(outputs, fee, Some(number));
         self.wait(replacement);
         self.report(replacement, self.now);
@@ -142,8 +142,8 @@ impl Chain {
     /// An unknown transaction, or one that is not in the mempool.
     pub(crate) fn drop_from_mempool(&mut self, now: Timestamp, txid: &TxId) -> Result<(), ChainError> {
         self.catch_up(now);
-        let number = self.waiting(txid)?;
-        self.vanish(number, self.now, Disappearance::Dropped);
+        let number = self.find_in_mempool(txid)?;
+        self.remove_transaction(number, self.now, Disappearance::Dropped);
         Ok(())
     }
 
@@ -159,7 +159,7 @@ impl Chain {
         if !matches!(self.transactions[number].state, TransactionState::Gone(_)) {
             return Err(ChainError::NotGone { txid: txid.clone() });
         }
-        self.uncontested(number)?;
+        self.check_uncontested(number)?;
         self.wait(number);
         self.report(number, self.now);
         Ok(())
@@ -182,7 +182,7 @@ impl Chain {
         }
     }
 
-    fn unbury(&mut self, number: usize) {
+    fn remove_from_block(&mut self, number: usize) {
         let TransactionState::Block(height) = self.transactions[number].state else {
             unreachable!("only a transaction in a block is orphaned");
         };
@@ -206,14 +206,14 @@ impl Chain {
     }
 
     fn number(&self, txid: &TxId) -> Result<usize, ChainError> {
-        self.numbers.get(txid).copied().ok_or_else(|| self.unknown(txid))
+        self.numbers.get(txid).copied().ok_or_else(|| self.unknown_error(txid))
     }
 
-    fn unknown(&self, txid: &TxId) -> ChainError {
+    fn unknown_error(&self, txid: &TxId) -> ChainError {
         ChainError::Unknown { txid: txid.clone(), mode: self.mode, asset: self.asset }
     }
 
-    fn waiting(&self, txid: &TxId) -> Result<usize, ChainError> {
+    fn find_in_mempool(&self, txid: &TxId) -> Result<usize, ChainError> {
         let number = self.number(txid)?;
         let transaction = &self.transactions[number];
         match transaction.state {
@@ -228,7 +228,7 @@ impl Chain {
 
     /// At most two transactions that spend the same money are in the mempool: one, and the conflict that will displace
     /// it.
-    fn uncontested(&self, number: usize) -> Result<(), ChainError> {
+    fn check_uncontested(&self, number: usize) -> Result<(), ChainError> {
         let rival = self.rivals(number).find(|&rival| match self.transactions[rival].state {
             TransactionState::Mempool | TransactionState::Block(_) => true,
             TransactionState::Gone(_) => false,

@@ -73,7 +73,7 @@ impl Queue {
     const ALL: [Queue; 2] = [Queue::HighFees, Queue::Others];
 
     /// Returns the queue of a fee level; stuck transactions have none.
-    fn of(fee: FeeLevel) -> Option<Queue> {
+    fn for_fee(fee: FeeLevel) -> Option<Queue> {
         match fee {
             FeeLevel::High => Some(Queue::HighFees),
             FeeLevel::Normal | FeeLevel::Low => Some(Queue::Others),
@@ -89,20 +89,20 @@ pub(super) struct Mempool {
 }
 
 impl Mempool {
-    pub(super) fn enter(&mut self, number: usize, fee: FeeLevel, ready: u64) {
-        if let Some(queue) = Queue::of(fee) {
+    pub(super) fn add(&mut self, number: usize, fee: FeeLevel, ready: u64) {
+        if let Some(queue) = Queue::for_fee(fee) {
             self.waiting.insert((queue, ready, number));
         }
     }
 
-    pub(super) fn leave(&mut self, number: usize, fee: FeeLevel, ready: u64) {
-        if let Some(queue) = Queue::of(fee) {
+    pub(super) fn remove(&mut self, number: usize, fee: FeeLevel, ready: u64) {
+        if let Some(queue) = Queue::for_fee(fee) {
             self.waiting.remove(&(queue, ready, number));
         }
     }
 
     /// Returns the numbers of the transactions that a block of this height would take.
-    pub(super) fn admitted(&self, height: u64, capacity: BlockCapacity) -> BTreeSet<usize> {
+    pub(super) fn block_candidates(&self, height: u64, capacity: BlockCapacity) -> BTreeSet<usize> {
         Queue::ALL
             .into_iter()
             .filter(|&queue| capacity.admits(queue))

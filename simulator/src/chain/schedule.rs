@@ -91,7 +91,7 @@ impl Schedule {
     /// Returns the time of the future block with this height. It may be past [`Timestamp::LAST`], so it is only for
     /// comparisons.
     pub(super) fn time(&self, height: u64) -> Timestamp {
-        let index = self.ordinal(height) - 1;
+        let index = self.natural_ordinal(height) - 1;
         let window = index / WINDOW;
         let offset = self.offsets(window)[(index % WINDOW) as usize];
         let elapsed = window.saturating_mul(self.window_length()).saturating_add(offset);
@@ -99,7 +99,7 @@ impl Schedule {
     }
 
     /// Returns the ordinal, from 1, of the natural block with this height.
-    pub(super) fn ordinal(&self, height: u64) -> u64 {
+    pub(super) fn natural_ordinal(&self, height: u64) -> u64 {
         height
             .checked_sub(self.first + self.at_once)
             .filter(|&ordinal| ordinal > 0)
@@ -135,14 +135,14 @@ impl Schedule {
         match self.last.get() {
             Some((known, offsets)) if known == window => offsets,
             _ => {
-                let offsets = self.drawn(window);
+                let offsets = self.draw_offsets(window);
                 self.last.set(Some((window, offsets)));
                 offsets
             }
         }
     }
 
-    fn drawn(&self, window: u64) -> Offsets {
+    fn draw_offsets(&self, window: u64) -> Offsets {
         let mut draw = self.lot.stream(window);
         let mut offsets = [0; WINDOW as usize];
         match self.rhythm {

@@ -83,7 +83,7 @@ impl TxId {
     }
 
     /// Draws an id: 64 hexadecimal digits, with `0x` on Ethereum-like networks; on Solana a signature in base58.
-    pub(super) fn drawn(asset: Asset, mut draw: RngStream) -> TxId {
+    pub(super) fn draw(asset: Asset, mut draw: RngStream) -> TxId {
         TxId(match asset.facts().form {
             AddressForm::Bitcoin
             | AddressForm::Litecoin
@@ -158,7 +158,7 @@ mod tests {
 
     #[track_caller]
     fn check(asset: Asset, txid: &str) {
-        assert_eq!(TxId::drawn(asset, Seed(7).rng_key("live", "form", "txid").stream(0)).as_str(), txid);
+        assert_eq!(TxId::draw(asset, Seed(7).rng_key("live", "form", "txid").stream(0)).as_str(), txid);
     }
 
     #[test]

@@ -34,7 +34,7 @@ struct State([u8; 16]);
 
 /// The result of one sequence.
 #[derive(Clone, Debug)]
-pub struct Tried {
+pub struct PathResult {
     state: State,
     /// The first violation.
     pub violation: Option<Violation>,
@@ -121,25 +121,25 @@ impl Exploration {
 
     /// Returns the scenario of a sequence.
     pub fn script(&self, path: &Path) -> Script {
-        let title = format!("{}: {}", self.scope.name, self.words(path));
-        Script::plain(&title, self.steps(path))
+        let title = format!("{}: {}", self.scope.name, self.input_names(path));
+        Script::from_steps(&title, self.steps(path))
     }
 
     /// Returns the names of the inputs of a sequence.
-    pub fn words(&self, path: &Path) -> String {
+    pub fn input_names(&self, path: &Path) -> String {
         let words: Vec<&str> =
             path.0.iter().map(|letter| self.scope.inputs[usize::from(*letter)].0).collect();
         if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
     }
 
     /// Plays a sequence and checks the invariants.
-    pub fn attempt(&self, runner: &Runner<'_>, path: &Path) -> Tried {
+    pub fn attempt(&self, runner: &Runner<'_>, path: &Path) -> PathResult {
         let script = self.script(path);
         let dry_run = runner.dry_run(&script);
         let mut hash = Sha256::new();
-        let (now, record_len) = (dry_run.sandbox.now(), dry_run.sandbox.recorded());
+        let (now, record_len) = (dry_run.sandbox.now(), dry_run.sandbox.record_len());
         hash.update(now.0.to_be_bytes());
-        hash.update(dry_run.sandbox.surroundings());
+        hash.update(dry_run.sandbox.environment_state());
         if self.scope.is_limited {
             hash.update(dry_run.sandbox.calls_of_last_minute());
         }
@@ -148,12 +148,12 @@ impl Exploration {
         }
         let mut run = runner.heal_and_settle(dry_run);
         let verdict = runner.judge(&script, &mut run, self.scope.reading);
-        hash.update(Trace::since(&run.record, record_len).digest());
+        hash.update(Trace::from_index(&run.record, record_len).digest());
         hash.update(runner.final_api_state(&mut run));
         let digest = hash.finalize();
         let mut state = State([0; 16]);
         state.0.copy_from_slice(&digest[..16]);
-        Tried {
+        PathResult {
             state,
             checks: verdict.findings.total(),
             violation: verdict.findings.violations.into_iter().next(),
@@ -162,9 +162,9 @@ impl Exploration {
 
     /// Records the results of the sequences of one length, in the order in which they were handed out. Returns the
     /// first violation, which ends the search.
-    pub fn record_results(&mut self, tried: Vec<(Path, Tried)>) -> Option<(Path, Violation)> {
+    pub fn record_results(&mut self, tried: Vec<(Path, PathResult)>) -> Option<(Path, Violation)> {
         let mut broken = None;
-        for (path, Tried { state, violation, checks }) in tried {
+        for (path, PathResult { state, violation, checks }) in tried {
             self.extent.sequences += 1;
             self.extent.checks += checks;
             self.extent.depth = path.0.len();

@@ -8,7 +8,7 @@ pub struct Scope {
     /// The name for users.
     pub name: &'static str,
     /// A short description.
-    pub what: &'static str,
+    pub description: &'static str,
     /// The default maximum length of sequences.
     pub depth: usize,
     /// The steps before the search.
@@ -33,7 +33,7 @@ impl Scope {
     pub const ALL: &'static [Scope] = &[
         Scope {
             name: "charge",
-            what: "a charge with two transfers, the end of its rate lock, blocks, a reorganisation, cancel, refund and late acceptance",
+            description: "a charge with two transfers, the end of its rate lock, blocks, a reorganisation, cancel, refund and late acceptance",
             depth: 4,
             setup: "- open: { charge: c1, asset: BTC, amount: 49.90 EUR }",
             inputs: &[
@@ -59,7 +59,7 @@ impl Scope {
         },
         Scope {
             name: "invoice",
-            what: "an invoice with two charges in two coins",
+            description: "an invoice with two charges in two coins",
             depth: 4,
             setup: "- invoice: { invoice: i1, amount: 99.00 EUR }",
             inputs: &[
@@ -80,7 +80,7 @@ impl Scope {
         },
         Scope {
             name: "endpoint",
-            what: "an endpoint with retries, secret rotation, disabling, enabling and restarts",
+            description: "an endpoint with retries, secret rotation, disabling, enabling and restarts",
             depth: 4,
             setup: SHOP,
             inputs: &[
@@ -103,7 +103,7 @@ impl Scope {
         },
         Scope {
             name: "limit",
-            what: "the rate limit, with two keys and restarts",
+            description: "the rate limit, with two keys and restarts",
             depth: 4,
             setup: "- key: k1",
             inputs: &[
@@ -121,7 +121,7 @@ impl Scope {
         },
         Scope {
             name: "paging",
-            what: "paging through lists that grow",
+            description: "paging through lists that grow",
             depth: 4,
             setup: "- open: { charge: c1, asset: BTC, amount: 10.00 EUR }\n- open: { charge: c2, asset: LTC, amount: 20.00 EUR }",
             inputs: &[
@@ -139,7 +139,7 @@ impl Scope {
         },
         Scope {
             name: "idempotency",
-            what: "one Idempotency-Key for requests with different methods, modes and objects, and its expiry after a day",
+            description: "one Idempotency-Key for requests with different methods, modes and objects, and its expiry after a day",
             depth: 3,
             setup: "- open: { charge: c1, asset: BTC, amount: 10.00 EUR }\n- link: { link: l1, amount: 20.00 EUR }",
             inputs: &[
@@ -194,7 +194,7 @@ impl Scope {
         },
         Scope {
             name: "filters",
-            what: "filtered lists read in two page sizes, with pauses and new objects",
+            description: "filtered lists read in two page sizes, with pauses and new objects",
             depth: 3,
             setup: "- key: reader\n- link: { link: l1, amount: 20.00 EUR }\n- open: { charge: c1, asset: BTC, link: l1 }\n\
                     - open: { charge: c2, asset: BTC, link: l1 }\n- open: { charge: c3, asset: BTC, amount: 30.00 EUR }",
@@ -220,7 +220,7 @@ impl Scope {
         },
         Scope {
             name: "wallet",
-            what: "address lists that are set, edited, removed, and set in the other mode",
+            description: "address lists that are set, edited, removed, and set in the other mode",
             depth: 4,
             setup: "- key: reader",
             inputs: &[
@@ -254,7 +254,7 @@ impl Scope {
         },
         Scope {
             name: "link",
-            what: "a payment link that is changed, paid, archived and expires",
+            description: "a payment link that is changed, paid, archived and expires",
             depth: 3,
             setup: "- request: { method: POST, path: /v1/payment-links, save: { l1: /data/id }, body: { title: Tea, \
                     pricing_type: open, min_amount: '5.00', max_amount: '9.00', max_payments: 1, require_email: true, \
@@ -303,7 +303,7 @@ impl Scope {
         },
         Scope {
             name: "restart",
-            what: "restarts with stored objects, list anchors, idempotent responses and deliveries",
+            description: "restarts with stored objects, list anchors, idempotent responses and deliveries",
             depth: 3,
             setup: "- endpoint: shop\n- link: { link: l1, amount: 20.00 EUR, max_payments: 1 }",
             inputs: &[

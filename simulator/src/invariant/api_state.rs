@@ -37,13 +37,13 @@ pub struct BookApiState {
 pub struct ApiState {
     /// The books, by account and mode.
     pub books: BTreeMap<BookId, BookApiState>,
-    places: BTreeMap<String, (BookId, usize)>,
+    charge_index: BTreeMap<String, (BookId, usize)>,
 }
 
 impl ApiState {
     /// Returns a charge by its code, and its book.
     pub fn charge(&self, code: &str) -> Option<(BookId, &ChargeView)> {
-        let (id, index) = self.places.get(code)?;
+        let (id, index) = self.charge_index.get(code)?;
         Some((*id, &self.books[id].charges[*index]))
     }
 }
@@ -84,7 +84,7 @@ pub fn read_api_state(
     for id in books {
         let charges: Vec<WithText<ChargeView>> = read_all(reader, id, List::Charges)?;
         for (index, charge) in charges.iter().enumerate() {
-            shown.places.insert(charge.code.clone(), (id, index));
+            shown.charge_index.insert(charge.code.clone(), (id, index));
         }
         let events = match depth {
             Depth::Objects => Vec::new(),
@@ -121,13 +121,13 @@ pub(super) fn read_list<T: for<'de> Deserialize<'de>>(
         let page: PageOfList<T> =
             serde_json::from_slice(&body).map_err(|error| format!("GET {target} cannot be read: {error}"))?;
         records.extend(page.data);
-        next = page.links.next.as_deref().map(|link| local(link).to_owned());
+        next = page.links.next.as_deref().map(|link| path_and_query(link).to_owned());
     }
     Err(format!("GET {target} does not end"))
 }
 
 /// Returns the path and query of an absolute link.
-pub fn local(link: &str) -> &str {
+pub fn path_and_query(link: &str) -> &str {
     let host = link.find("://").map_or(0, |at| at + 3);
     link[host..].find('/').map_or("/", |at| &link[host + at..])
 }

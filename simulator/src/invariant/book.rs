@@ -114,7 +114,7 @@ fn judge_rest(findings: &mut Findings, seen: &ChargeView) {
 fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusive<u64>), seen: &ChargeView) {
     let asset = chain.asset();
     let decimals = asset.facts().decimals;
-    let units = |text: &str| money::read(text, decimals).unwrap_or(u128::MAX / 4);
+    let units = |text: &str| money::parse_units(text, decimals).unwrap_or(u128::MAX / 4);
     let on_chain = chain.balance(&seen.deposit_address).atto() / money::atto_per_unit(asset);
     let credited_transfers = seen.transactions.iter().filter(|transfer| transfer.credited);
     let credited: u128 = credited_transfers.map(|transfer| units(&transfer.amount)).sum();
@@ -131,7 +131,7 @@ fn judge_ledger(findings: &mut Findings, (chain, heights): (&Chain, RangeInclusi
         .filter(|transfer| !transfer.credited && transfer.confirmations > 0)
         .map(|transfer| units(&transfer.amount))
         .sum();
-    let coin = |units: u128| money::written(units, asset);
+    let coin = |units: u128| money::format_units(units, asset);
     findings.check(Invariant::Conservation, None, || {
         (on_chain + reversed != credited + waiting).then(|| {
             let details = format!(

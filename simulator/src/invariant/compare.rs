@@ -69,7 +69,7 @@ pub fn compare_book(
     reading: BookReading<'_>,
 ) {
     let context = ObjectContext { ids, public_url: reading.public_url, now: reading.now };
-    let charges = listed(findings, "charge", &ids.charges, &shown.charges, |charge| &charge.code);
+    let charges = check_list(findings, "charge", &ids.charges, &shown.charges, |charge| &charge.code);
     for (no, seen) in charges {
         let before = findings.violations.len();
         compare_timeline(findings, (book, Subject::Charge(no)), &seen.code, &seen.timeline);
@@ -80,7 +80,7 @@ pub fn compare_book(
             if findings.violations.len() > before { with_timeline(&expected, seen) } else { expected };
         compare_json(findings, (CHARGE, &seen.code), None, (&expected, seen.json.get()), blocks);
     }
-    let invoices = listed(findings, "invoice", &ids.invoices, &shown.invoices, |invoice| &invoice.code);
+    let invoices = check_list(findings, "invoice", &ids.invoices, &shown.invoices, |invoice| &invoice.code);
     for (no, seen) in invoices {
         let before = findings.violations.len();
         compare_timeline(findings, (book, Subject::Invoice(no)), &seen.code, &seen.timeline);
@@ -89,7 +89,7 @@ pub fn compare_book(
             if findings.violations.len() > before { with_timeline(&expected, seen) } else { expected };
         compare_json(findings, ("an invoice", &seen.code), None, (&expected, seen.json.get()), 0);
     }
-    let links = listed(findings, "payment link", &ids.links, &shown.links, |link| &link.code);
+    let links = check_list(findings, "payment link", &ids.links, &shown.links, |link| &link.code);
     for (no, seen) in links {
         let expected = book.link_json(context, no);
         compare_json(findings, ("a payment link", &seen.code), None, (&expected, seen.json.get()), 0);
@@ -108,7 +108,7 @@ fn with_timeline<T>(expected: &str, seen: &WithText<T>) -> String {
 }
 
 /// Checks that a list has exactly the expected objects, newest first. Returns their numbers and values.
-fn listed<'s, T>(
+fn check_list<'s, T>(
     findings: &mut Findings,
     kind: &str,
     codes: &[String],
@@ -171,7 +171,7 @@ fn compare_timeline(
     code: &str,
     seen: &[TimelineEntry],
 ) {
-    let story = book.story(subject);
+    let story = book.event_numbers(subject);
     for index in 0..seen.len().max(story.len()) {
         let (expected, actual) = (story.get(index).map(|no| &book.events[*no]), seen.get(index));
         let kinds = (expected.map(|event| event.kind), actual.map(|entry| entry.event.as_str()));

@@ -90,7 +90,7 @@ impl Difference {
             Some(value) => value.to_string(),
         };
         let (expected, actual) = (word(&self.expected), word(&self.actual));
-        format!("{}: expected {}, got {}", self.path, shortened(&expected), shortened(&actual))
+        format!("{}: expected {}, got {}", self.path, truncate(&expected), truncate(&actual))
     }
 
     /// Returns the invariant of the field.
@@ -142,7 +142,7 @@ pub(super) fn invariant_of_page(found: &[Difference], is_filtered: bool) -> Opti
 }
 
 /// Truncates a value for a report.
-fn shortened(text: &str) -> String {
+fn truncate(text: &str) -> String {
     const CHARS_MAX: usize = 120;
     match text.char_indices().nth(CHARS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),
@@ -172,7 +172,7 @@ fn is_same_text(expected: &str, actual: &str, blocks: u64) -> bool {
         let Some(colon) = expected[..same].iter().rposition(|byte| *byte == b':') else { return false };
         let (name, rest, other) = (&expected[..=colon], &expected[colon + 1..], &actual[colon + 1..]);
         let ends = if name.ends_with(b"\"confirmations\":") {
-            counted(rest, other, blocks)
+            consecutive_counts(rest, other, blocks)
         } else if name.ends_with(b"\"event_id\":") && rest.starts_with(b"\"\"") {
             closing_quote(other).map(|end| (2, end))
         } else {
@@ -199,7 +199,7 @@ fn common_prefix(one: &[u8], other: &[u8]) -> usize {
 }
 
 /// Returns the lengths of two counts of a confirmed transfer, if the second is a possible successor of the first.
-fn counted(expected: &[u8], actual: &[u8], blocks: u64) -> Option<(usize, usize)> {
+fn consecutive_counts(expected: &[u8], actual: &[u8], blocks: u64) -> Option<(usize, usize)> {
     let read = |text: &[u8]| {
         let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let number: u64 = std::str::from_utf8(&text[..digits]).ok()?.parse().ok()?;

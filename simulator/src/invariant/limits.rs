@@ -14,18 +14,18 @@ const MINUTE: Span = Span::secs(60);
 /// The accepted requests of the last minute, by key.
 #[derive(Debug, Default)]
 pub(super) struct LimitWindows {
-    taken: BTreeMap<String, VecDeque<Timestamp>>,
+    windows: BTreeMap<String, VecDeque<Timestamp>>,
 }
 
 impl LimitWindows {
     /// Forgets all requests, as a restarted service does.
     pub(super) fn restart(&mut self) {
-        self.taken.clear();
+        self.windows.clear();
     }
 
     /// Counts a request with a valid key. If it must be refused, returns the seconds until one is accepted.
     pub(super) fn admit(&mut self, at: Timestamp, call: &RecordedCall) -> Option<u64> {
-        let window = self.taken.entry(call.key().to_owned()).or_default();
+        let window = self.windows.entry(call.key().to_owned()).or_default();
         while window.front().is_some_and(|first| at.since(*first) >= MINUTE) {
             window.pop_front();
         }
@@ -37,8 +37,8 @@ impl LimitWindows {
     }
 
     /// Returns the number of further requests that the key of a request may send now.
-    pub(super) fn remaining(&self, call: &RecordedCall) -> usize {
-        let window = self.taken.get(call.key());
+    pub(super) fn remaining_requests(&self, call: &RecordedCall) -> usize {
+        let window = self.windows.get(call.key());
         PER_MINUTE - window.map_or(0, VecDeque::len)
     }
 }
@@ -48,9 +48,9 @@ impl LimitWindows {
 pub fn judge_limits(record: &Record) -> Findings {
     let mut findings = Findings::default();
     let mut windows = LimitWindows::default();
-    for Entry { at, what } in &record.seen {
+    for Entry { at, observation: what } in &record.seen {
         let call = match what {
-            Observation::Restarted => {
+            Observation::Restart => {
                 windows.restart();
                 continue;
             }

@@ -44,9 +44,9 @@ pub fn judge_lists(reader: &mut impl Reader, books: &BTreeMap<BookId, ModelBook<
         let mut judge = Judge { findings: &mut findings, reader, id: *id, book, rows };
         judge.filters();
         judge.pages();
-        judge.singles();
+        judge.check_single_reads();
         for (_, other) in books.iter().filter(|(other, _)| *other != id) {
-            judge.isolation(other.ids);
+            judge.check_isolation(other.ids);
         }
     }
     findings
@@ -81,7 +81,7 @@ impl<R: Reader> Judge<'_, R> {
     /// Reads a list page by page, following its links, and compares each page completely.
     fn list(&mut self, invariant: Invariant, shape: &str, target: &str) {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let mut next = ListRequest::read(path, Some(query)).and_then(Result::ok);
+        let mut next = ListRequest::parse(path, Some(query)).and_then(Result::ok);
         let mut target = target.to_owned();
         while let Some(request) = next.take() {
             let expected = self.page(&request);
@@ -151,7 +151,7 @@ impl<R: Reader> Judge<'_, R> {
 
     fn one_page(&mut self, target: &str) {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        if let Some(Ok(request)) = ListRequest::read(path, Some(query)) {
+        if let Some(Ok(request)) = ListRequest::parse(path, Some(query)) {
             let expected = self.page(&request);
             let (status, body) = self.reader.get(self.id, target);
             self.compare(Invariant::Paging, ("a page by its number", target), (&expected, status, &body));
@@ -187,7 +187,7 @@ impl<R: Reader> Judge<'_, R> {
     }
 
     /// Checks that an object read individually equals the model.
-    fn singles(&mut self) {
+    fn check_single_reads(&mut self) {
         for list in List::ALL {
             let ids = public_ids(self.book.ids, list);
             let newest = (0..self.book.book.length(list)).rev().take(SINGLES);
@@ -205,25 +205,25 @@ impl<R: Reader> Judge<'_, R> {
     }
 
     /// Checks that objects of another account or mode get the same status and body as objects that never existed.
-    fn isolation(&mut self, other: &Ids) {
+    fn check_isolation(&mut self, other: &Ids) {
         const SHAPE: &str = "a filter returns objects of another account or mode";
         let absent = self.reader.get(self.id, "/v1/charges/aaaaaaaaaaaa");
         let charges = other.charges.iter().rev().take(3).map(|code| ("charges", "charge", code));
         let invoices = other.invoices.iter().rev().take(2).map(|code| ("invoices", "invoice", code));
         for (list, filter, code) in charges.chain(invoices) {
-            self.absent(&format!("/v1/{list}/{code}"), &absent);
+            self.check_absent(&format!("/v1/{list}/{code}"), &absent);
             self.list(Invariant::ModesApart, SHAPE, &format!("/v1/events?{filter}={code}"));
         }
         if let Some(link) = other.links.last() {
-            self.absent(&format!("/v1/payment-links/{link}"), &absent);
+            self.check_absent(&format!("/v1/payment-links/{link}"), &absent);
             self.list(Invariant::ModesApart, SHAPE, &format!("/v1/charges?payment_link={link}"));
         }
         for event in other.events.iter().rev().take(2) {
-            self.absent(&format!("/v1/events/{event}"), &absent);
+            self.check_absent(&format!("/v1/events/{event}"), &absent);
         }
     }
 
-    fn absent(&mut self, target: &str, absent: &(u16, Bytes)) {
+    fn check_absent(&mut self, target: &str, absent: &(u16, Bytes)) {
         let answer = self.reader.get(self.id, target);
         self.findings.check(Invariant::ModesApart, None, || {
             (answer.0 != 404 || answer != *absent).then(|| {

@@ -18,7 +18,7 @@ use std::{collections::BTreeMap, fmt};
 use reference_core::time::Timestamp;
 
 pub use self::{
-    api_state::{ApiState, BookApiState, Depth, Reader, local, read_api_state},
+    api_state::{ApiState, BookApiState, Depth, Reader, path_and_query, read_api_state},
     book::{judge_addresses, judge_books},
     compare::{BookReading, compare_book, compare_delivery},
     limits::judge_limits,
@@ -85,7 +85,7 @@ pub struct Violation {
     /// The kind of violation, without names and amounts.
     pub shape: String,
     /// The details in this world: object, time, expected and actual value.
-    pub what: String,
+    pub details: String,
     /// The time, if it has one.
     pub at: Option<Timestamp>,
 }
@@ -93,8 +93,8 @@ pub struct Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "invariant {} ({}) {}", self.invariant.number(), self.invariant.as_str(), self.shape)?;
-        if !self.what.is_empty() {
-            write!(f, ": {}", self.what)?;
+        if !self.details.is_empty() {
+            write!(f, ": {}", self.details)?;
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl Findings {
     ) {
         self.checks[invariant as usize] += 1;
         if let Some((shape, what)) = violation() {
-            self.violations.push(Violation { invariant, shape, what, at });
+            self.violations.push(Violation { invariant, shape, details: what, at });
         }
     }
 
@@ -146,8 +146,9 @@ impl Findings {
         }
         // A saved value can be any text, so short ones stay.
         for (name, code) in names.filter(|(_, code)| code.len() >= CODE_MIN) {
-            for violation in self.violations.iter_mut().filter(|violation| violation.what.contains(&code)) {
-                violation.what = violation.what.replace(&code, &name);
+            for violation in self.violations.iter_mut().filter(|violation| violation.details.contains(&code))
+            {
+                violation.details = violation.details.replace(&code, &name);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::local;
+use super::path_and_query;
 use crate::model::{Book, Ids, List, Subject};
 
 /// A request for a page of a list.
@@ -41,12 +41,12 @@ fn number(text: &str, most: usize) -> Option<usize> {
 
 impl ListRequest {
     /// Parses a target such as `/v1/charges?status=paid`. `None` if it is not a list; 422 for an invalid parameter.
-    pub(super) fn read(path: &str, query: Option<&str>) -> Option<Result<ListRequest, u16>> {
+    pub(super) fn parse(path: &str, query: Option<&str>) -> Option<Result<ListRequest, u16>> {
         let list = List::ALL.into_iter().find(|list| list.path() == path)?;
-        Some(ListRequest::of(list, query.unwrap_or_default()).ok_or(422))
+        Some(ListRequest::parse_query(list, query.unwrap_or_default()).ok_or(422))
     }
 
-    fn of(list: List, query: &str) -> Option<ListRequest> {
+    fn parse_query(list: List, query: &str) -> Option<ListRequest> {
         let known = filters_of(list);
         let mut request =
             ListRequest { list, filters: Vec::new(), page: 1, per_page: DEFAULT_SIZE, anchor: None };
@@ -61,7 +61,7 @@ impl ListRequest {
             if given.iter().any(|(other, _)| *other == name) {
                 return None;
             }
-            given.push((name, decoded(value)));
+            given.push((name, percent_decode(value)));
         }
         for (name, value) in &given {
             match *name {
@@ -83,7 +83,7 @@ impl ListRequest {
     }
 
     /// Returns the list and its filters, under which a key's anchor is stored.
-    pub(super) fn place(&self) -> String {
+    pub(super) fn anchor_key(&self) -> String {
         format!("{} {:?} {}", self.list.path(), self.filters, self.per_page)
     }
 
@@ -124,7 +124,7 @@ impl ListRequest {
         let anchor = newest.and_then(|newest| public_ids(ids, self.list).get(newest));
         let path = format!("{base}{}", self.list.path());
         let filters: String =
-            self.filters.iter().map(|(name, value)| format!("{name}={}&", encoded(value))).collect();
+            self.filters.iter().map(|(name, value)| format!("{name}={}&", percent_encode(value))).collect();
         let anchor = anchor.map(|anchor| format!("&anchor={anchor}")).unwrap_or_default();
         let link = |page: usize| format!("\"{path}?{filters}per_page={size}&page={page}{anchor}\"");
         let or_null = |text: Option<String>| text.unwrap_or_else(|| "null".to_owned());
@@ -154,15 +154,15 @@ impl ListRequest {
             next: Option<String>,
         }
         let next = serde_json::from_str::<Page>(body).ok()?.links.next?;
-        let (path, query) = local(&next).split_once('?')?;
-        ListRequest::read(path, Some(query))?.ok()
+        let (path, query) = path_and_query(&next).split_once('?')?;
+        ListRequest::parse(path, Some(query))?.ok()
     }
 
     /// Returns the path and query.
     pub(super) fn target(&self) -> String {
         let mut target = format!("{}?", self.list.path());
         for (name, value) in &self.filters {
-            target.push_str(&format!("{name}={}&", encoded(value)));
+            target.push_str(&format!("{name}={}&", percent_encode(value)));
         }
         target.push_str(&format!("per_page={}&page={}", self.per_page, self.page));
         if let Some(anchor) = &self.anchor {
@@ -183,7 +183,7 @@ pub(super) fn public_ids(ids: &Ids, list: List) -> &[String] {
 }
 
 /// Percent-encodes a filter value.
-fn encoded(text: &str) -> String {
+fn percent_encode(text: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._*".contains(&b);
     text.bytes()
         .map(|b| match b {
@@ -194,7 +194,7 @@ fn encoded(text: &str) -> String {
         .collect()
 }
 
-fn decoded(text: &str) -> Cow<'_, str> {
+fn percent_decode(text: &str) -> Cow<'_, str> {
     if !text.contains(['%', '+']) {
         return Cow::Borrowed(text);
     }

@@ -80,7 +80,7 @@ impl Model {
     /// # Panics
     ///
     /// If there is no such account.
-    pub fn at(&mut self, id: BookId) -> (&Account, &mut Book) {
+    pub fn account_and_book_mut(&mut self, id: BookId) -> (&Account, &mut Book) {
         (&self.accounts[id.0], self.books.get_mut(&id).expect("every account has a book in each mode"))
     }
 

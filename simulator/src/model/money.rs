@@ -18,14 +18,14 @@ pub fn atto_per_unit(asset: Asset) -> u128 {
 }
 
 /// Returns the amount due in the smallest units of a coin: price by rate, rounded up.
-pub fn due(cents: u64, rate_units: u64, asset: Asset) -> u128 {
+pub fn amount_due(cents: u64, rate_units: u64, asset: Asset) -> u128 {
     // cents / 100 / (rate_units / 10^8) · 10^decimals
     (u128::from(cents) * RATE_ONE * units_per_coin(asset)).div_ceil(100 * u128::from(rate_units))
 }
 
 /// Returns `true` if more than 10¹² coins are due, which is refused.
-pub(crate) fn is_countless(cents: u64, rate_units: u64, asset: Asset) -> bool {
-    due(cents, rate_units, asset) > 10_u128.pow(12) * units_per_coin(asset)
+pub(crate) fn exceeds_maximum(cents: u64, rate_units: u64, asset: Asset) -> bool {
+    amount_due(cents, rate_units, asset) > 10_u128.pow(12) * units_per_coin(asset)
 }
 
 /// Returns `true` if at least the amount due less the tolerance was received. The tolerance is in hundredths of a
@@ -50,7 +50,7 @@ pub fn most_not_overpaid(due: u128, threshold: u32) -> u128 {
 }
 
 /// Formats smallest units as a decimal such as `0.00083167`.
-pub fn written(units: u128, asset: Asset) -> String {
+pub fn format_units(units: u128, asset: Asset) -> String {
     let decimals = asset.facts().decimals as usize;
     let digits = format!("{units:0>width$}", width = decimals + 1);
     let (whole, part) = digits.split_at(digits.len() - decimals);
@@ -59,7 +59,7 @@ pub fn written(units: u128, asset: Asset) -> String {
 }
 
 /// Formats smallest units as a decimal such as `0.000831670000000000`, with 18 decimals as in webhooks.
-pub(crate) fn written_padded(units: u128, asset: Asset) -> String {
+pub(crate) fn format_units_padded(units: u128, asset: Asset) -> String {
     let (atto, one) = (units * atto_per_unit(asset), 10_u128.pow(18));
     format!("{}.{:018}", atto / one, atto % one)
 }
@@ -81,7 +81,7 @@ pub(crate) fn rate_padded(units: u64) -> String {
 }
 
 /// Parses a decimal number to units with `decimals` places; `None` if it is not a number or has more places.
-pub fn read(text: &str, decimals: u32) -> Option<u128> {
+pub fn parse_units(text: &str, decimals: u32) -> Option<u128> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let part = part.trim_end_matches('0');
     let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
@@ -101,8 +101,8 @@ mod tests {
     fn a_price_is_rounded_up_to_the_smallest_unit() {
         // 49.90 at 65490.59 per coin.
         let rate = 6_549_059_000_000;
-        let units = due(4_990, rate, Asset::Btc);
-        assert_eq!(written(units, Asset::Btc), "0.00076195");
+        let units = amount_due(4_990, rate, Asset::Btc);
+        assert_eq!(format_units(units, Asset::Btc), "0.00076195");
         assert!(units * u128::from(rate) >= 4_990 * 1_000_000 * 100_000_000);
         assert!((units - 1) * u128::from(rate) < 4_990 * 1_000_000 * 100_000_000);
     }
@@ -121,15 +121,15 @@ mod tests {
     #[test]
     fn formatted_amounts_parse_back() {
         for units in [0, 1, 10, 100_000_000, 123_456_789_012] {
-            assert_eq!(read(&written(units, Asset::Btc), 8), Some(units));
+            assert_eq!(parse_units(&format_units(units, Asset::Btc), 8), Some(units));
         }
-        assert_eq!(written_padded(123, Asset::Btc), "0.000001230000000000");
+        assert_eq!(format_units_padded(123, Asset::Btc), "0.000001230000000000");
         assert_eq!(
             (fiat(1_205), rate(6_549_059_000_000), rate(300_000_000)),
             ("12.05".into(), "65490.59".into(), "3".into())
         );
         for text in ["", ".", "1.123456789", "-1", "1e3"] {
-            assert_eq!(read(text, 8), None, "{text}");
+            assert_eq!(parse_units(text, 8), None, "{text}");
         }
     }
 }

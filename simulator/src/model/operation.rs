@@ -88,7 +88,7 @@ const fn field(name: &'static str, kind: FieldKind) -> BodyField {
     BodyField { name, kind, is_required: false }
 }
 
-const fn required(name: &'static str, kind: FieldKind) -> BodyField {
+const fn required_field(name: &'static str, kind: FieldKind) -> BodyField {
     BodyField { name, kind, is_required: true }
 }
 
@@ -116,17 +116,17 @@ const CUSTOMER: &[BodyField] = &[
     field("metadata", FieldKind::Metadata),
 ];
 const ANSWER: &[BodyField] =
-    &[required("label", FieldKind::Text(TEXT_MAX)), field("value", FieldKind::Text(PROSE_MAX))];
+    &[required_field("label", FieldKind::Text(TEXT_MAX)), field("value", FieldKind::Text(PROSE_MAX))];
 const QUESTION: &[BodyField] =
-    &[required("label", FieldKind::Text(TEXT_MAX)), field("required", FieldKind::Bool)];
+    &[required_field("label", FieldKind::Text(TEXT_MAX)), field("required", FieldKind::Bool)];
 const ITEM: &[BodyField] = &[
-    required("description", FieldKind::Text(PROSE_MAX)),
-    required("quantity", FieldKind::Quantity),
-    required("unit_amount", FieldKind::Fiat),
+    required_field("description", FieldKind::Text(PROSE_MAX)),
+    required_field("quantity", FieldKind::Quantity),
+    required_field("unit_amount", FieldKind::Fiat),
 ];
 
 const CHARGE: &[BodyField] = &[
-    required("asset", FieldKind::Asset),
+    required_field("asset", FieldKind::Asset),
     field("amount", FieldKind::Fiat),
     field("currency", FieldKind::Currency),
     field("payment_link", FieldKind::Text(TEXT_MAX)),
@@ -137,7 +137,7 @@ const CHARGE: &[BodyField] = &[
     field("custom_fields", FieldKind::Objects(ANSWER, 20, None)),
 ];
 const REFUND: &[BodyField] = &[
-    required("amount", FieldKind::CoinAmount),
+    required_field("amount", FieldKind::CoinAmount),
     field("txid", FieldKind::Text(TEXT_MAX)),
     field("reason", FieldKind::Text(PROSE_MAX)),
 ];
@@ -172,7 +172,7 @@ const INVOICE: &[BodyField] = &[
     field("send_email", FieldKind::Bool),
 ];
 
-const fn reads(path: &'static str, parameters: &'static [&'static str]) -> Operation {
+const fn get(path: &'static str, parameters: &'static [&'static str]) -> Operation {
     Operation { method: "GET", path, fields: &[], parameters }
 }
 
@@ -183,15 +183,15 @@ const fn writes(method: &'static str, path: &'static str, fields: &'static [Body
 impl Operation {
     /// Every operation.
     pub const ALL: [Operation; 19] = [
-        reads("/v1/account", &[]),
-        reads("/v1/charges", &["status", "payment_link", "page", "per_page", "anchor"]),
-        reads("/v1/charges/{id}", &[]),
-        reads("/v1/invoices", &["status", "page", "per_page", "anchor"]),
-        reads("/v1/invoices/{id}", &[]),
-        reads("/v1/payment-links", &["page", "per_page", "anchor"]),
-        reads("/v1/payment-links/{id}", &[]),
-        reads("/v1/events", &["type", "charge", "invoice", "page", "per_page", "anchor"]),
-        reads("/v1/events/{id}", &[]),
+        get("/v1/account", &[]),
+        get("/v1/charges", &["status", "payment_link", "page", "per_page", "anchor"]),
+        get("/v1/charges/{id}", &[]),
+        get("/v1/invoices", &["status", "page", "per_page", "anchor"]),
+        get("/v1/invoices/{id}", &[]),
+        get("/v1/payment-links", &["page", "per_page", "anchor"]),
+        get("/v1/payment-links/{id}", &[]),
+        get("/v1/events", &["type", "charge", "invoice", "page", "per_page", "anchor"]),
+        get("/v1/events/{id}", &[]),
         writes("POST", "/v1/charges", CHARGE),
         writes("POST", "/v1/charges/{id}/cancel", &[]),
         writes("POST", "/v1/charges/{id}/refunds", REFUND),
@@ -227,18 +227,18 @@ impl Operation {
 
 impl BodyField {
     /// Returns `true` if a body has a valid value of the field, or none of an optional field.
-    fn takes(&self, body: &Value) -> bool {
+    fn accepts(&self, body: &Value) -> bool {
         match &body[self.name] {
             Value::Null => !self.is_required,
             Value::String(text) if text.is_empty() && !self.kind.is_number() => !self.is_required,
-            value => self.kind.takes(value),
+            value => self.kind.accepts(value),
         }
     }
 }
 
 /// Adds the paths of the invalid fields of an object: the innermost ones.
 fn add_invalid(paths: &mut Vec<String>, prefix: &str, fields: &[BodyField], body: &Value) {
-    for field in fields.iter().filter(|field| !field.takes(body)) {
+    for field in fields.iter().filter(|field| !field.accepts(body)) {
         let (path, before) = (format!("{prefix}{}", field.name), paths.len());
         match (field.kind, &body[field.name]) {
             (FieldKind::Object(inner), value @ Value::Object(_)) => {
@@ -257,8 +257,8 @@ fn add_invalid(paths: &mut Vec<String>, prefix: &str, fields: &[BodyField], body
     }
 }
 
-fn takes(fields: &[BodyField], body: &Value) -> bool {
-    fields.iter().all(|field| field.takes(body))
+fn all_accept(fields: &[BodyField], body: &Value) -> bool {
+    fields.iter().all(|field| field.accepts(body))
 }
 
 /// Returns `true` for the media type of JSON, with any parameters.
@@ -279,7 +279,7 @@ pub fn units(value: &Value, decimals: u32) -> Option<u128> {
     let (whole, part) = text.split_once('.').unwrap_or((&text, "0"));
     let is_plain =
         (whole == "0" || !whole.starts_with('0')) && (1..=decimals.max(1)).contains(&(part.len() as u32));
-    money::read(&text, decimals).filter(|_| is_plain)
+    money::parse_units(&text, decimals).filter(|_| is_plain)
 }
 
 fn is_text(value: &Value, chars_max: usize) -> bool {
@@ -323,7 +323,7 @@ impl FieldKind {
         matches!(self, FieldKind::Fiat | FieldKind::CoinAmount | FieldKind::Quantity)
     }
 
-    fn takes(self, value: &Value) -> bool {
+    fn accepts(self, value: &Value) -> bool {
         let text = value.as_str();
         match self {
             FieldKind::Text(chars_max) => is_text(value, chars_max),
@@ -352,21 +352,23 @@ impl FieldKind {
             FieldKind::Word(words) => text.is_some_and(|text| words.contains(&text)),
             FieldKind::Metadata => is_metadata(value),
             FieldKind::Assets => value.as_array().is_some_and(|list| {
-                list.iter().all(|item| FieldKind::Asset.takes(item)) && differ(list.iter().map(Value::as_str))
+                list.iter().all(|item| FieldKind::Asset.accepts(item))
+                    && differ(list.iter().map(Value::as_str))
             }),
             FieldKind::Fiats(most) => value.as_array().is_some_and(|list| {
-                list.len() <= most && list.iter().all(|item| FieldKind::Fiat.takes(item))
+                list.len() <= most && list.iter().all(|item| FieldKind::Fiat.accepts(item))
             }),
             FieldKind::Object(fields) => match value {
                 Value::Object(map) => {
-                    map.keys().all(|key| fields.iter().any(|field| field.name == key)) && takes(fields, value)
+                    map.keys().all(|key| fields.iter().any(|field| field.name == key))
+                        && all_accept(fields, value)
                 }
                 Value::Array(list) => list.is_empty(),
                 _ => false,
             },
             FieldKind::Objects(fields, most, distinct) => value.as_array().is_some_and(|list| {
                 list.len() <= most
-                    && list.iter().all(|item| item.is_object() && takes(fields, item))
+                    && list.iter().all(|item| item.is_object() && all_accept(fields, item))
                     && distinct.is_none_or(|name| differ(list.iter().map(|list| list[name].as_str())))
             }),
         }

@@ -125,7 +125,7 @@ impl ItemText {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        let thousandths = money::read(&quantity, 3)?;
+        let thousandths = money::parse_units(&quantity, 3)?;
         let unit = cents(&item["unit_amount"])?;
         let total = u64::try_from((thousandths * u128::from(unit) + 500) / 1_000).ok()?;
         let written = format!("{}.{:03}", thousandths / 1_000, thousandths % 1_000);

@@ -5,7 +5,7 @@ use reference_core::time::{Span, Timestamp};
 use crate::printable::is_unseen;
 
 /// Formats a time as `+1h 2m 14.862s`: to the millisecond, which is enough to compare rows.
-pub(super) fn elapsed(span: Span) -> String {
+pub(super) fn format_elapsed(span: Span) -> String {
     let millis = span.0 / 1_000;
     let mut words = String::from("+");
     let mut rest = millis;
@@ -25,7 +25,7 @@ pub(super) fn date(at: Timestamp) -> String {
 }
 
 /// Escapes invisible characters and direction marks. Line breaks stay.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn escape_invisible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut plain, character| {
         if is_unseen(character) && character != '\n' {
             plain.extend(character.escape_unicode())

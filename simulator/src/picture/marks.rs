@@ -10,7 +10,7 @@ use reference_core::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::formatting::elapsed;
+use super::formatting::format_elapsed;
 use crate::{
     invariant::{ApiState, ExpectedEvent},
     record::{Entry, Observation, RecordedCall, RecordedPost},
@@ -55,7 +55,7 @@ pub(super) struct ObjectNames {
 }
 
 impl ObjectNames {
-    pub(super) fn of(given: &BTreeMap<String, String>, shown: &ApiState) -> ObjectNames {
+    pub(super) fn new(given: &BTreeMap<String, String>, shown: &ApiState) -> ObjectNames {
         let mut names = ObjectNames::default();
         names.names.extend(given.iter().map(|(name, id)| (id.clone(), name.clone())));
         for book in shown.books.values() {
@@ -115,7 +115,7 @@ impl ObjectNames {
 pub(super) fn marks(run: &Run, expected: &[ExpectedEvent], names: &ObjectNames) -> (Vec<String>, Vec<Mark>) {
     let mut hosts: Vec<&str> = Vec::new();
     for entry in &run.record.seen {
-        if let Observation::Post(post) = &entry.what
+        if let Observation::Post(post) = &entry.observation
             && !hosts.contains(&post.host.as_str())
         {
             hosts.push(&post.host);
@@ -125,18 +125,18 @@ pub(super) fn marks(run: &Run, expected: &[ExpectedEvent], names: &ObjectNames) 
     let mut drawing = Drawing {
         names,
         hosts: &hosts,
-        began: &run.dry_run.began,
-        place: 0,
+        step_starts: &run.dry_run.step_starts,
+        entry_index: 0,
         marks: Vec::new(),
         transfers: BTreeMap::new(),
         posts: BTreeMap::new(),
     };
     let mut coming = expected.iter().peekable();
     for (index, entry) in run.record.seen.iter().enumerate() {
-        while let Some(event) = coming.next_if(|event| event.place <= 2 * index) {
+        while let Some(event) = coming.next_if(|event| event.position <= 2 * index) {
             drawing.event(event);
         }
-        drawing.place = index;
+        drawing.entry_index = index;
         drawing.entry(entry);
     }
     coming.for_each(|event| drawing.event(event));
@@ -158,9 +158,9 @@ struct Drawing<'a> {
     names: &'a ObjectNames,
     hosts: &'a [&'a str],
     /// The length of the record when each step began.
-    began: &'a [usize],
+    step_starts: &'a [usize],
     /// The index of the current entry.
-    place: usize,
+    entry_index: usize,
     marks: Vec<Mark>,
     /// By transaction, address and output: the mark, and the first and last number of confirmations.
     transfers: BTreeMap<(String, String, u32), (usize, u32, u32)>,
@@ -186,19 +186,19 @@ impl Drawing<'_> {
             ids: Vec::new(),
             about,
             is_named: false,
-            step: self.began.partition_point(|began| *began <= self.place),
+            step: self.step_starts.partition_point(|began| *began <= self.entry_index),
             details: Vec::new(),
         });
     }
 
-    fn last(&mut self) -> &mut Mark {
+    fn last_mark(&mut self) -> &mut Mark {
         self.marks.last_mut().expect("a mark was added")
     }
 
     fn event(&mut self, event: &ExpectedEvent) {
         let label = format!("{} {}", event.kind, self.names.name(&event.subject));
         self.mark((event.at, 2), "event", label, vec![event.subject.clone()]);
-        self.last().details = vec![
+        self.last_mark().details = vec![
             ("status", event.status.to_owned()),
             ("transfers", event.situation.as_str().to_owned()),
             ("code", event.subject.clone()),
@@ -207,14 +207,14 @@ impl Drawing<'_> {
 
     fn entry(&mut self, entry: &Entry) {
         let at = entry.at;
-        match &entry.what {
+        match &entry.observation {
             Observation::Heights(_) => {}
             Observation::Call(call) if call.method == "GET" => {}
             Observation::Call(call) => self.call(at, call),
             Observation::Sightings(notices) => notices.iter().for_each(|notice| self.notice(at, notice)),
             Observation::Post(post) => self.post(at, post),
-            Observation::Landed { delivery, outcome } => self.land(at, *delivery, outcome),
-            Observation::Restarted => {
+            Observation::PostResult { delivery, outcome } => self.end_attempt(at, *delivery, outcome),
+            Observation::Restart => {
                 self.mark((at, 2), "restart", "the service restarts".to_owned(), Vec::new())
             }
         }
@@ -245,7 +245,7 @@ impl Drawing<'_> {
         }
         let class = if (200..300).contains(&call.status) { "call" } else { "refused" };
         self.mark((at, 0), class, label.join(" "), ids);
-        let mark = self.last();
+        let mark = self.last_mark();
         mark.outcome = format!("{}{}", call.status, if call.is_replayed() { " replayed" } else { "" });
         mark.details = vec![
             ("request", format!("{} {}", call.method, call.path)),
@@ -266,7 +266,7 @@ impl Drawing<'_> {
             (Depth::Confirmations(n), Some((index, first, last))) if n >= last => {
                 let mark = &mut self.marks[index];
                 mark.outcome = confirmations(first, n);
-                let after = elapsed(at.since(mark.at));
+                let after = format_elapsed(at.since(mark.at));
                 mark.details.push(("confirmations", format!("{n} after {}", after.trim_start_matches('+'))));
                 self.transfers.insert(key, (index, first, n));
                 return;
@@ -277,7 +277,7 @@ impl Drawing<'_> {
         };
         let charge = self.names.charges.get(&notice.address).cloned();
         self.mark((at, 1), class, label, [notice.txid.clone()].into_iter().chain(charge).collect());
-        let mark = self.last();
+        let mark = self.last_mark();
         mark.ids = vec![notice.txid.clone()];
         mark.details = vec![
             ("amount", format!("{} {}, {}", notice.amount, notice.asset, notice.mode)),
@@ -308,7 +308,7 @@ impl Drawing<'_> {
         let again = if attempt > 1 { format!(" try {attempt}") } else { String::new() };
         self.mark((at, LANES.len() + host), "post", format!("{} {about}{again}", post.kind), objects);
         let index = self.marks.len() - 1;
-        let mark = self.last();
+        let mark = self.last_mark();
         mark.ids = [post.delivery.to_string()].into_iter().chain(event).collect();
         mark.outcome = "under way".to_owned();
         mark.details = vec![
@@ -317,8 +317,8 @@ impl Drawing<'_> {
                 "arrived",
                 match post.arrived {
                     None => "never".to_owned(),
-                    Some(then) if post.copies == 1 => elapsed(then.since(at)),
-                    Some(then) => format!("{}, {} copies", elapsed(then.since(at)), post.copies),
+                    Some(then) if post.copies == 1 => format_elapsed(then.since(at)),
+                    Some(then) => format!("{}, {} copies", format_elapsed(then.since(at)), post.copies),
                 },
             ),
             ("body", body(&post.body)),
@@ -326,7 +326,7 @@ impl Drawing<'_> {
         self.posts.insert(post.delivery, (index, attempt));
     }
 
-    fn land(&mut self, at: Timestamp, delivery: Uuid, outcome: &AttemptResult) {
+    fn end_attempt(&mut self, at: Timestamp, delivery: Uuid, outcome: &AttemptResult) {
         let Some((index, _)) = self.posts.get(&delivery) else { return };
         let mark = &mut self.marks[*index];
         let (word, more) = match outcome {
@@ -338,7 +338,7 @@ impl Drawing<'_> {
         if !outcome.is_success() {
             mark.class = "failed";
         }
-        let after = elapsed(at.since(mark.at));
+        let after = format_elapsed(at.since(mark.at));
         let result = format!("{word} after {} {more}", after.trim_start_matches('+'));
         mark.details.insert(1, ("result", result.trim_end().to_owned()));
         mark.outcome = word;

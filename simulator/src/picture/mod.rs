@@ -14,7 +14,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use self::{
-    formatting::{elapsed, plain, shell_word},
+    formatting::{escape_invisible, format_elapsed, shell_word},
     marks::{Mark, ObjectNames, marks},
 };
 use crate::{
@@ -108,10 +108,10 @@ pub fn page(picture: &Picture<'_>) -> String {
     let drawn = picture.script.source.is_empty().then(|| as_played(&runner, picture.script));
     let script = drawn.as_ref().unwrap_or(picture.script);
     let mut run = runner.play(script);
-    let (expected, shown) = runner.expected(script, &mut run);
+    let (expected, shown) = runner.expected_events(script, &mut run);
     let verdict = runner.judge(script, &mut run, Depth::Objects);
-    let broken = broken(picture.violation.into_iter().chain(&verdict.findings.violations));
-    let names = ObjectNames::of(&run.dry_run.names, &shown);
+    let broken = group_violations(picture.violation.into_iter().chain(&verdict.findings.violations));
+    let names = ObjectNames::new(&run.dry_run.names, &shown);
     let (lanes, mut marks) = marks(&run, &expected, &names);
     for mark in &mut marks {
         mark.is_named = broken.iter().any(|violation| violation.names(mark));
@@ -121,10 +121,10 @@ pub fn page(picture: &Picture<'_>) -> String {
         policy: policy(),
         style: STYLE,
         behavior: SCRIPT,
-        title: plain(&script.title),
+        title: escape_invisible(&script.title),
         result: if broken.is_empty() && picture.failure.is_none() { "pass" } else { "fail" },
         fault: picture.fault,
-        failure: picture.failure.map(plain),
+        failure: picture.failure.map(escape_invisible),
         broken: &broken,
         summary: format!(
             "steps: {}, events: {}, posts: {}; begins {} UTC",
@@ -169,11 +169,11 @@ fn commands(picture: &Picture<'_>, script: &Script) -> (String, [String; 2]) {
     };
     let file = path.rsplit(['/', '\\']).next().unwrap_or_default();
     let serve = format!("chargeproof serve --scenario {word}{seed}");
-    (plain(file), [serve, format!("chargeproof {verb} {word}{seed}{switch}")])
+    (escape_invisible(file), [serve, format!("chargeproof {verb} {word}{seed}{switch}")])
 }
 
 /// Returns one entry for each kind of failure, at its first occurrence.
-fn broken<'a>(violations: impl Iterator<Item = &'a Violation>) -> Vec<ViolationGroup> {
+fn group_violations<'a>(violations: impl Iterator<Item = &'a Violation>) -> Vec<ViolationGroup> {
     let mut seen: BTreeSet<String> = BTreeSet::new();
     let mut kinds: Vec<ViolationGroup> = Vec::new();
     for violation in violations.filter(|violation| seen.insert(violation.to_string())) {
@@ -184,7 +184,7 @@ fn broken<'a>(violations: impl Iterator<Item = &'a Violation>) -> Vec<ViolationG
             None if kinds.len() < KINDS_MAX => kinds.push(ViolationGroup {
                 invariant,
                 shape: violation.shape.clone(),
-                what: plain(&violation.what),
+                what: escape_invisible(&violation.details),
                 rests_on: violation.invariant.rests_on(),
                 times: 1,
                 at: violation.at,
@@ -229,7 +229,7 @@ fn rows<'a>(start: Timestamp, marks: &'a [Mark], broken: &'a [ViolationGroup], l
         if !fits {
             rows.push(Row::TimeRow(TimeRow {
                 at: mark.at,
-                since: elapsed(mark.at.since(start)),
+                since: format_elapsed(mark.at.since(start)),
                 clock: clock[11..19].to_owned(),
                 is_same: last.is_some_and(|(at, _)| at == mark.at),
                 lanes: vec![Vec::new(); lanes],
@@ -251,7 +251,7 @@ fn details(start: Timestamp, steps: usize, marks: &[Mark]) -> String {
         .map(|mark| {
             let when = format!("{} UTC", formatting::date(mark.at));
             let mut details = vec![("since start", format!("{}", mark.at.since(start))), ("at", when)];
-            details.extend(mark.details.iter().map(|(name, text)| (*name, plain(text))));
+            details.extend(mark.details.iter().map(|(name, text)| (*name, escape_invisible(text))));
             // Events after the last step need further calls to advance the clock.
             json!({ "objects": mark.objects, "step": (mark.step <= steps).then_some(mark.step), "details": details })
         })

@@ -11,7 +11,7 @@ fn times_are_short_and_exact_to_the_millisecond() {
         (3_734_862_265, "+1h 2m 14.862s"),
         (90_000_000_000, "+1d 1h 0m 0s"),
     ] {
-        assert_eq!(elapsed(Span(micros)), expected);
+        assert_eq!(format_elapsed(Span(micros)), expected);
     }
 }
 
@@ -23,7 +23,7 @@ fn direction_marks_are_escaped() {
         ("a\u{61c}b\u{200f}\u{ad}", r"a\u{61c}b\u{200f}\u{ad}"),
         ("\u{1b}[31m\r", r"\u{1b}[31m\u{d}"),
     ] {
-        assert_eq!(plain(text), expected);
+        assert_eq!(escape_invisible(text), expected);
     }
 }
 
@@ -48,7 +48,7 @@ steps:
 "#;
 
 /// Returns the page, and the details of its marks.
-fn drawn(source: &str, fault: Option<&'static DemoFault>) -> (String, Vec<serde_json::Value>) {
+fn draw_page(source: &str, fault: Option<&'static DemoFault>) -> (String, Vec<serde_json::Value>) {
     let script = Script::parse("a b.yaml", source).unwrap();
     let page = page(&Picture { script: &script, fault, violation: None, failure: None });
     let (_, marks) = page.split_once(r#"id="details">"#).unwrap();
@@ -58,7 +58,7 @@ fn drawn(source: &str, fault: Option<&'static DemoFault>) -> (String, Vec<serde_
 
 #[test]
 fn a_transfer_is_one_mark_in_the_step_that_sent_it() {
-    let (page, marks) = drawn(HOSTILE, None);
+    let (page, marks) = draw_page(HOSTILE, None);
     let transfers: Vec<_> = marks.iter().filter(|mark| mark.to_string().contains("at first")).collect();
     assert_eq!(transfers.len(), 1, "{marks:#?}");
     let (details, step) = (transfers[0]["details"].to_string(), &transfers[0]["step"]);
@@ -70,7 +70,7 @@ fn a_transfer_is_one_mark_in_the_step_that_sent_it() {
 
 #[test]
 fn foreign_text_is_never_markup() {
-    let (page, marks) = drawn(HOSTILE, None);
+    let (page, marks) = draw_page(HOSTILE, None);
     assert!(marks.iter().any(|mark| mark.to_string().contains("</script><b>")), "{marks:#?}");
     for it in ["<img", "</script><b>"] {
         assert!(!page.contains(it), "the page has {it}");
@@ -83,7 +83,7 @@ fn foreign_text_is_never_markup() {
 #[test]
 fn a_violation_is_named_at_the_top_and_marked_in_place() {
     let fault = DemoFault::ALL.iter().find(|fault| fault.name == "one-confirmation-more");
-    let (page, _) = drawn(HOSTILE, fault);
+    let (page, _) = draw_page(HOSTILE, fault);
     assert!(page.contains("<b>fail</b>") && page.contains("id=\"here-0\""), "{page}");
     assert!(page.contains("--demo-fault one-confirmation-more"), "{page}");
 }

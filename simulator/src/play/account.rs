@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use reference_core::{endpoint::EndpointStatus, event::EventType, mode::Mode};
 use serde_json::{Value, json};
 
-use super::{Act, Player, alias::Thing, failure::Stop, lines::in_mode};
+use super::{Action, Player, alias::NamedObject, failure::Stop, lines::in_mode};
 use crate::api::{
     self, AccountRequest, EndpointChange, EndpointRequest, KeyRequest, MerchantRequest, RateRequest,
     WalletRequest,
@@ -30,10 +30,10 @@ impl Player<'_> {
     pub(super) fn change_account(&mut self, changed: &Settings) -> Result<(), Stop> {
         let at = self.now;
         let body = api::json(changed);
-        let about = listed(&body);
+        let about = format_settings(&body);
         let path = format!("/sandbox/accounts/{}", self.accounts[0]);
-        self.demand("PATCH", &path, Some(body))?;
-        self.wrote(at, "account", &about, None);
+        self.call_ok("PATCH", &path, Some(body))?;
+        self.write_line(at, "account", &about, None);
         Ok(())
     }
 
@@ -46,19 +46,19 @@ impl Player<'_> {
             ..Settings::default()
         };
         let body = AccountRequest { id: id.clone(), kind: None, settings };
-        let answer = self.demand("POST", "/sandbox/accounts", Some(api::json(&body)))?;
+        let answer = self.call_ok("POST", "/sandbox/accounts", Some(api::json(&body)))?;
         let no = self.accounts.len();
         self.accounts.push(id.clone());
         for mode in Mode::ALL {
             let key = self.text(&answer, &format!("/keys/{mode}"))?;
             self.own_keys.insert((no, mode), key);
             let body = KeyRequest { account: Some(id.clone()), mode: Some(mode) };
-            let observer = self.demand("POST", "/sandbox/keys", Some(api::json(&body)))?;
+            let observer = self.call_ok("POST", "/sandbox/keys", Some(api::json(&body)))?;
             let observer = self.text(&observer, "/key/secret")?;
             self.observers.insert((no, mode), observer);
         }
-        self.name_it(&open.account, Kind::Account, (no, self.script.mode), id.clone());
-        self.wrote(at, "account", &format!("{id} opened"), None);
+        self.assign_name(&open.account, Kind::Account, (no, self.script.mode), id.clone());
+        self.write_line(at, "account", &format!("{id} opened"), None);
         Ok(())
     }
 
@@ -81,17 +81,17 @@ impl Player<'_> {
             addresses: wallet.addresses.clone(),
         };
         let about = format!("{asset} {done}{}", in_mode(mode));
-        let act = Act::post("wallet", &about, "/sandbox/wallets", api::json(&body));
-        self.plain_act(&Act { method, refused: wallet.refused, ..act })
+        let act = Action::post("wallet", &about, "/sandbox/wallets", api::json(&body));
+        self.plain_act(&Action { method, refused: wallet.refused, ..act })
     }
 
     pub(super) fn set_rate(&mut self, rate: &Rate) -> Result<(), Stop> {
         let at = self.now;
         let (asset, currency) = (rate.asset.0, rate.currency.0);
         let body = RateRequest { asset, currency, rate: rate.rate.clone() };
-        self.demand("POST", "/sandbox/rates", Some(api::json(&body)))?;
+        self.call_ok("POST", "/sandbox/rates", Some(api::json(&body)))?;
         let value = rate.rate.0.as_deref().unwrap_or("off");
-        self.wrote(at, "rate", &format!("{asset} {value} {currency}"), None);
+        self.write_line(at, "rate", &format!("{asset} {value} {currency}"), None);
         Ok(())
     }
 
@@ -100,12 +100,12 @@ impl Player<'_> {
         let mode = self.mode(key.mode);
         let account = self.account_id(key.account.as_ref())?;
         let body = KeyRequest { account: account.as_ref().map(|(_, id)| id.clone()), mode: Some(mode) };
-        let made = self.demand("POST", "/sandbox/keys", Some(api::json(&body)))?;
+        let made = self.call_ok("POST", "/sandbox/keys", Some(api::json(&body)))?;
         let (id, secret) = (self.text(&made, "/key/id")?, self.text(&made, "/key/secret")?);
         self.keys.insert(key.name.value.0.clone(), secret);
         let book = (account.map_or(0, |(no, _)| no), mode);
-        self.name_it(&key.name, Kind::Key, book, id);
-        self.wrote(at, "key", &format!("{}{}", key.name.value, in_mode(mode)), None);
+        self.assign_name(&key.name, Kind::Key, book, id);
+        self.write_line(at, "key", &format!("{}{}", key.name.value, in_mode(mode)), None);
         Ok(())
     }
 
@@ -115,9 +115,9 @@ impl Player<'_> {
             return Err(Stop::impossible(name.span, "this key cannot be revoked", label));
         }
         let at = self.now;
-        let key = self.thing(name)?;
-        self.demand("DELETE", &format!("/sandbox/keys/{}", key.id), None)?;
-        self.wrote(at, "revoke", &format!("{}{}", name.value, in_mode(key.mode)), None);
+        let key = self.named_object(name)?;
+        self.call_ok("DELETE", &format!("/sandbox/keys/{}", key.id), None)?;
+        self.write_line(at, "revoke", &format!("{}{}", name.value, in_mode(key.mode)), None);
         Ok(())
     }
 
@@ -140,17 +140,17 @@ impl Player<'_> {
             events,
         };
         let (refused, body) = (endpoint.refused, api::json(&body));
-        let act = Act { refused, ..Act::post("endpoint", &about, "/sandbox/endpoints", body) };
+        let act = Action { refused, ..Action::post("endpoint", &about, "/sandbox/endpoints", body) };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
         let id = self.text(&granted.answer, "/endpoint/id")?;
-        self.name_it(&endpoint.name, Kind::Endpoint, (account.map_or(0, |(no, _)| no), mode), id);
-        self.wrote(granted.at, "endpoint", &about, None);
+        self.assign_name(&endpoint.name, Kind::Endpoint, (account.map_or(0, |(no, _)| no), mode), id);
+        self.write_line(granted.at, "endpoint", &about, None);
         Ok(())
     }
 
     pub(super) fn switch_endpoint(&mut self, name: &At<Name>, switch: Switch) -> Result<(), Stop> {
         let at = self.now;
-        let endpoint = self.thing(name)?;
+        let endpoint = self.named_object(name)?;
         let path = format!("/sandbox/endpoints/{}", endpoint.id);
         let status =
             |status| Some(api::json(&EndpointChange { status: Some(status), ..EndpointChange::default() }));
@@ -161,17 +161,17 @@ impl Player<'_> {
             Switch::Rotate => ("rotate", "POST", format!("{path}/rotate"), Some(json!({}))),
             Switch::Test => ("test", "POST", format!("{path}/test"), Some(json!({}))),
         };
-        let answer = self.demand(method, &path, body)?;
+        let answer = self.call_ok(method, &path, body)?;
         let outcome = match answer.text("/delivery") {
             Some(delivery) => Some(self.aliases.name(Kind::Delivery, endpoint.mode, &delivery)),
             None => None,
         };
-        self.wrote(at, verb, &format!("{}{}", name.value, in_mode(endpoint.mode)), outcome.as_deref());
+        self.write_line(at, verb, &format!("{}{}", name.value, in_mode(endpoint.mode)), outcome.as_deref());
         Ok(())
     }
 
     pub(super) fn resend(&mut self, resend: &Resend) -> Result<(), Stop> {
-        let thing = self.thing(&resend.delivery)?;
+        let thing = self.named_object(&resend.delivery)?;
         let id = match thing.kind {
             Kind::Endpoint => self.newest_delivery(&thing, resend)?,
             _ => thing.id,
@@ -179,18 +179,18 @@ impl Player<'_> {
         let name = self.aliases.name(Kind::Delivery, thing.mode, &id);
         let about = format!("{name}{}", in_mode(thing.mode));
         let path = format!("/sandbox/deliveries/{id}/resend");
-        let act = Act::post("resend", &about, &path, json!({}));
-        self.plain_act(&Act { refused: resend.refused, ..act })
+        let act = Action::post("resend", &about, &path, json!({}));
+        self.plain_act(&Action { refused: resend.refused, ..act })
     }
 
     /// Returns the id of the newest delivery to an endpoint, with the requested status if there is one.
-    fn newest_delivery(&mut self, endpoint: &Thing, resend: &Resend) -> Result<String, Stop> {
+    fn newest_delivery(&mut self, endpoint: &NamedObject, resend: &Resend) -> Result<String, Stop> {
         let mut path = format!("/sandbox/deliveries?endpoint={}&limit=1", endpoint.id);
         if let Some(status) = resend.status {
             path.push_str("&status=");
             path.push_str(status.0);
         }
-        let listed = self.demand("GET", &path, None)?.json();
+        let listed = self.call_ok("GET", &path, None)?.json();
         let newest = listed.pointer("/deliveries/0/id").and_then(Value::as_str);
         newest.map(str::to_owned).ok_or_else(|| {
             let label = "it has no such delivery";
@@ -206,27 +206,27 @@ impl Player<'_> {
                 state: Some(answers.then.0.clone()),
                 answers: answers.first.clone(),
             };
-            self.demand("POST", "/sandbox/merchants", Some(api::json(&body)))?;
+            self.call_ok("POST", "/sandbox/merchants", Some(api::json(&body)))?;
             let about = match answers.first.as_slice() {
                 [] => format!("{name} {}", answers.then.0),
                 first => format!("{name} {}, then {}", first.join(" "), answers.then.0),
             };
-            self.wrote(at, "merchant", &about, None);
+            self.write_line(at, "merchant", &about, None);
         }
         Ok(())
     }
 
     /// Performs an action whose response has no further information.
-    pub(super) fn plain_act(&mut self, act: &Act<'_>) -> Result<(), Stop> {
+    pub(super) fn plain_act(&mut self, act: &Action<'_>) -> Result<(), Stop> {
         if let Some(granted) = self.try_act(act)? {
-            self.wrote(granted.at, act.verb, act.about, None);
+            self.write_line(granted.at, act.verb, act.about, None);
         }
         Ok(())
     }
 }
 
 /// Returns settings as a string: `underpayment_tolerance 2, name Shop`.
-fn listed(settings: &Value) -> String {
+fn format_settings(settings: &Value) -> String {
     let entries = settings.as_object().into_iter().flatten();
     let entries = entries.map(|(key, value)| match value {
         Value::String(text) => format!("{key} {text}"),

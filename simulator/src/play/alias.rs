@@ -8,7 +8,7 @@ use crate::script::Kind;
 
 /// The object of a name.
 #[derive(Clone, Debug)]
-pub(super) struct Thing {
+pub(super) struct NamedObject {
     pub(super) kind: Kind,
     pub(super) mode: Mode,
     /// The code, id or value in this world.
@@ -18,7 +18,7 @@ pub(super) struct Thing {
 /// The names of one run.
 #[derive(Debug)]
 pub(super) struct Aliases {
-    things: BTreeMap<String, Thing>,
+    objects: BTreeMap<String, NamedObject>,
     names: BTreeMap<String, String>,
     /// Names that the script gives, now or later; numbering skips them.
     given: BTreeSet<String>,
@@ -28,7 +28,7 @@ pub(super) struct Aliases {
 impl Aliases {
     pub(super) fn new<'a>(given: impl IntoIterator<Item = &'a str>) -> Aliases {
         Aliases {
-            things: BTreeMap::new(),
+            objects: BTreeMap::new(),
             names: BTreeMap::new(),
             given: given.into_iter().map(str::to_owned).collect(),
             counted: BTreeMap::new(),
@@ -36,17 +36,17 @@ impl Aliases {
     }
 
     /// Assigns a name that the script gives.
-    pub(super) fn give(&mut self, name: &str, thing: Thing) {
+    pub(super) fn assign(&mut self, name: &str, thing: NamedObject) {
         self.names.insert(thing.id.clone(), name.to_owned());
-        self.things.insert(name.to_owned(), thing);
+        self.objects.insert(name.to_owned(), thing);
     }
 
     /// Returns the name of an object; assigns the next number if it has none.
     pub(super) fn name(&mut self, kind: Kind, mode: Mode, id: &str) -> String {
         if let Some(name) = self.names.get(id) {
-            let thing = self.things.get_mut(name).expect("every name has an object");
+            let thing = self.objects.get_mut(name).expect("every name has an object");
             if thing.kind == Kind::Saved {
-                *thing = Thing { kind, mode, id: id.to_owned() };
+                *thing = NamedObject { kind, mode, id: id.to_owned() };
             }
             return name.clone();
         }
@@ -58,31 +58,31 @@ impl Aliases {
                 break name;
             }
         };
-        self.give(&name, Thing { kind, mode, id: id.to_owned() });
+        self.assign(&name, NamedObject { kind, mode, id: id.to_owned() });
         name
     }
 
     /// Returns the object of a name, if it has appeared.
-    pub(super) fn get(&self, name: &str) -> Option<&Thing> {
-        self.things.get(name)
+    pub(super) fn get(&self, name: &str) -> Option<&NamedObject> {
+        self.objects.get(name)
     }
 
     /// Returns the name of an id or a code, if it has one. A saved value may be any string, so it names no other object.
-    pub(super) fn known(&self, id: &str) -> Option<&str> {
+    pub(super) fn name_of(&self, id: &str) -> Option<&str> {
         let name = self.names.get(id)?;
-        let is_saved = self.things.get(name).is_some_and(|thing| thing.kind == Kind::Saved);
+        let is_saved = self.objects.get(name).is_some_and(|thing| thing.kind == Kind::Saved);
         (!is_saved).then_some(name.as_str())
     }
 
     /// Returns the existing objects with names that the script gives.
-    pub(super) fn given(&self) -> BTreeMap<String, String> {
-        let given = self.things.iter().filter(|(name, _)| self.given.contains(*name));
+    pub(super) fn script_objects(&self) -> BTreeMap<String, String> {
+        let given = self.objects.iter().filter(|(name, _)| self.given.contains(*name));
         given.map(|(name, thing)| (name.clone(), thing.id.clone())).collect()
     }
 
     /// Returns all names so far.
-    pub(super) fn all(&self) -> impl Iterator<Item = &str> {
-        self.things.keys().map(String::as_str)
+    pub(super) fn all_names(&self) -> impl Iterator<Item = &str> {
+        self.objects.keys().map(String::as_str)
     }
 }
 
@@ -95,14 +95,14 @@ mod tests {
         let mut aliases = Aliases::new(["c1", "c3"]);
         let mut name = |id| aliases.name(Kind::Charge, Mode::Live, id);
         assert_eq!([name("aaa"), name("bbb"), name("aaa")], ["c2", "c4", "c2"]);
-        aliases.give("c1", Thing { kind: Kind::Charge, mode: Mode::Test, id: "zzz".to_owned() });
+        aliases.assign("c1", NamedObject { kind: Kind::Charge, mode: Mode::Test, id: "zzz".to_owned() });
         assert_eq!(aliases.name(Kind::Charge, Mode::Live, "zzz"), "c1");
     }
 
     #[test]
     fn a_saved_value_becomes_the_name_of_its_object() {
         let mut aliases = Aliases::new(["mine"]);
-        aliases.give("mine", Thing { kind: Kind::Saved, mode: Mode::Live, id: "abc".to_owned() });
+        aliases.assign("mine", NamedObject { kind: Kind::Saved, mode: Mode::Live, id: "abc".to_owned() });
         assert_eq!(aliases.name(Kind::Charge, Mode::Test, "abc"), "mine");
         assert_eq!(
             aliases.get("mine").map(|thing| (thing.kind, thing.mode)),

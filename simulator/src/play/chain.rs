@@ -2,7 +2,7 @@
 
 use reference_core::{asset::Asset, mode::Mode, money::Coin};
 
-use super::{Act, Answer, Player, failure::Stop, lines::in_mode};
+use super::{Action, Answer, Player, failure::Stop, lines::in_mode};
 use crate::{
     api::{
         self, CongestRequest, KeepRequest, Mine, PayRequest, ReorgRequest, ReplaceRequest, Stall,
@@ -27,9 +27,9 @@ impl Player<'_> {
     pub(super) fn pay(&mut self, pay: &Pay) -> Result<(), Stop> {
         let name = pay.charge.as_ref().or(pay.address_of.as_ref());
         let name =
-            name.ok_or_else(|| Stop::impossible(self.here, "`pay` needs a recipient", "say `charge`"))?;
-        let charge = self.thing(name)?;
-        let book = self.whose(&charge);
+            name.ok_or_else(|| Stop::impossible(self.step_span, "`pay` needs a recipient", "say `charge`"))?;
+        let charge = self.named_object(name)?;
+        let book = self.book_of(&charge);
         let size = self.size(pay, book, &charge.id)?;
         let mut mode = charge.mode;
         let mut body = PayRequest {
@@ -54,8 +54,8 @@ impl Player<'_> {
             body.mode = Some(mode);
         }
         let about = format!("{} {}{}", name.value, details(pay, &size.summary, body.asset), in_mode(mode));
-        let act = Act::post("pay", &about, "/sandbox/pay", api::json(&body));
-        self.new_transaction(&Act { refused: pay.refused, ..act }, mode, pay.tx.as_ref())
+        let act = Action::post("pay", &about, "/sandbox/pay", api::json(&body));
+        self.new_transaction(&Action { refused: pay.refused, ..act }, mode, pay.tx.as_ref())
     }
 
     /// Returns the amount to pay. The remaining amount, plus or minus the step's amount, is only known when the step
@@ -81,7 +81,7 @@ impl Player<'_> {
         let asset = self.asset_of(&charge)?;
         let rest = self.text(&charge, "/data/remaining_amount")?;
         let rest = Coin::parse(&rest, asset)
-            .map_err(|error| Stop::broken(self.here, format!("`{rest}` {error}")))?;
+            .map_err(|error| Stop::stage_failure(self.step_span, format!("`{rest}` {error}")))?;
         let by_coin = self.coin(by, asset)?;
         let (amount, word) = if more { (rest.plus(by_coin), "over") } else { (rest.less(by_coin), "short") };
         Ok(of_amount(amount.to_string(), format!("the rest, {} {word}", by.0)))
@@ -90,7 +90,8 @@ impl Player<'_> {
     /// Returns the coin of a charge.
     fn asset_of(&self, charge: &Answer) -> Result<Asset, Stop> {
         let asset = self.text(charge, "/data/asset")?;
-        Asset::parse(&asset).ok_or_else(|| Stop::broken(self.here, format!("`{asset}` is not a known coin")))
+        Asset::parse(&asset)
+            .ok_or_else(|| Stop::stage_failure(self.step_span, format!("`{asset}` is not a known coin")))
     }
 
     fn coin(&self, amount: &At<Amount>, asset: Asset) -> Result<Coin, Stop> {
@@ -107,7 +108,7 @@ impl Player<'_> {
             about.push_str(" at once");
         }
         let body = api::json(&Mine { mode, blocks: Some(blocks), ..mine.clone() });
-        self.plain_act(&Act::post("mine", &about, "/sandbox/mine", body))
+        self.plain_act(&Action::post("mine", &about, "/sandbox/mine", body))
     }
 
     pub(super) fn reorg(&mut self, reorg: &Reorg) -> Result<(), Stop> {
@@ -117,18 +118,18 @@ impl Player<'_> {
             KeepRequest::All => KeepRequest::All,
             KeepRequest::None => KeepRequest::None,
             KeepRequest::Only(names) => {
-                let txids = names.iter().map(|name| Ok(self.thing(name)?.id));
+                let txids = names.iter().map(|name| Ok(self.named_object(name)?.id));
                 KeepRequest::Only(txids.collect::<Result<_, Stop>>()?)
             }
         };
         let body = ReorgRequest { asset, mode: Some(mode), account: None, depth: reorg.depth, keep };
-        let act = Act::post("reorg", &about, "/sandbox/reorg", api::json(&body));
+        let act = Action::post("reorg", &about, "/sandbox/reorg", api::json(&body));
         // Its event writes the line.
-        self.try_act(&Act { refused: reorg.refused, ..act }).map(drop)
+        self.try_act(&Action { refused: reorg.refused, ..act }).map(drop)
     }
 
     pub(super) fn replace(&mut self, step: &Replace) -> Result<(), Stop> {
-        let tx = self.thing(&step.tx)?;
+        let tx = self.named_object(&step.tx)?;
         let mut about = step.tx.value.to_string();
         if let Some(amount) = &step.amount {
             about.push_str(&format!(" by {}", amount.0));
@@ -146,15 +147,15 @@ impl Player<'_> {
             elsewhere: step.elsewhere,
             fee: step.fee,
         };
-        let act = Act::post("replace", &about, "/sandbox/replace", api::json(&body));
-        self.new_transaction(&Act { refused: step.refused, ..act }, tx.mode, step.named.as_ref())
+        let act = Action::post("replace", &about, "/sandbox/replace", api::json(&body));
+        self.new_transaction(&Action { refused: step.refused, ..act }, tx.mode, step.named.as_ref())
     }
 
     pub(super) fn stall(&mut self, stall: &Stall) -> Result<(), Stop> {
         let (mode, chain) = self.on_chain(stall.asset, stall.mode);
         let about = format!("{chain} for {}", stall.r#for.0);
         let body = api::json(&Stall { mode, ..stall.clone() });
-        self.plain_act(&Act::post("stall", &about, "/sandbox/stall", body))
+        self.plain_act(&Action::post("stall", &about, "/sandbox/stall", body))
     }
 
     pub(super) fn congest(&mut self, congest: &Congest) -> Result<(), Stop> {
@@ -163,15 +164,15 @@ impl Player<'_> {
         let (empty, full) = (some(congest.empty), some(congest.full));
         let body = CongestRequest { asset: congest.asset.0, mode: mode.map(Into::into), empty, full };
         let about = format!("{chain} {}% empty, {}% full", congest.empty, congest.full);
-        let act = Act::post("congest", &about, "/sandbox/congest", api::json(&body));
-        self.plain_act(&Act { refused: congest.refused, ..act })
+        let act = Action::post("congest", &about, "/sandbox/congest", api::json(&body));
+        self.plain_act(&Action { refused: congest.refused, ..act })
     }
 
     pub(super) fn watcher(&mut self, watcher: &Watcher) -> Result<(), Stop> {
         let (mode, chain) = self.on_chain(watcher.asset, watcher.mode);
         let about = format!("{chain} {}", watcher.notices.as_str());
         let body = api::json(&Watcher { mode, ..watcher.clone() });
-        self.plain_act(&Act::post("watcher", &about, "/sandbox/watchers", body))
+        self.plain_act(&Action::post("watcher", &about, "/sandbox/watchers", body))
     }
 
     /// Returns the mode of a chain and its name in transcript lines.
@@ -187,20 +188,20 @@ impl Player<'_> {
         path: &str,
         step: &AtTransaction,
     ) -> Result<(), Stop> {
-        let tx = self.thing(&step.tx)?;
+        let tx = self.named_object(&step.tx)?;
         let about = format!("{}{}", step.tx.value, in_mode(tx.mode));
         let body = api::json(&TransactionRequest { txid: tx.id });
-        self.plain_act(&Act { refused: step.refused, ..Act::post(verb, &about, path, body) })
+        self.plain_act(&Action { refused: step.refused, ..Action::post(verb, &about, path, body) })
     }
 
-    fn new_transaction(&mut self, act: &Act<'_>, mode: Mode, name: Option<&At<Name>>) -> Result<(), Stop> {
+    fn new_transaction(&mut self, act: &Action<'_>, mode: Mode, name: Option<&At<Name>>) -> Result<(), Stop> {
         let Some(granted) = self.try_act(act)? else { return Ok(()) };
         let txid = self.text(&granted.answer, "/txid")?;
         if let Some(name) = name {
-            self.name_it(name, Kind::Transaction, (0, mode), txid.clone());
+            self.assign_name(name, Kind::Transaction, (0, mode), txid.clone());
         }
         let tx = self.aliases.name(Kind::Transaction, mode, &txid);
-        self.wrote(granted.at, act.verb, act.about, Some(&tx));
+        self.write_line(granted.at, act.verb, act.about, Some(&tx));
         Ok(())
     }
 }

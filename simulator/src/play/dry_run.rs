@@ -31,28 +31,28 @@ pub struct DryRun {
     /// The codes and ids of the names that the script gives.
     pub names: BTreeMap<String, String>,
     /// The length of the record at the start of each step, and at the end.
-    pub began: Vec<usize>,
+    pub step_starts: Vec<usize>,
 }
 
 /// A step that could not be taken, or that did not meet an expectation.
 #[derive(Clone, Debug)]
 pub struct DryRunError {
     /// The index of the step.
-    pub place: usize,
+    pub step: usize,
     /// The cause.
     pub cause: Cause,
     /// The expected and the actual value.
-    pub what: String,
+    pub message: String,
 }
 
 /// Plays a script in a world with the script's seed, start and settings, without a transcript.
 pub fn dry_run(script: &Script, sandbox: Sandbox) -> DryRun {
-    let mut stage = LocalStage::around(sandbox);
+    let mut stage = LocalStage::for_dry_run(sandbox);
     let (mut errors, mut began) = (Vec::new(), Vec::new());
     let mut player = Player::new(script, &mut stage);
     player.refusals = Some(BTreeMap::new());
     player.names_deliveries = script.steps.iter().any(|step| names_deliveries(&step.value));
-    player.move_in();
+    player.adopt_world();
     for (index, step) in script.steps.iter().enumerate() {
         // A stored world must not lose anything.
         if is_reloaded_before(&step.value, script.seed)
@@ -60,12 +60,12 @@ pub fn dry_run(script: &Script, sandbox: Sandbox) -> DryRun {
         {
             sandbox.reload();
         }
-        (player.here, player.place) = (step.span, index);
-        began.push(player.recorded());
+        (player.step_span, player.step_index) = (step.span, index);
+        began.push(player.record_len());
         let taken = match &step.value {
             Step::Expect(_) => Ok(()),
             Step::Wait(span) => player.advance_to(player.now.plus(span.0)),
-            Step::Until(until) => player.until(until),
+            Step::Until(until) => player.wait_until(until),
             act => {
                 let paced =
                     index > 0 && !matches!(script.steps[index - 1].value, Step::Wait(_) | Step::Until(_));
@@ -74,14 +74,14 @@ pub fn dry_run(script: &Script, sandbox: Sandbox) -> DryRun {
             }
         };
         if let Err(stop) = taken {
-            errors.push(DryRunError { place: index, cause: stop.cause, what: stop.brief() });
+            errors.push(DryRunError { step: index, cause: stop.cause, message: stop.summary() });
         }
         player.name_new_objects();
     }
-    began.push(player.recorded());
+    began.push(player.record_len());
     let (observers, refusals) = (player.observers, player.refusals.unwrap_or_default());
-    let names = player.aliases.given();
-    DryRun { sandbox: stage.into_sandbox(), observers, refusals, errors, names, began }
+    let names = player.aliases.script_objects();
+    DryRun { sandbox: stage.into_sandbox(), observers, refusals, errors, names, step_starts: began }
 }
 
 /// Returns `true` if the world is stored and restored before a step. It depends on the step alone, so that it stays while
@@ -103,7 +103,7 @@ fn names_deliveries(step: &Step) -> bool {
 
 impl Player<'_> {
     /// Takes the keys of an existing world, and creates observer keys.
-    fn move_in(&mut self) {
+    fn adopt_world(&mut self) {
         let now = self.script.start;
         let sandbox = self.stage.local_world().expect("a dry run has a local world");
         sandbox.advance_to(now);
@@ -115,8 +115,8 @@ impl Player<'_> {
         self.observers = observers.into_iter().map(|(mode, key)| ((0, mode), key)).collect();
     }
 
-    fn recorded(&mut self) -> usize {
-        self.stage.local_world().map_or(0, |sandbox| sandbox.recorded())
+    fn record_len(&mut self) -> usize {
+        self.stage.local_world().map_or(0, |sandbox| sandbox.record_len())
     }
 
     /// Names the new objects to which steps may refer without naming them.

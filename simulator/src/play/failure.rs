@@ -15,7 +15,7 @@ pub enum Cause {
     /// The scenario asks for something impossible in this world.
     Impossible,
     /// The world could not be reached, or its response is invalid.
-    Broken,
+    StageFailure,
 }
 
 /// The error of a run: cause, position and transcript.
@@ -78,7 +78,7 @@ pub(super) struct Stop {
 }
 
 impl Stop {
-    pub(super) fn unmet(
+    pub(super) fn unmet_expectation(
         span: SourceSpan,
         title: String,
         label: &str,
@@ -94,18 +94,18 @@ impl Stop {
         Stop { cause: Cause::Impossible, diagnostic, difference: None }
     }
 
-    pub(super) fn broken(span: SourceSpan, label: impl Into<String>) -> Stop {
+    pub(super) fn stage_failure(span: SourceSpan, label: impl Into<String>) -> Stop {
         let diagnostic =
             Diagnostic { title: "a request to the world failed".to_owned(), span, label: label.into() };
-        Stop { cause: Cause::Broken, diagnostic, difference: None }
+        Stop { cause: Cause::StageFailure, diagnostic, difference: None }
     }
 
-    pub(super) fn unreachable(span: SourceSpan, error: &StageError) -> Stop {
-        Stop::broken(span, error.to_string())
+    pub(super) fn from_stage_error(span: SourceSpan, error: &StageError) -> Stop {
+        Stop::stage_failure(span, error.to_string())
     }
 
     /// Returns the message in one line, without the position.
-    pub(super) fn brief(&self) -> String {
+    pub(super) fn summary(&self) -> String {
         match &self.difference {
             Some((expected, actual)) => {
                 format!("{}: expected {expected}, got {actual}", self.diagnostic.title)

@@ -78,7 +78,7 @@ pub(super) fn line(event: &WorldEventKind, aliases: &mut Aliases) -> LineText {
                 Some(code) => aliases.name(Kind::Charge, *mode, code.as_str()),
                 None => "nobody here".to_owned(),
             };
-            let amount = plain(amount);
+            let amount = trim_trailing_zeros(amount);
             let counted = match &**state {
                 "seen" | "confirmed" | "unconfirmed" => format!(", {confirmations} of {required}"),
                 _ => String::new(),
@@ -106,7 +106,9 @@ fn details(details: &Map<String, Value>, aliases: &mut Aliases) -> String {
     let mut text = String::new();
     for (key, value) in details {
         let value = match value {
-            Value::String(word) => aliases.known(word).map_or_else(|| plain(word), str::to_owned),
+            Value::String(word) => {
+                aliases.name_of(word).map_or_else(|| trim_trailing_zeros(word), str::to_owned)
+            }
             other => other.to_string(),
         };
         text.push_str(&format!(", {key} {value}"));
@@ -115,7 +117,7 @@ fn details(details: &Map<String, Value>, aliases: &mut Aliases) -> String {
 }
 
 /// Returns a decimal number without trailing zeros; other strings unchanged.
-pub(super) fn plain(text: &str) -> String {
+pub(super) fn trim_trailing_zeros(text: &str) -> String {
     let decimal = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     match decimal && text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
@@ -143,7 +145,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn note(&mut self, event: &WorldEventKind) {
+    pub(super) fn count_event(&mut self, event: &WorldEventKind) {
         match event {
             WorldEventKind::Event { kind, subject, .. } => {
                 self.event_count += 1;

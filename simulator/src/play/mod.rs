@@ -59,7 +59,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use self::{
-    alias::{Aliases, Thing},
+    alias::{Aliases, NamedObject},
     failure::Stop,
     lines::{LineText, Tally},
 };
@@ -83,7 +83,7 @@ use crate::{
 
 /// The result of a run that met all expectations.
 #[derive(Clone, Debug)]
-pub struct Played {
+pub struct PlaySummary {
     /// The transcript; the last line is the digest of the lines before it.
     pub transcript: String,
     /// The digest of the transcript's lines.
@@ -95,7 +95,7 @@ pub struct Played {
     /// The number of answered webhook posts.
     pub posts: u64,
     /// The time that passed on the clock.
-    pub lasted: Span,
+    pub duration: Span,
 }
 
 /// Plays a script on a stage, with its own seed or another. [`Script::parse`] has an example.
@@ -104,21 +104,21 @@ pub struct Played {
 ///
 /// The first step that did not go as the script says, asks for something impossible, or got no answer from the stage:
 /// [`PlayError::cause`] is the reason.
-pub fn play(script: &Script, seed: Option<u64>, stage: &mut dyn Stage) -> Result<Played, PlayError> {
+pub fn play(script: &Script, seed: Option<u64>, stage: &mut dyn Stage) -> Result<PlaySummary, PlayError> {
     let mut player = Player::new(script, stage);
-    let run = player.begin(seed.unwrap_or(script.seed)).and_then(|()| player.run());
+    let run = player.create_world(seed.unwrap_or(script.seed)).and_then(|()| player.run());
     if let Err(stop) = run {
         return Err(PlayError::new(script, player.transcript.as_str(), stop));
     }
     let lines = player.transcript.as_str();
     let digest = digest(lines);
-    Ok(Played {
+    Ok(PlaySummary {
         transcript: format!("{lines}digest {digest}\n"),
         digest,
         steps: script.steps.len(),
         events: player.tally.event_count,
         posts: player.tally.post_count,
-        lasted: player.now.since(script.start),
+        duration: player.now.since(script.start),
     })
 }
 
@@ -141,21 +141,21 @@ struct Player<'a> {
     aliases: Aliases,
     tally: Tally,
     /// The number of the last event that was read.
-    read: u64,
+    last_read: u64,
     transcript: Transcript,
     /// The current step, for errors without a more precise position.
-    here: SourceSpan,
+    step_span: SourceSpan,
     /// In a dry run: the statuses of refused actions, by the index of the step.
     refusals: Option<BTreeMap<usize, u16>>,
     /// The index of the current step.
-    place: usize,
+    step_index: usize,
     /// In a dry run: `true` if a step refers to a delivery, so that deliveries need names.
     names_deliveries: bool,
 }
 
 impl<'a> Player<'a> {
     fn new(script: &'a Script, stage: &'a mut dyn Stage) -> Player<'a> {
-        let given = crate::script::given(&script.steps);
+        let given = crate::script::defined_names(&script.steps);
         let verbs: Vec<String> = script.steps.iter().filter_map(|step| long_verb(step)).collect();
         Player {
             script,
@@ -169,30 +169,30 @@ impl<'a> Player<'a> {
             sent: BTreeMap::new(),
             aliases: Aliases::new(given),
             tally: Tally::default(),
-            read: 0,
+            last_read: 0,
             transcript: Transcript::new(script.start, verbs.iter().map(String::as_str)),
-            here: SourceSpan::default(),
+            step_span: SourceSpan::default(),
             refusals: None,
-            place: 0,
+            step_index: 0,
             names_deliveries: false,
         }
     }
 
     /// Creates the world, its keys, and two keys for the player's own reads.
-    fn begin(&mut self, seed: u64) -> Result<(), Stop> {
+    fn create_world(&mut self, seed: u64) -> Result<(), Stop> {
         let world = WorldRequest {
             seed: Some(seed),
             start: Some(self.script.start),
             account: Some(self.script.account.clone()),
             journal: Some(true),
         };
-        let world = self.demand("POST", "/sandbox/world", Some(api::json(&world)))?;
+        let world = self.call_ok("POST", "/sandbox/world", Some(api::json(&world)))?;
         self.accounts = vec![self.text(&world, "/account")?];
         for mode in Mode::ALL {
             let key = self.text(&world, &format!("/keys/{mode}"))?;
             self.keys.insert(mode.to_string(), key.clone());
             self.own_keys.insert((0, mode), key);
-            let observer = self.demand(
+            let observer = self.call_ok(
                 "POST",
                 "/sandbox/keys",
                 Some(api::json(&KeyRequest { account: None, mode: Some(mode) })),
@@ -207,7 +207,7 @@ impl<'a> Player<'a> {
         // `wait` and `until` replace the pace of the act that follows them.
         let mut paced = false;
         for step in &self.script.steps {
-            self.here = step.span;
+            self.step_span = step.span;
             match &step.value {
                 Step::Expect(expect) => self.expect(expect)?,
                 Step::Wait(span) => {
@@ -215,7 +215,7 @@ impl<'a> Player<'a> {
                     paced = false;
                 }
                 Step::Until(until) => {
-                    self.until(until)?;
+                    self.wait_until(until)?;
                     paced = false;
                 }
                 act => {
@@ -270,7 +270,7 @@ impl<'a> Player<'a> {
             Step::Congest(congest) => self.congest(congest),
             Step::Watcher(watcher) => self.watcher(watcher),
             // Its event writes the line.
-            Step::Restart => self.demand("POST", "/sandbox/restart", Some(json!({}))).map(drop),
+            Step::Restart => self.call_ok("POST", "/sandbox/restart", Some(json!({}))).map(drop),
             Step::Request(request) => self.request(request),
             Step::Walk(walk) => self.walk(walk),
             Step::Wait(_) | Step::Until(_) | Step::Expect(_) => Ok(()),
@@ -293,19 +293,19 @@ impl<'a> Player<'a> {
     }
 
     /// Advances the clock to the next event, or to `last`; returns the new time.
-    fn first_happening(&mut self, last: Timestamp) -> Result<Timestamp, Stop> {
+    fn advance_to_next_event(&mut self, last: Timestamp) -> Result<Timestamp, Stop> {
         let request = AdvanceRequest { to: Some(last), stop_early: true, ..AdvanceRequest::default() };
         let answer = self.advance(request)?;
         self.write_new_events(&answer)?;
         let now = self.text(&answer, "/now")?;
         self.now = Timestamp::parse(&now)
-            .ok_or_else(|| Stop::broken(self.here, format!("`{now}` is not a time")))?;
+            .ok_or_else(|| Stop::stage_failure(self.step_span, format!("`{now}` is not a time")))?;
         Ok(self.now)
     }
 
     fn advance(&mut self, request: AdvanceRequest) -> Result<Answer, Stop> {
-        let request = AdvanceRequest { after: Some(self.read), ..request };
-        self.demand("POST", "/sandbox/advance", Some(api::json(&request)))
+        let request = AdvanceRequest { after: Some(self.last_read), ..request };
+        self.call_ok("POST", "/sandbox/advance", Some(api::json(&request)))
     }
 
     /// Reads the events since the last read, and writes their lines.
@@ -314,8 +314,8 @@ impl<'a> Player<'a> {
             return Ok(());
         }
         loop {
-            let path = format!("/sandbox/happenings?after={}", self.read);
-            let answer = self.demand("GET", &path, None)?;
+            let path = format!("/sandbox/happenings?after={}", self.last_read);
+            let answer = self.call_ok("GET", &path, None)?;
             if self.write_some_events(&answer)? < EVENTS_MAX {
                 return Ok(());
             }
@@ -329,11 +329,12 @@ impl<'a> Player<'a> {
 
     /// Writes the events in a response, and returns their number.
     fn write_some_events(&mut self, answer: &Answer) -> Result<usize, Stop> {
-        let NewEvents { happened } = serde_json::from_slice(&answer.body)
-            .map_err(|error| Stop::broken(self.here, format!("the events cannot be read: {error}")))?;
-        self.read = happened.last().map_or(self.read, |last| last.n);
+        let NewEvents { happened } = serde_json::from_slice(&answer.body).map_err(|error| {
+            Stop::stage_failure(self.step_span, format!("the events cannot be read: {error}"))
+        })?;
+        self.last_read = happened.last().map_or(self.last_read, |last| last.n);
         for event in &happened {
-            self.tally.note(&event.what);
+            self.tally.count_event(&event.what);
             let LineText { verb, body, outcome } = lines::line(&event.what, &mut self.aliases);
             self.transcript.push(&Line {
                 at: event.at,
@@ -346,7 +347,7 @@ impl<'a> Player<'a> {
     }
 
     /// Writes the line of an action, with the time at which it began.
-    fn wrote(&mut self, at: Timestamp, verb: &str, body: &str, outcome: Option<&str>) {
+    fn write_line(&mut self, at: Timestamp, verb: &str, body: &str, outcome: Option<&str>) {
         if self.refusals.is_some() {
             return;
         }
@@ -354,28 +355,31 @@ impl<'a> Player<'a> {
     }
 
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, Stop> {
-        self.stage.call(call).map_err(|error| Stop::unreachable(self.here, &error))
+        self.stage.call(call).map_err(|error| Stop::from_stage_error(self.step_span, &error))
     }
 
     /// Sends a call that must succeed. Its response is not part of the scenario.
-    fn demand(&mut self, method: &str, path: &str, body: Option<Value>) -> Result<Answer, Stop> {
+    fn call_ok(&mut self, method: &str, path: &str, body: Option<Value>) -> Result<Answer, Stop> {
         let call = Call { method, path, bearer: None, headers: &[], body: body.as_ref() };
         let answer = self.call(&call)?;
         match answer.status {
             200..300 => Ok(answer),
-            status => Err(Stop::broken(
-                self.here,
+            status => Err(Stop::stage_failure(
+                self.step_span,
                 format!("{method} {path} answered {status} {}", message(&answer)),
             )),
         }
     }
 
     /// Performs an action, which must be granted, or refused as the step expects. Writes a line if it is refused.
-    fn try_act(&mut self, act: &Act<'_>) -> Result<Option<Granted>, Stop> {
+    fn try_act(&mut self, act: &Action<'_>) -> Result<Option<GrantedAction>, Stop> {
         let at = self.now;
-        let bearer = act.whose.map(|book| self.own_keys[&book].clone());
-        let headers: Vec<_> =
-            act.again.map(|key| ("idempotency-key".to_owned(), key.to_owned())).into_iter().collect();
+        let bearer = act.book_id.map(|book| self.own_keys[&book].clone());
+        let headers: Vec<_> = act
+            .idempotency_key
+            .map(|key| ("idempotency-key".to_owned(), key.to_owned()))
+            .into_iter()
+            .collect();
         let call = Call {
             method: act.method,
             path: act.path,
@@ -393,21 +397,21 @@ impl<'a> Player<'a> {
                 {
                     self.now = now;
                 }
-                Ok(Some(Granted { at, answer }))
+                Ok(Some(GrantedAction { at, answer }))
             }
             Some(status) if status == answer.status => {
-                self.wrote(at, act.verb, act.about, Some(&status.to_string()));
+                self.write_line(at, act.verb, act.about, Some(&status.to_string()));
                 Ok(None)
             }
             _ if self.refusals.is_some() => {
                 // A dry run records the refusal that a scenario would have to expect.
                 if !granted && let Some(refusals) = &mut self.refusals {
-                    refusals.insert(self.place, answer.status);
+                    refusals.insert(self.step_index, answer.status);
                 }
-                Ok(granted.then_some(Granted { at, answer }))
+                Ok(granted.then_some(GrantedAction { at, answer }))
             }
-            wanted => Err(Stop::unmet(
-                self.here,
+            wanted => Err(Stop::unmet_expectation(
+                self.step_span,
                 format!("`{}` had an unexpected result", act.verb),
                 if granted { "is granted" } else { "is refused" },
                 wanted.map_or_else(|| "granted".to_owned(), |status| format!("refused with {status}")),
@@ -423,9 +427,10 @@ impl<'a> Player<'a> {
         let answer = self.call(&call)?;
         match answer.status {
             200 => Ok(answer),
-            status => {
-                Err(Stop::broken(self.here, format!("GET {path} answered {status} {}", message(&answer))))
-            }
+            status => Err(Stop::stage_failure(
+                self.step_span,
+                format!("GET {path} answered {status} {}", message(&answer)),
+            )),
         }
     }
 
@@ -439,46 +444,46 @@ impl<'a> Player<'a> {
     }
 
     /// Returns the object of a name in this run.
-    fn thing(&self, name: &At<Name>) -> Result<Thing, Stop> {
-        self.find(&name.value.0, name.span)
+    fn named_object(&self, name: &At<Name>) -> Result<NamedObject, Stop> {
+        self.find_object(&name.value.0, name.span)
     }
 
-    fn find(&self, name: &str, span: SourceSpan) -> Result<Thing, Stop> {
+    fn find_object(&self, name: &str, span: SourceSpan) -> Result<NamedObject, Stop> {
         self.aliases.get(name).cloned().ok_or_else(|| {
             // In a dry run the hint is not shown, and names of missing objects are common.
             let is_asked = self.refusals.is_none();
-            let near = is_asked.then(|| crate::value::did_you_mean(name, self.aliases.all())).flatten();
+            let near = is_asked.then(|| crate::value::did_you_mean(name, self.aliases.all_names())).flatten();
             let label = near.unwrap_or_else(|| "it has not appeared in this run".to_owned());
             Stop::impossible(span, format!("no object is named `{name}` yet"), label)
         })
     }
 
     /// Returns the book of an object.
-    fn whose(&self, thing: &Thing) -> BookId {
+    fn book_of(&self, thing: &NamedObject) -> BookId {
         (self.owners.get(&thing.id).copied().unwrap_or(0), thing.mode)
     }
 
     /// Returns the index of an account; the first one if no name is given.
     fn account_no(&self, name: Option<&At<Name>>) -> Result<usize, Stop> {
         let Some(name) = name else { return Ok(0) };
-        let id = self.thing(name)?.id;
+        let id = self.named_object(name)?.id;
         self.accounts.iter().position(|known| *known == id).ok_or_else(|| {
             Stop::impossible(name.span, format!("no account is called `{id}`"), "see `open_account`")
         })
     }
 
-    fn name_it(&mut self, name: &At<Name>, kind: Kind, (account, mode): BookId, id: String) {
+    fn assign_name(&mut self, name: &At<Name>, kind: Kind, (account, mode): BookId, id: String) {
         if account > 0 {
             self.owners.insert(id.clone(), account);
         }
-        self.aliases.give(&name.value.0, Thing { kind, mode, id });
+        self.aliases.assign(&name.value.0, NamedObject { kind, mode, id });
     }
 
     /// Returns a string of a sandbox response, which must be present.
     fn text(&self, answer: &Answer, pointer: &str) -> Result<String, Stop> {
-        answer
-            .text(pointer)
-            .ok_or_else(|| Stop::broken(self.here, format!("the response has no string at {pointer}")))
+        answer.text(pointer).ok_or_else(|| {
+            Stop::stage_failure(self.step_span, format!("the response has no string at {pointer}"))
+        })
     }
 }
 
@@ -492,35 +497,44 @@ struct NewEvents {
 /// A request that opened a charge, with the values for its repetition.
 #[derive(Clone)]
 struct SentRequest {
-    whose: BookId,
+    book_id: BookId,
     key: String,
     body: Value,
 }
 
 /// An action before it is sent.
-struct Act<'a> {
+struct Action<'a> {
     verb: &'a str,
     /// The text of the transcript line.
     about: &'a str,
     method: &'a str,
     path: &'a str,
     /// The book of the key; `None` if no key is needed.
-    whose: Option<BookId>,
+    book_id: Option<BookId>,
     /// The `Idempotency-Key` of the request.
-    again: Option<&'a str>,
+    idempotency_key: Option<&'a str>,
     body: Value,
     refused: Option<u16>,
 }
 
-impl<'a> Act<'a> {
+impl<'a> Action<'a> {
     /// Creates a `POST` without a key that must succeed.
-    fn post(verb: &'a str, about: &'a str, path: &'a str, body: Value) -> Act<'a> {
-        Act { verb, about, method: "POST", path, whose: None, again: None, body, refused: None }
+    fn post(verb: &'a str, about: &'a str, path: &'a str, body: Value) -> Action<'a> {
+        Action {
+            verb,
+            about,
+            method: "POST",
+            path,
+            book_id: None,
+            idempotency_key: None,
+            body,
+            refused: None,
+        }
     }
 }
 
 /// The response to a granted action.
-struct Granted {
+struct GrantedAction {
     /// The time at which the call began.
     at: Timestamp,
     answer: Answer,

@@ -16,29 +16,29 @@ use crate::script::{
 const EVENT_WITHIN: Span = Span::hours(2);
 
 impl Player<'_> {
-    pub(super) fn until(&mut self, until: &Until) -> Result<(), Stop> {
+    pub(super) fn wait_until(&mut self, until: &Until) -> Result<(), Stop> {
         let offset = until.offset.as_ref().map_or(Offset::After(Span(0)), |offset| offset.value);
         if let Some(event) = &until.event {
-            let moment = self.until_event(event, until)?;
+            let moment = self.wait_for_event(event, until)?;
             return self.move_to(offset.from(moment), event.span);
         }
         let (moment, span) = if let Some(at) = &until.at {
             (at.value.0, at.span)
         } else if let Some(name) = &until.expiry {
-            let charge = self.thing(name)?;
-            let charge = self.read_object(self.whose(&charge), &format!("/v1/charges/{}", charge.id))?;
+            let charge = self.named_object(name)?;
+            let charge = self.read_object(self.book_of(&charge), &format!("/v1/charges/{}", charge.id))?;
             (self.read_moment(&self.text(&charge, "/data/expires_at")?)?, name.span)
         } else if let Some(name) = &until.attempt {
             (self.next_attempt(name)?, name.span)
         } else {
-            return Err(Stop::impossible(self.here, "`until` needs a time", "add `at` or `expiry`"));
+            return Err(Stop::impossible(self.step_span, "`until` needs a time", "add `at` or `expiry`"));
         };
         self.move_to(offset.from(moment), span)
     }
 
     /// Returns the time of the next attempt of a delivery, or at an endpoint.
     fn next_attempt(&self, name: &At<Name>) -> Result<Timestamp, Stop> {
-        let thing = self.thing(name)?;
+        let thing = self.named_object(name)?;
         let mut next = None;
         for (delivery, (endpoint, at)) in &self.tally.next_at {
             let wanted = if thing.kind == Kind::Endpoint { endpoint } else { delivery };
@@ -62,20 +62,20 @@ impl Player<'_> {
 
     /// Advances the clock to the first whole second after the event, so that every scenario continues at a time that
     /// can be written.
-    fn until_event(&mut self, event: &At<EventTypeName>, until: &Until) -> Result<Timestamp, Stop> {
+    fn wait_for_event(&mut self, event: &At<EventTypeName>, until: &Until) -> Result<Timestamp, Stop> {
         let of = match &until.of {
-            Some(name) => Some(self.thing(name)?.id),
+            Some(name) => Some(self.named_object(name)?.id),
             None => None,
         };
         let within = until.within.map_or(EVENT_WITHIN, |within| within.0);
         let began = self.now;
         let last = began.plus(within);
-        let before = self.events_of(of.as_deref(), event.0);
-        while self.events_of(of.as_deref(), event.0) == before {
+        let before = self.count_events(of.as_deref(), event.0);
+        while self.count_events(of.as_deref(), event.0) == before {
             if self.now >= last {
                 let title = format!("no {} occurred", event.0.as_str());
                 let never = format!("none within {within}");
-                return Err(Stop::unmet(
+                return Err(Stop::unmet_expectation(
                     event.span,
                     title,
                     "did not occur",
@@ -83,14 +83,14 @@ impl Player<'_> {
                     never,
                 ));
             }
-            let happens = self.first_happening(last)?;
+            let happens = self.advance_to_next_event(last)?;
             let look = began.plus(Span::secs(happens.since(began).secs_rounded_up().max(1)));
             self.advance_to(look.min(last))?;
         }
         Ok(self.now)
     }
 
-    fn events_of(&self, subject: Option<&str>, kind: EventType) -> usize {
+    fn count_events(&self, subject: Option<&str>, kind: EventType) -> usize {
         let of = |types: &Vec<EventType>| types.iter().filter(|known| **known == kind).count();
         match subject {
             Some(code) => self.tally.events.get(code).map_or(0, of),
@@ -99,6 +99,7 @@ impl Player<'_> {
     }
 
     fn read_moment(&self, text: &str) -> Result<Timestamp, Stop> {
-        Timestamp::parse(text).ok_or_else(|| Stop::broken(self.here, format!("`{text}` is not a time")))
+        Timestamp::parse(text)
+            .ok_or_else(|| Stop::stage_failure(self.step_span, format!("`{text}` is not a time")))
     }
 }

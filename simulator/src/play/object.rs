@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::{Act, Granted, Player, SentRequest, failure::Stop, lines::in_mode, lines::plain, present};
+use super::{
+    Action, GrantedAction, Player, SentRequest, failure::Stop, lines::in_mode, lines::trim_trailing_zeros,
+    present,
+};
 use crate::{
     api::{self, AcceptRequest, ChoiceRequest},
     record::BookId,
@@ -17,7 +20,7 @@ impl Player<'_> {
     pub(super) fn open(&mut self, open: &Open) -> Result<(), Stop> {
         let mode = self.mode(open.mode);
         let link = match &open.link {
-            Some(link) => Some(self.thing(link)?.id),
+            Some(link) => Some(self.named_object(link)?.id),
             None => None,
         };
         let asset = open.asset.0.code();
@@ -29,7 +32,7 @@ impl Player<'_> {
             about.push_str(&format!(" by {}", link.value));
         }
         let book = (self.account_no(open.account.as_ref())?, mode);
-        about.push_str(&self.of_whom(book));
+        about.push_str(&self.owner_suffix(book));
         let metadata = open.metadata.as_ref().map(|map| json!(map));
         let body = present([
             ("asset", Some(asset.into())),
@@ -42,33 +45,34 @@ impl Player<'_> {
             ("custom_fields", open.custom_fields.as_ref().map(|answers| json!(answers))),
         ]);
         let again = open.idempotency_key.as_deref();
-        let act = Act {
-            whose: Some(book),
-            again,
+        let act = Action {
+            book_id: Some(book),
+            idempotency_key: again,
             refused: open.refused,
-            ..Act::post("open", &about, "/v1/charges", body)
+            ..Action::post("open", &about, "/v1/charges", body)
         };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
         if let Some(key) = again {
-            let sent = SentRequest { whose: book, key: key.to_owned(), body: act.body };
+            let sent = SentRequest { book_id: book, key: key.to_owned(), body: act.body };
             self.sent.insert(open.charge.value.0.clone(), sent);
         }
         let code = self.text(&granted.answer, "/data/id")?;
-        self.name_it(&open.charge, Kind::Charge, book, code);
+        self.assign_name(&open.charge, Kind::Charge, book, code);
         if self.refusals.is_some() {
             return Ok(());
         }
         let due = self.text(&granted.answer, "/data/asset_amount")?;
         let status = self.text(&granted.answer, "/data/status")?;
-        let outcome = format!("{} {status}, due {} {asset}", granted.answer.status, plain(&due));
-        self.wrote(granted.at, "open", &about, Some(&outcome));
+        let outcome =
+            format!("{} {status}, due {} {asset}", granted.answer.status, trim_trailing_zeros(&due));
+        self.write_line(granted.at, "open", &about, Some(&outcome));
         Ok(())
     }
 
     /// Repeats the request that opened a charge.
     pub(super) fn repeat(&mut self, repeat: &Repeat) -> Result<(), Stop> {
         let name = &repeat.charge;
-        let Some(SentRequest { whose: book, key, mut body }) = self.sent.get(&name.value.0).cloned() else {
+        let Some(SentRequest { book_id: book, key, mut body }) = self.sent.get(&name.value.0).cloned() else {
             let label = "its step has no `idempotency_key`, or it was refused";
             return Err(Stop::impossible(name.span, format!("`{}` cannot be repeated", name.value), label));
         };
@@ -77,22 +81,22 @@ impl Player<'_> {
             body.insert("description".to_owned(), text.clone().into());
             about.push_str(&format!(" as {text}"));
         }
-        about.push_str(&self.of_whom(book));
-        let act = Act {
-            whose: Some(book),
-            again: Some(&key),
+        about.push_str(&self.owner_suffix(book));
+        let act = Action {
+            book_id: Some(book),
+            idempotency_key: Some(&key),
             refused: repeat.refused,
-            ..Act::post("repeat", &about, "/v1/charges", body)
+            ..Action::post("repeat", &about, "/v1/charges", body)
         };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
         let code = self.text(&granted.answer, "/data/id")?;
         let charge = self.aliases.name(Kind::Charge, book.1, &code);
-        self.wrote(granted.at, "repeat", &about, Some(&format!("{} {charge}", granted.answer.status)));
+        self.write_line(granted.at, "repeat", &about, Some(&format!("{} {charge}", granted.answer.status)));
         Ok(())
     }
 
     /// Returns ` of bakery (test)`; the first account and live mode are omitted.
-    fn of_whom(&self, (account, mode): BookId) -> String {
+    fn owner_suffix(&self, (account, mode): BookId) -> String {
         match account {
             0 => in_mode(mode).to_owned(),
             _ => format!(" of {}{}", self.accounts[account], in_mode(mode)),
@@ -118,9 +122,9 @@ impl Player<'_> {
         ]);
         let drawn_price = price.map_or_else(|| "open price".to_owned(), ToString::to_string);
         let book = (self.account_no(link.account.as_ref())?, mode);
-        let about = format!("{} {drawn_price}{}", link.link.value, self.of_whom(book));
+        let about = format!("{} {drawn_price}{}", link.link.value, self.owner_suffix(book));
         let granted = self.api("link", &about, "/v1/payment-links", book, body, link.refused)?;
-        self.made(granted, "link", &about, &link.link, Kind::Link, book)
+        self.record_created(granted, "link", &about, &link.link, Kind::Link, book)
     }
 
     pub(super) fn issue(&mut self, invoice: &Invoice) -> Result<(), Stop> {
@@ -146,9 +150,9 @@ impl Player<'_> {
             about.push_str(&format!(" {} {}", items.len(), if items.len() == 1 { "item" } else { "items" }));
         }
         let book = (self.account_no(invoice.account.as_ref())?, mode);
-        about.push_str(&self.of_whom(book));
+        about.push_str(&self.owner_suffix(book));
         let granted = self.api("invoice", &about, "/v1/invoices", book, body, invoice.refused)?;
-        self.made(granted, "invoice", &about, &invoice.invoice, Kind::Invoice, book)
+        self.record_created(granted, "invoice", &about, &invoice.invoice, Kind::Invoice, book)
     }
 
     pub(super) fn send(&mut self, send: &Send) -> Result<(), Stop> {
@@ -164,17 +168,18 @@ impl Player<'_> {
     }
 
     pub(super) fn view(&mut self, page: &At<Name>) -> Result<(), Stop> {
-        let thing = self.thing(page)?;
+        let thing = self.named_object(page)?;
         let path = format!("/sandbox/{}/{}/view", pages(thing.kind), thing.id);
         let about = format!("{}{}", page.value, in_mode(thing.mode));
-        self.plain_act(&Act::post("view", &about, &path, json!({})))
+        self.plain_act(&Action::post("view", &about, &path, json!({})))
     }
 
     pub(super) fn choose(&mut self, choose: &Choose) -> Result<(), Stop> {
         let page = choose.invoice.as_ref().or(choose.link.as_ref());
-        let page = page
-            .ok_or_else(|| Stop::impossible(self.here, "`choose` needs a page", "add `invoice` or `link`"))?;
-        let thing = self.thing(page)?;
+        let page = page.ok_or_else(|| {
+            Stop::impossible(self.step_span, "`choose` needs a page", "add `invoice` or `link`")
+        })?;
+        let thing = self.named_object(page)?;
         let asset = choose.asset.0;
         let about = format!("{} {asset}{}", page.value, in_mode(thing.mode));
         let body = ChoiceRequest {
@@ -186,17 +191,17 @@ impl Player<'_> {
         };
         let body = api::json(&body);
         let path = format!("/sandbox/{}/{}/choose", pages(thing.kind), thing.id);
-        let act = Act { refused: choose.refused, ..Act::post("choose", &about, &path, body) };
+        let act = Action { refused: choose.refused, ..Action::post("choose", &about, &path, body) };
         let Some(granted) = self.try_act(&act)? else { return Ok(()) };
         let code = self.text(&granted.answer, "/charge")?;
-        let book = self.whose(&thing);
-        self.name_it(&choose.charge, Kind::Charge, book, code);
-        self.wrote(granted.at, "choose", &about, Some(&choose.charge.value.0));
+        let book = self.book_of(&thing);
+        self.assign_name(&choose.charge, Kind::Charge, book, code);
+        self.write_line(granted.at, "choose", &about, Some(&choose.charge.value.0));
         Ok(())
     }
 
     pub(super) fn refund(&mut self, refund: &Refund) -> Result<(), Stop> {
-        let charge = self.thing(&refund.charge)?;
+        let charge = self.named_object(&refund.charge)?;
         let about = format!("{} {}{}", refund.charge.value, refund.amount.0, in_mode(charge.mode));
         let body = present([
             ("amount", Some(refund.amount.0.clone().into())),
@@ -204,24 +209,26 @@ impl Player<'_> {
             ("txid", refund.txid.clone().map(Value::from)),
         ]);
         let path = format!("/v1/charges/{}/refunds", charge.id);
-        if let Some(granted) = self.api("refund", &about, &path, self.whose(&charge), body, refund.refused)? {
-            self.wrote(granted.at, "refund", &about, Some(&granted.answer.status.to_string()));
+        if let Some(granted) =
+            self.api("refund", &about, &path, self.book_of(&charge), body, refund.refused)?
+        {
+            self.write_line(granted.at, "refund", &about, Some(&granted.answer.status.to_string()));
         }
         Ok(())
     }
 
     pub(super) fn accept(&mut self, accept: &Accept) -> Result<(), Stop> {
-        let charge = self.thing(&accept.charge)?;
+        let charge = self.named_object(&accept.charge)?;
         let mut about = accept.charge.value.to_string();
         let mut tx = None;
         if let Some(name) = &accept.tx {
-            tx = Some(self.thing(name)?.id);
+            tx = Some(self.named_object(name)?.id);
             about.push_str(&format!(" {}", name.value));
         }
         about.push_str(in_mode(charge.mode));
         let path = format!("/sandbox/charges/{}/accept", charge.id);
-        let act = Act::post("accept", &about, &path, api::json(&AcceptRequest { txid: tx }));
-        self.plain_act(&Act { refused: accept.refused, ..act })
+        let act = Action::post("accept", &about, &path, api::json(&AcceptRequest { txid: tx }));
+        self.plain_act(&Action { refused: accept.refused, ..act })
     }
 
     /// Performs an action on an object, by the API or in the dashboard.
@@ -233,22 +240,22 @@ impl Player<'_> {
         by: By,
         refused: Option<u16>,
     ) -> Result<(), Stop> {
-        let thing = self.thing(name)?;
+        let thing = self.named_object(name)?;
         let about = format!("{}{}", name.value, in_mode(thing.mode));
         match by {
             By::Api => {
                 let path = format!("/v1/{list}/{}/{verb}", thing.id);
                 if let Some(granted) =
-                    self.api(verb, &about, &path, self.whose(&thing), json!({}), refused)?
+                    self.api(verb, &about, &path, self.book_of(&thing), json!({}), refused)?
                 {
-                    self.wrote(granted.at, verb, &about, Some(&granted.answer.status.to_string()));
+                    self.write_line(granted.at, verb, &about, Some(&granted.answer.status.to_string()));
                 }
                 Ok(())
             }
             By::Dashboard => {
                 let about = format!("{about} in the dashboard");
                 let path = format!("/sandbox/{list}/{}/{verb}", thing.id);
-                self.plain_act(&Act { refused, ..Act::post(verb, &about, &path, json!({})) })
+                self.plain_act(&Action { refused, ..Action::post(verb, &about, &path, json!({})) })
             }
         }
     }
@@ -262,13 +269,13 @@ impl Player<'_> {
         book: BookId,
         body: Value,
         refused: Option<u16>,
-    ) -> Result<Option<Granted>, Stop> {
-        self.try_act(&Act { whose: Some(book), refused, ..Act::post(verb, about, path, body) })
+    ) -> Result<Option<GrantedAction>, Stop> {
+        self.try_act(&Action { book_id: Some(book), refused, ..Action::post(verb, about, path, body) })
     }
 
-    fn made(
+    fn record_created(
         &mut self,
-        granted: Option<Granted>,
+        granted: Option<GrantedAction>,
         verb: &str,
         about: &str,
         name: &At<Name>,
@@ -277,12 +284,12 @@ impl Player<'_> {
     ) -> Result<(), Stop> {
         let Some(granted) = granted else { return Ok(()) };
         let code = self.text(&granted.answer, "/data/id")?;
-        self.name_it(name, kind, book, code);
+        self.assign_name(name, kind, book, code);
         if self.refusals.is_some() {
             return Ok(());
         }
         let status = self.text(&granted.answer, "/data/status")?;
-        self.wrote(granted.at, verb, about, Some(&format!("{} {status}", granted.answer.status)));
+        self.write_line(granted.at, verb, about, Some(&format!("{} {status}", granted.answer.status)));
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use reference_core::mode::Mode;
 use serde_json::Value;
 
-use super::{Answer, Call, Player, alias::Thing, failure::Stop, message};
+use super::{Answer, Call, Player, alias::NamedObject, failure::Stop, message};
 use crate::script::{
     At, Kind, SourceSpan,
     step::{ExpectedResponse, Request},
@@ -14,14 +14,15 @@ impl Player<'_> {
     pub(super) fn request(&mut self, request: &Request) -> Result<(), Stop> {
         let at = self.now;
         let method = request.method.as_deref().unwrap_or("GET");
-        let path = local(&self.filled(&request.path.value, request.path.span)?).to_owned();
+        let path =
+            path_and_query(&self.fill_placeholders(&request.path.value, request.path.span)?).to_owned();
         let body = match &request.body {
-            Some(body) => Some(self.filled_json(body)?),
+            Some(body) => Some(self.fill_json(body)?),
             None => None,
         };
         let mut headers = Vec::new();
         for (name, value) in &request.headers {
-            headers.push((name.to_ascii_lowercase(), self.filled(value, self.here)?));
+            headers.push((name.to_ascii_lowercase(), self.fill_placeholders(value, self.step_span)?));
         }
         let own = headers.iter().any(|(name, _)| name == "authorization");
         let bearer =
@@ -50,26 +51,26 @@ impl Player<'_> {
                 if (200..300).contains(&status) {
                     self.save(request, &answer)?;
                 } else {
-                    refusals.insert(self.place, status);
+                    refusals.insert(self.step_index, status);
                 }
                 continue;
             }
-            if let Err(stop) = self.holds(&request.expect, &answer, &about) {
-                self.wrote(at, "request", &about, Some(&status.to_string()));
+            if let Err(stop) = self.check_response(&request.expect, &answer, &about) {
+                self.write_line(at, "request", &about, Some(&status.to_string()));
                 return Err(stop);
             }
             self.save(request, &answer)?;
         }
-        self.wrote(at, "request", &about, Some(&status.to_string()));
+        self.write_line(at, "request", &about, Some(&status.to_string()));
         Ok(())
     }
 
-    fn holds(&self, expect: &ExpectedResponse, answer: &Answer, about: &str) -> Result<(), Stop> {
+    fn check_response(&self, expect: &ExpectedResponse, answer: &Answer, about: &str) -> Result<(), Stop> {
         let title = || format!("{about} has an unexpected response");
         match &expect.status {
             Some(status) if status.value != answer.status => {
                 let actual = format!("{} {}", answer.status, message(answer));
-                return Err(Stop::unmet(
+                return Err(Stop::unmet_expectation(
                     status.span,
                     title(),
                     "is not the status",
@@ -79,25 +80,37 @@ impl Player<'_> {
             }
             None if !(200..300).contains(&answer.status) => {
                 let actual = format!("{} {}", answer.status, message(answer));
-                return Err(Stop::unmet(self.here, title(), "is refused", "any 2xx".to_owned(), actual));
+                return Err(Stop::unmet_expectation(
+                    self.step_span,
+                    title(),
+                    "is refused",
+                    "any 2xx".to_owned(),
+                    actual,
+                ));
             }
             _ => {}
         }
         let body = answer.json();
         for (pointer, expected) in &expect.body {
-            let wanted = self.filled_json(&expected.value)?;
+            let wanted = self.fill_json(&expected.value)?;
             let actual = body.pointer(pointer).cloned();
             if actual.as_ref() != Some(&wanted) {
                 let actual = actual.map_or_else(|| "nothing".to_owned(), |actual| actual.to_string());
                 let label = format!("is not at {pointer}");
-                return Err(Stop::unmet(expected.span, title(), &label, wanted.to_string(), actual));
+                return Err(Stop::unmet_expectation(
+                    expected.span,
+                    title(),
+                    &label,
+                    wanted.to_string(),
+                    actual,
+                ));
             }
         }
         for (name, expected) in &expect.headers {
             let actual = answer.header(name).unwrap_or("nothing");
             if actual != expected.value {
                 let label = format!("is not in {name}");
-                return Err(Stop::unmet(
+                return Err(Stop::unmet_expectation(
                     expected.span,
                     title(),
                     &label,
@@ -109,7 +122,13 @@ impl Player<'_> {
         for pointer in &expect.absent {
             if let Some(actual) = body.pointer(pointer) {
                 let nothing = "nothing".to_owned();
-                return Err(Stop::unmet(pointer.span, title(), "is there", nothing, actual.to_string()));
+                return Err(Stop::unmet_expectation(
+                    pointer.span,
+                    title(),
+                    "is there",
+                    nothing,
+                    actual.to_string(),
+                ));
             }
         }
         Ok(())
@@ -129,10 +148,10 @@ impl Player<'_> {
                 Some(other) => other.to_string(),
                 None => {
                     let label = format!("the answer has nothing at {pointer}");
-                    return Err(Stop::impossible(self.here, format!("`{name}` cannot be saved"), label));
+                    return Err(Stop::impossible(self.step_span, format!("`{name}` cannot be saved"), label));
                 }
             };
-            self.aliases.give(name, Thing { kind: Kind::Saved, mode, id: value });
+            self.aliases.assign(name, NamedObject { kind: Kind::Saved, mode, id: value });
         }
         Ok(())
     }
@@ -141,16 +160,16 @@ impl Player<'_> {
         let (name, span) = match key {
             Some(key) if key.value.0 == "none" => return Ok(None),
             Some(key) => (key.value.0.as_str(), key.span),
-            None => (self.script.mode.as_str(), self.here),
+            None => (self.script.mode.as_str(), self.step_span),
         };
         match self.keys.get(name) {
             Some(secret) => Ok(Some(secret.clone())),
-            None => self.find(name, span).map(|saved| Some(saved.id)),
+            None => self.find_object(name, span).map(|saved| Some(saved.id)),
         }
     }
 
     /// Replaces `${c1}` in a string by the code of c1.
-    pub(super) fn filled(&self, text: &str, span: SourceSpan) -> Result<String, Stop> {
+    pub(super) fn fill_placeholders(&self, text: &str, span: SourceSpan) -> Result<String, Stop> {
         let mut filled = String::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once("${") {
@@ -160,7 +179,7 @@ impl Player<'_> {
             filled.push_str(before);
             match self.keys.get(name) {
                 Some(secret) => filled.push_str(secret),
-                None => filled.push_str(&self.find(name, span)?.id),
+                None => filled.push_str(&self.find_object(name, span)?.id),
             }
             rest = behind;
         }
@@ -168,14 +187,14 @@ impl Player<'_> {
         Ok(filled)
     }
 
-    fn filled_json(&self, value: &Value) -> Result<Value, Stop> {
+    fn fill_json(&self, value: &Value) -> Result<Value, Stop> {
         Ok(match value {
-            Value::String(text) => Value::String(self.filled(text, self.here)?),
+            Value::String(text) => Value::String(self.fill_placeholders(text, self.step_span)?),
             Value::Array(list) => {
-                Value::Array(list.iter().map(|item| self.filled_json(item)).collect::<Result<_, _>>()?)
+                Value::Array(list.iter().map(|item| self.fill_json(item)).collect::<Result<_, _>>()?)
             }
             Value::Object(map) => {
-                let filled = map.iter().map(|(key, value)| Ok((key.clone(), self.filled_json(value)?)));
+                let filled = map.iter().map(|(key, value)| Ok((key.clone(), self.fill_json(value)?)));
                 Value::Object(filled.collect::<Result<_, Stop>>()?)
             }
             plain => plain.clone(),
@@ -184,7 +203,7 @@ impl Player<'_> {
 }
 
 /// Returns a link of the service without scheme and host.
-pub(super) fn local(link: &str) -> &str {
+pub(super) fn path_and_query(link: &str) -> &str {
     let Some((_, rest)) =
         link.split_once("://").filter(|(scheme, _)| *scheme == "https" || *scheme == "http")
     else {

@@ -108,7 +108,7 @@ impl LocalStage {
     }
 
     /// Creates a stage around an existing world, without a transcript.
-    pub(super) fn around(sandbox: Sandbox) -> LocalStage {
+    pub(super) fn for_dry_run(sandbox: Sandbox) -> LocalStage {
         LocalStage { sandbox, is_dry_run: true }
     }
 

@@ -7,18 +7,22 @@ use super::*;
 use crate::script::Script;
 
 /// A stage that grants everything, records the calls, and has only scripted events.
-struct Puppet {
+struct ScriptedStage {
     now: String,
     calls: Vec<String>,
     happened: Vec<Value>,
 }
 
-impl Puppet {
-    fn new() -> Puppet {
-        Puppet { now: "2026-01-05T09:00:00.000000Z".to_owned(), calls: Vec::new(), happened: Vec::new() }
+impl ScriptedStage {
+    fn new() -> ScriptedStage {
+        ScriptedStage {
+            now: "2026-01-05T09:00:00.000000Z".to_owned(),
+            calls: Vec::new(),
+            happened: Vec::new(),
+        }
     }
 
-    fn after(&self, read: u64) -> &[Value] {
+    fn events_after(&self, read: u64) -> &[Value] {
         &self.happened[usize::try_from(read).expect("the number fits into usize").min(self.happened.len())..]
     }
 
@@ -38,12 +42,12 @@ impl Puppet {
                 let read = call.body.and_then(|body| body.get("after")).and_then(Value::as_u64);
                 (
                     200,
-                    json!({ "now": self.now, "happened": self.after(read.expect("the request has `after`")) }),
+                    json!({ "now": self.now, "happened": self.events_after(read.expect("the request has `after`")) }),
                 )
             }
             ("GET", path) if path.starts_with("/sandbox/happenings?after=") => {
                 let read = path["/sandbox/happenings?after=".len()..].parse().expect("a number");
-                (200, json!({ "happened": self.after(read) }))
+                (200, json!({ "happened": self.events_after(read) }))
             }
             (_, "/sandbox/pay") => (200, json!({ "txid": "beef", "now": self.now })),
             ("POST", "/v1/charges/abcabcabcabc/cancel") => (409, json!({ "message": "Too late." })),
@@ -55,7 +59,7 @@ impl Puppet {
     }
 }
 
-impl Stage for Puppet {
+impl Stage for ScriptedStage {
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
         let (status, body) = self.answer(call);
         if !call.path.starts_with("/sandbox/happenings") && call.path != "/sandbox/keys" {
@@ -80,7 +84,7 @@ fn script(steps: &str) -> Script {
 /// Returns the calls of the player after the world was created.
 #[track_caller]
 fn calls_of(steps: &str) -> String {
-    let mut puppet = Puppet::new();
+    let mut puppet = ScriptedStage::new();
     play(&script(steps), None, &mut puppet).unwrap_or_else(|error| panic!("{error}"));
     puppet.calls[1..].join("\n")
 }
@@ -88,7 +92,7 @@ fn calls_of(steps: &str) -> String {
 /// Returns the cause and message of a failed run.
 #[track_caller]
 fn complaint(steps: &str) -> (Cause, String) {
-    let error = play(&script(steps), None, &mut Puppet::new()).expect_err("the run stops");
+    let error = play(&script(steps), None, &mut ScriptedStage::new()).expect_err("the run stops");
     (error.cause, error.to_string())
 }
 
@@ -265,13 +269,13 @@ fn an_unreachable_world_is_not_an_unmet_expectation() {
     assert_eq!(cause, Cause::UnmetExpectation, "a refused endpoint is the world's word");
     assert!(text.contains("404 Not found."), "{text}");
     let (cause, text) = complaint("  - rate: { asset: BTC, currency: EUR, rate: off }");
-    assert_eq!(cause, Cause::Broken);
+    assert_eq!(cause, Cause::StageFailure);
     assert!(text.contains("POST /sandbox/rates answered 404 Not found."), "{text}");
 }
 
 #[test]
 fn events_become_lines_with_stable_names() {
-    let mut puppet = Puppet::new();
+    let mut puppet = ScriptedStage::new();
     let at = |time: &str| format!("2026-01-05T09:{time}Z");
     puppet.happened = vec![
         json!({ "n": 1, "at": at("00:00.000000"), "what": "event", "mode": "live", "account": "acme",

@@ -3,7 +3,7 @@
 use reference_core::event::EventType;
 use serde_json::Value;
 
-use super::{Player, failure::Stop, lines::plain};
+use super::{Player, failure::Stop, lines::trim_trailing_zeros};
 use crate::script::{
     At, Kind,
     step::{Expect, Expected},
@@ -16,14 +16,14 @@ impl Player<'_> {
     }
 
     fn expect_one(&mut self, name: &str, expected: &At<Expected>) -> Result<(), Stop> {
-        let thing = self.find(name, expected.span)?;
+        let thing = self.find_object(name, expected.span)?;
         let id = thing.id.as_str();
         let object = match thing.kind {
-            Kind::Charge => self.read_json(self.whose(&thing), &format!("/v1/charges/{id}"))?,
-            Kind::Invoice => self.read_json(self.whose(&thing), &format!("/v1/invoices/{id}"))?,
-            Kind::Link => self.read_json(self.whose(&thing), &format!("/v1/payment-links/{id}"))?,
-            Kind::Endpoint => self.listed("/sandbox/endpoints", "/endpoints", id, "removed")?,
-            Kind::Delivery => self.listed("/sandbox/deliveries", "/deliveries", id, "unknown")?,
+            Kind::Charge => self.read_json(self.book_of(&thing), &format!("/v1/charges/{id}"))?,
+            Kind::Invoice => self.read_json(self.book_of(&thing), &format!("/v1/invoices/{id}"))?,
+            Kind::Link => self.read_json(self.book_of(&thing), &format!("/v1/payment-links/{id}"))?,
+            Kind::Endpoint => self.find_listed("/sandbox/endpoints", "/endpoints", id, "removed")?,
+            Kind::Delivery => self.find_listed("/sandbox/deliveries", "/deliveries", id, "unknown")?,
             Kind::Transaction => {
                 let state = self.tally.transfers.get(id).map_or("unseen", |state| state);
                 serde_json::json!({ "status": state })
@@ -34,28 +34,32 @@ impl Player<'_> {
             }
         };
         let check = Check { name, expected, object: &object };
-        check.text("status", "/status", expected.status.as_deref())?;
-        check.text("received", "/received_amount", expected.received.as_deref())?;
+        check.check_text("status", "/status", expected.status.as_deref())?;
+        check.check_text("received", "/received_amount", expected.received.as_deref())?;
         for (pointer, wanted) in &expected.fields {
             let actual = object.pointer(pointer).unwrap_or(&Value::Null);
-            check.same(pointer, wanted == actual, wanted.to_string(), actual.to_string())?;
+            check.check_equal(pointer, wanted == actual, wanted.to_string(), actual.to_string())?;
         }
         if let Some(types) = &expected.events {
-            check.types("events", types, self.tally.events.get(id))?;
+            check.check_types("events", types, self.tally.events.get(id))?;
         }
         if let Some(answers) = &expected.answers {
             let actual = self.tally.answers.get(id).map(Vec::as_slice).unwrap_or_default();
-            check.list("answers", answers.iter().map(String::as_str), actual.iter().map(String::as_str))?;
+            check.check_list(
+                "answers",
+                answers.iter().map(String::as_str),
+                actual.iter().map(String::as_str),
+            )?;
         }
         if let Some(types) = &expected.acknowledged {
-            check.types("acknowledged", types, self.tally.acknowledged.get(id))?;
+            check.check_types("acknowledged", types, self.tally.acknowledged.get(id))?;
         }
         Ok(())
     }
 
     /// Returns an object of a sandbox list.
-    fn listed(&mut self, path: &str, pointer: &str, id: &str, absent: &str) -> Result<Value, Stop> {
-        let answer = self.demand("GET", path, None)?.json();
+    fn find_listed(&mut self, path: &str, pointer: &str, id: &str, absent: &str) -> Result<Value, Stop> {
+        let answer = self.call_ok("GET", path, None)?.json();
         let list = answer.pointer(pointer).and_then(Value::as_array);
         let found =
             list.into_iter().flatten().find(|item| item.get("id").and_then(Value::as_str) == Some(id));
@@ -70,23 +74,32 @@ struct Check<'a> {
 }
 
 impl Check<'_> {
-    fn text(&self, field: &str, pointer: &str, wanted: Option<&str>) -> Result<(), Stop> {
+    fn check_text(&self, field: &str, pointer: &str, wanted: Option<&str>) -> Result<(), Stop> {
         let Some(wanted) = wanted else { return Ok(()) };
         let actual = self.object.pointer(pointer).and_then(Value::as_str).unwrap_or("nothing");
-        self.same(field, plain(wanted) == plain(actual), wanted.to_owned(), plain(actual))
+        self.check_equal(
+            field,
+            trim_trailing_zeros(wanted) == trim_trailing_zeros(actual),
+            wanted.to_owned(),
+            trim_trailing_zeros(actual),
+        )
     }
 
-    fn types(
+    fn check_types(
         &self,
         field: &str,
         wanted: &[EventTypeName],
         actual: Option<&Vec<EventType>>,
     ) -> Result<(), Stop> {
         let actual = actual.map(Vec::as_slice).unwrap_or_default();
-        self.list(field, wanted.iter().map(|kind| kind.0.as_str()), actual.iter().map(|kind| kind.as_str()))
+        self.check_list(
+            field,
+            wanted.iter().map(|kind| kind.0.as_str()),
+            actual.iter().map(|kind| kind.as_str()),
+        )
     }
 
-    fn list<'s>(
+    fn check_list<'s>(
         &self,
         field: &str,
         wanted: impl Iterator<Item = &'s str>,
@@ -94,15 +107,15 @@ impl Check<'_> {
     ) -> Result<(), Stop> {
         let (wanted, actual): (Vec<&str>, Vec<&str>) = (wanted.collect(), actual.collect());
         let listed = |list: &[&str]| if list.is_empty() { "none".to_owned() } else { list.join(" ") };
-        self.same(field, wanted == actual, listed(&wanted), listed(&actual))
+        self.check_equal(field, wanted == actual, listed(&wanted), listed(&actual))
     }
 
-    fn same(&self, field: &str, same: bool, wanted: String, actual: String) -> Result<(), Stop> {
+    fn check_equal(&self, field: &str, same: bool, wanted: String, actual: String) -> Result<(), Stop> {
         if same {
             return Ok(());
         }
         let title = format!("{} of {} is not as expected", field, self.name);
         let label = if actual.len() <= 40 { format!("is `{actual}`") } else { "differs".to_owned() };
-        Err(Stop::unmet(self.expected.span, title, &label, wanted, actual))
+        Err(Stop::unmet_expectation(self.expected.span, title, &label, wanted, actual))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Call, Player, failure::Stop, message, requests::local};
+use super::{Call, Player, failure::Stop, message, requests::path_and_query};
 use crate::script::step::{Walk, WalkBy};
 
 /// The maximum number of pages of a walk.
@@ -41,7 +41,7 @@ impl Player<'_> {
     pub(super) fn walk(&mut self, walk: &Walk) -> Result<(), Stop> {
         let at = self.now;
         let bearer = self.bearer(walk.key.as_ref())?;
-        let filled = self.filled(&walk.path.value, walk.path.span)?;
+        let filled = self.fill_placeholders(&walk.path.value, walk.path.span)?;
         let mark = if filled.contains('?') { '&' } else { '?' };
         let first = format!("{filled}{mark}per_page={}", walk.per_page);
         let about = format!("{} by {}, {} new after each page", walk.path.value, walk.per_page, walk.insert);
@@ -56,21 +56,28 @@ impl Player<'_> {
                 let title = format!("a page of {} cannot be read", walk.path.value);
                 if answer.status == 429 {
                     // The list cannot be judged with a key above its rate limit.
-                    return Err(Stop::broken(walk.path.span, format!("{title}: {actual}")));
+                    return Err(Stop::stage_failure(walk.path.span, format!("{title}: {actual}")));
                 }
-                return Err(Stop::unmet(walk.path.span, title, "is refused", "200".to_owned(), actual));
+                return Err(Stop::unmet_expectation(
+                    walk.path.span,
+                    title,
+                    "is refused",
+                    "200".to_owned(),
+                    actual,
+                ));
             }
-            let WalkPage { data, meta, links } = serde_json::from_slice(&answer.body)
-                .map_err(|error| Stop::broken(self.here, format!("GET {path} is not a page: {error}")))?;
+            let WalkPage { data, meta, links } = serde_json::from_slice(&answer.body).map_err(|error| {
+                Stop::stage_failure(self.step_span, format!("GET {path} is not a page: {error}"))
+            })?;
             pages += 1;
             total = total.or(meta.total);
             for ListedRecord { id } in data {
                 read += 1;
                 if !ids.insert(id.clone()) {
-                    let again = self.aliases.known(&id).unwrap_or(&id).to_owned();
+                    let again = self.aliases.name_of(&id).unwrap_or(&id).to_owned();
                     let title = format!("{} repeats a record", walk.path.value);
                     let actual = format!("{again} again on page {pages}");
-                    return Err(Stop::unmet(
+                    return Err(Stop::unmet_expectation(
                         walk.path.span,
                         title,
                         "repeats",
@@ -84,18 +91,18 @@ impl Player<'_> {
             }
             let last = meta.last_page.unwrap_or(0);
             path = match (walk.by, links.next) {
-                (WalkBy::Links, Some(next)) => local(&next).to_owned(),
+                (WalkBy::Links, Some(next)) => path_and_query(&next).to_owned(),
                 (WalkBy::Numbers, _) if u64::from(pages) < last => format!("{first}&page={}", pages + 1),
                 _ => break,
             };
             if pages == WALK_PAGES_MAX {
-                return Err(Stop::broken(walk.path.span, format!("still no last page after {pages}")));
+                return Err(Stop::stage_failure(walk.path.span, format!("still no last page after {pages}")));
             }
         }
         if total != Some(read) {
             let title = format!("{} is not read completely", walk.path.value);
             let expected = total.map_or_else(|| "a total".to_owned(), |total| format!("{total} records"));
-            return Err(Stop::unmet(
+            return Err(Stop::unmet_expectation(
                 walk.path.span,
                 title,
                 "omits records",
@@ -103,7 +110,7 @@ impl Player<'_> {
                 format!("{read} records"),
             ));
         }
-        self.wrote(at, "walk", &about, Some(&format!("{read} records, pages: {pages}")));
+        self.write_line(at, "walk", &about, Some(&format!("{read} records, pages: {pages}")));
         Ok(())
     }
 
@@ -118,9 +125,10 @@ impl Player<'_> {
         let answer = self.call(&call)?;
         match answer.status {
             201 => Ok(()),
-            status => {
-                Err(Stop::broken(self.here, format!("POST {path} answered {status} {}", message(&answer))))
-            }
+            status => Err(Stop::stage_failure(
+                self.step_span,
+                format!("POST {path} answered {status} {}", message(&answer)),
+            )),
         }
     }
 }

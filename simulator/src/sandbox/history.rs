@@ -35,10 +35,10 @@ const OBJECTS: [(&str, &str); 3] = [("/v1/charges", "c"), ("/v1/payment-links", 
 /// The history so far.
 #[derive(Default)]
 pub(super) struct History {
-    done: Vec<DoneCall>,
+    calls: Vec<DoneCall>,
     bytes: usize,
     /// The number of calls that were not stored for lack of space.
-    left_out: u64,
+    omitted: u64,
 }
 
 /// A call that changed something.
@@ -54,7 +54,7 @@ struct DoneCall {
     idempotency_key: Option<String>,
     body: String,
     /// The new objects: JSON pointer in the response, and id.
-    made: Vec<(String, String)>,
+    created: Vec<(String, String)>,
     /// The keys that the call created, and the JSON pointers to their secrets in the response.
     keys: Vec<(KeyNo, &'static str)>,
 }
@@ -94,19 +94,19 @@ impl History {
         }
         let target = request.query.map_or_else(|| path.to_owned(), |query| format!("{path}?{query}"));
         self.bytes += target.len() + body.len();
-        if self.done.len() >= CALLS_MAX || self.bytes > BYTES_MAX {
-            self.left_out += 1;
+        if self.calls.len() >= CALLS_MAX || self.bytes > BYTES_MAX {
+            self.omitted += 1;
             return;
         }
         let made_key = |back: usize| KeyNo::from_index(keys.saturating_sub(back));
-        self.done.push(DoneCall {
+        self.calls.push(DoneCall {
             at,
             method: method.to_owned(),
             key: caller.key.filter(|_| path.starts_with("/v1")),
             within: caller.within,
             idempotency_key: request.idempotency_key.map(|key| String::from_utf8_lossy(key).into_owned()),
             body,
-            made: made(path, response),
+            created: created_objects(path, response),
             keys: match (method, path) {
                 ("POST", "/sandbox/keys") => vec![(made_key(1), "/key/secret")],
                 ("POST", "/sandbox/accounts") => {
@@ -133,7 +133,7 @@ impl History {
         let mut writer = ScenarioWriter::default();
         let mut shown = setup.start;
         let mut is_empty = true;
-        for call in &self.done {
+        for call in &self.calls {
             match writer.step(call) {
                 Ok(step) => {
                     text.push_str(&wait(shown, call.at));
@@ -147,13 +147,13 @@ impl History {
                 }
             }
         }
-        if self.left_out > 0 {
-            text.push_str(&format!("  # omitted: {} later calls, beyond the size limit\n", self.left_out));
+        if self.omitted > 0 {
+            text.push_str(&format!("  # omitted: {} later calls, beyond the size limit\n", self.omitted));
         }
         // A scenario needs at least one step.
         let least = shown.plus(Span::micros(u64::from(is_empty)));
         text.push_str(&wait(shown, now.max(least)));
-        (text, writer.omitted + self.left_out)
+        (text, writer.omitted + self.omitted)
     }
 }
 
@@ -186,7 +186,7 @@ impl ScenarioWriter {
         let step = self.step_for(call);
         if step.is_err() {
             self.omitted += 1;
-            self.missing.extend(call.made.iter().map(|(_, id)| id.clone()));
+            self.missing.extend(call.created.iter().map(|(_, id)| id.clone()));
         }
         step
     }
@@ -198,12 +198,12 @@ impl ScenarioWriter {
         if has_long_number(&call.body) {
             return Err("a number has more digits than a scenario preserves; write it as a string".to_owned());
         }
-        let mut step = json!({ "method": call.method, "path": self.named(&call.target)? });
+        let mut step = json!({ "method": call.method, "path": self.reference_names(&call.target)? });
         let body: Value = serde_json::from_str(&call.body).unwrap_or(Value::Null);
         if call.target.starts_with("/sandbox/endpoints") {
             judge_receiver(&body)?;
         }
-        let body = self.named_json(&kept_to_book(call, body))?;
+        let body = self.reference_json_names(&kept_to_book(call, body))?;
         if !body.is_null() {
             step["body"] = body;
         }
@@ -212,10 +212,10 @@ impl ScenarioWriter {
             step["key"] = Value::from(name.as_str());
         }
         if let Some(key) = &call.idempotency_key {
-            step["headers"] = json!({ "Idempotency-Key": self.named(key)? });
+            step["headers"] = json!({ "Idempotency-Key": self.reference_names(key)? });
         }
         let mut save = serde_json::Map::new();
-        for (pointer, id) in &call.made {
+        for (pointer, id) in &call.created {
             if self.names.contains_key(id) {
                 continue;
             }
@@ -241,7 +241,7 @@ impl ScenarioWriter {
     }
 
     /// Replaces the ids in a string by references to names.
-    fn named(&self, text: &str) -> Result<String, String> {
+    fn reference_names(&self, text: &str) -> Result<String, String> {
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
         let mut named = String::new();
         let mut rest = text;
@@ -262,14 +262,15 @@ impl ScenarioWriter {
         Ok(named)
     }
 
-    fn named_json(&self, value: &Value) -> Result<Value, String> {
+    fn reference_json_names(&self, value: &Value) -> Result<Value, String> {
         Ok(match value {
-            Value::String(text) => Value::String(self.named(text)?),
-            Value::Array(list) => {
-                Value::Array(list.iter().map(|item| self.named_json(item)).collect::<Result<_, _>>()?)
-            }
+            Value::String(text) => Value::String(self.reference_names(text)?),
+            Value::Array(list) => Value::Array(
+                list.iter().map(|item| self.reference_json_names(item)).collect::<Result<_, _>>()?,
+            ),
             Value::Object(map) => {
-                let named = map.iter().map(|(key, value)| Ok((key.clone(), self.named_json(value)?)));
+                let named =
+                    map.iter().map(|(key, value)| Ok((key.clone(), self.reference_json_names(value)?)));
                 Value::Object(named.collect::<Result<_, String>>()?)
             }
             plain => plain.clone(),
@@ -290,7 +291,7 @@ fn lets_time_pass(request: &Request<'_>) -> bool {
 }
 
 /// Returns the JSON pointers and ids of the objects that a response reports as created.
-fn made(path: &str, response: &Response) -> Vec<(String, String)> {
+fn created_objects(path: &str, response: &Response) -> Vec<(String, String)> {
     let answer: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let is_object = OBJECTS.iter().any(|(list, _)| path.starts_with(list));
     let pointers = is_object.then_some("/data/id").into_iter().chain(MADE.map(|(pointer, _)| pointer));
@@ -310,7 +311,7 @@ fn prefix(target: &str, pointer: &str) -> &'static str {
 fn kept_to_book(call: &DoneCall, mut body: Value) -> Value {
     let Some((account, mode)) = &call.within else { return body };
     let path = call.target.split('?').next().unwrap_or_default();
-    let takes = |field| route::takes(&call.method, path, field);
+    let takes = |field| route::accepts_field(&call.method, path, field);
     // A charge determines its own book.
     if body.get("charge").is_none() && (takes("account") || takes("mode")) {
         if body.is_null() {

@@ -64,7 +64,7 @@ impl JournaledService {
         self.api.service.take_notices()
     }
 
-    fn write_down(&mut self, now: Timestamp, input: impl FnOnce() -> Input) {
+    fn record_input(&mut self, now: Timestamp, input: impl FnOnce() -> Input) {
         if let Some(journal) = &mut self.journal {
             journal.push((now, input()));
         }
@@ -72,7 +72,7 @@ impl JournaledService {
 
     /// Processes a part of the due work. Returns the amount of work done.
     pub(super) fn tick(&mut self, now: Timestamp, work_max: u32) -> u32 {
-        self.write_down(now, || Input::Tick { work_max });
+        self.record_input(now, || Input::Tick { work_max });
         self.api.service.on_tick_in_part(now, work_max)
     }
 
@@ -83,7 +83,7 @@ impl JournaledService {
         kind: AccountKind,
         settings: Settings,
     ) -> Result<AccountNo, ApiError> {
-        self.write_down(now, || Input::Account {
+        self.record_input(now, || Input::Account {
             id: id.to_owned(),
             kind,
             settings: Box::new(settings.clone()),
@@ -92,7 +92,7 @@ impl JournaledService {
     }
 
     pub(super) fn request(&mut self, now: Timestamp, request: &Request<'_>) -> Response {
-        self.write_down(now, || Input::Request(Box::new(OwnedRequest::of(request))));
+        self.record_input(now, || Input::Request(Box::new(OwnedRequest::from_request(request))));
         self.api.respond(now, request)
     }
 
@@ -101,7 +101,7 @@ impl JournaledService {
         now: Timestamp,
         authorization: Option<&[u8]>,
     ) -> Result<Admission, Response> {
-        self.write_down(now, || Input::Admit(authorization.map(<[u8]>::to_vec)));
+        self.record_input(now, || Input::Admit(authorization.map(<[u8]>::to_vec)));
         self.api.admit(now, authorization)
     }
 
@@ -110,7 +110,7 @@ impl JournaledService {
     }
 
     pub(super) fn request_of(&mut self, now: Timestamp, who: &Admission, request: &Request<'_>) -> Response {
-        self.write_down(now, || Input::Admitted(*who, Box::new(OwnedRequest::of(request))));
+        self.record_input(now, || Input::Admitted(*who, Box::new(OwnedRequest::from_request(request))));
         self.api.respond_to(now, who, request)
     }
 
@@ -120,12 +120,12 @@ impl JournaledService {
         (account, mode): (AccountNo, Mode),
         command: Command,
     ) -> Result<CommandResult, ApiError> {
-        self.write_down(now, || Input::Command(account, mode, command.clone()));
+        self.record_input(now, || Input::Command(account, mode, command.clone()));
         self.api.service.on_command(now, (account, mode), command)
     }
 
     pub(super) fn visit(&mut self, now: Timestamp, visit: Visit) -> Result<VisitResult, ApiError> {
-        self.write_down(now, || Input::Visit(visit.clone()));
+        self.record_input(now, || Input::Visit(visit.clone()));
         self.api.service.on_visit(now, visit)
     }
 
@@ -139,18 +139,18 @@ impl JournaledService {
         for ((mode, asset), height) in &heights {
             self.api.service.on_height(*mode, *asset, *height);
         }
-        self.write_down(now, || Input::Heights(heights));
+        self.record_input(now, || Input::Heights(heights));
     }
 
     pub(super) fn sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
-        self.write_down(now, || Input::Sightings(sightings.to_vec()));
+        self.record_input(now, || Input::Sightings(sightings.to_vec()));
         self.api.service.on_sightings(now, sightings);
     }
 
     /// Returns the next due attempt, without its body.
     pub(super) fn poll(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
         let post = self.api.poll_delivery_label(now)?;
-        self.write_down(now, || Input::Poll);
+        self.record_input(now, || Input::Poll);
         Some(post)
     }
 
@@ -165,12 +165,12 @@ impl JournaledService {
         delivery: DeliveryNo,
         report: AttemptReport,
     ) {
-        self.write_down(now, || Input::Outcome { book, delivery, report: report.clone() });
+        self.record_input(now, || Input::Outcome { book, delivery, report: report.clone() });
         self.api.service.on_attempt_result(now, book, delivery, report);
     }
 
     pub(super) fn rate(&mut self, now: Timestamp, asset: Asset, currency: Currency, rate: Option<Rate>) {
-        self.write_down(now, || Input::Rate { asset, currency, rate });
+        self.record_input(now, || Input::Rate { asset, currency, rate });
         self.api.service.on_rate(now, asset, currency, rate);
     }
 

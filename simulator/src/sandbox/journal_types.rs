@@ -13,7 +13,7 @@ use reference_core::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Admitted, AttemptId, OutgoingAttempt, PendingAdvance, Sandbox,
+    AdmittedRequest, AttemptId, OutgoingAttempt, PendingAdvance, Sandbox,
     route::{AdvanceTarget, Within},
 };
 
@@ -57,7 +57,7 @@ impl From<BookRecord> for Within {
     }
 }
 
-impl Admitted {
+impl AdmittedRequest {
     /// Returns the journal record.
     pub fn record(&self) -> AdmittedRecord {
         let Principal { account, mode, key } = self.admission.principal;
@@ -87,14 +87,14 @@ impl PendingAdvance {
 
 impl Sandbox {
     /// Restores an authentication from its record; `None` if this world has no such key.
-    pub fn recall_admitted(&self, record: &AdmittedRecord) -> Option<Admitted> {
+    pub fn recall_admitted(&self, record: &AdmittedRecord) -> Option<AdmittedRequest> {
         let (account, mode) = record.book.into();
         let principal = Principal { account, mode, key: KeyNo(record.key) };
         // A key of an earlier world is refused on use, without a look-up.
         let known = || self.service().keys().iter().any(|key| key.principal == principal);
         (record.era != self.era || known()).then(|| {
             let quota = record.quota.map(|(limit, remaining)| Quota { limit, remaining });
-            Admitted { admission: Admission { principal, quota }, era: record.era }
+            AdmittedRequest { admission: Admission { principal, quota }, era: record.era }
         })
     }
 
@@ -125,7 +125,7 @@ impl Sandbox {
     /// Continues the numbering of a world that this one replaces; takes the result of [`Sandbox::lineage`] there.
     /// Calls that started in that world are refused, as after `POST /sandbox/world`, and no new attempt gets a number
     /// under which a result may still be reported.
-    pub fn succeed(&mut self, (era, attempts): (u64, u64)) {
+    pub fn continue_lineage(&mut self, (era, attempts): (u64, u64)) {
         self.era = self.era.max(era.saturating_add(1));
         self.world.external.count = self.world.external.count.max(attempts);
     }

@@ -142,12 +142,12 @@ pub struct FirstKeys {
 
 /// The authentication of a request by [`Sandbox::admit`].
 #[derive(Clone, Copy, Debug)]
-pub struct Admitted {
+pub struct AdmittedRequest {
     admission: Admission,
     era: u64,
 }
 
-impl Admitted {
+impl AdmittedRequest {
     /// Returns the account of the key.
     pub fn account(&self) -> AccountNo {
         self.admission.principal.account
@@ -285,7 +285,7 @@ impl Sandbox {
     }
 
     /// Starts to record calls, up to a bound, for `GET /sandbox/scenario`.
-    pub fn keep_history(&mut self) {
+    pub fn enable_history(&mut self) {
         self.history = Some(History::default());
     }
 
@@ -318,7 +318,7 @@ impl Sandbox {
         self.work();
         let world = &mut self.world;
         world.network.heal();
-        for (mode, asset) in world.watchers.faulty() {
+        for (mode, asset) in world.watchers.faulty_chains() {
             if world.watchers.change((mode, asset), Notices::Up) {
                 world.chains.get_mut(mode, asset).rescan(world.now);
             }
@@ -335,17 +335,17 @@ impl Sandbox {
     }
 
     /// Starts to record everything that an outside observer could see.
-    pub(crate) fn keep_record(&mut self, detail: Detail) {
+    pub(crate) fn start_recording(&mut self, detail: Detail) {
         self.observers.record = Some(Record::new(detail));
     }
 
     /// Returns the length of the record.
-    pub(crate) fn recorded(&self) -> usize {
+    pub(crate) fn record_len(&self) -> usize {
         self.observers.record.as_ref().map_or(0, |record| record.seen.len())
     }
 
     /// Returns the state around the service as text, for comparisons between worlds.
-    pub(crate) fn surroundings(&self) -> String {
+    pub(crate) fn environment_state(&self) -> String {
         let chains: Vec<_> = self.world.chains.values().map(Chain::state).collect();
         format!("{chains:?} {:?} {:?}", self.world.watchers, self.world.network)
     }
@@ -355,9 +355,9 @@ impl Sandbox {
         let seen = self.observers.record.iter().flat_map(|record| record.seen.iter().rev());
         let recent = seen.take_while(|entry| self.now().since(entry.at) < Span::secs(60));
         let calls: Vec<_> = recent
-            .filter_map(|entry| match &entry.what {
+            .filter_map(|entry| match &entry.observation {
                 Observation::Call(call) => Some(format!("{} {:?}", entry.at, call.bearer)),
-                Observation::Restarted => Some(format!("{} restart", entry.at)),
+                Observation::Restart => Some(format!("{} restart", entry.at)),
                 _ => None,
             })
             .collect();
@@ -448,10 +448,14 @@ impl Sandbox {
     /// # Errors
     ///
     /// The error response: 401 for an unknown key, 429 above the rate limit.
-    pub fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Admitted, Response> {
+    pub fn admit(
+        &mut self,
+        now: Timestamp,
+        authorization: Option<&[u8]>,
+    ) -> Result<AdmittedRequest, Response> {
         self.advance_to(now);
         let admission = self.world.service.admit(self.world.now, authorization)?;
-        Ok(Admitted { admission, era: self.era })
+        Ok(AdmittedRequest { admission, era: self.era })
     }
 
     /// Returns `true` if this world created the key of a request, revoked or not. Does not count towards the rate
@@ -471,7 +475,7 @@ impl Sandbox {
         method: &str,
         path: &str,
         authorization: Option<&[u8]>,
-    ) -> Result<Admitted, Response> {
+    ) -> Result<AdmittedRequest, Response> {
         let admitted = self.admit(now, authorization)?;
         self.world.service.judge_head(&admitted.admission, method, path)?;
         Ok(admitted)
@@ -479,7 +483,7 @@ impl Sandbox {
 
     /// Answers an authenticated request, without counting it again. Under `/sandbox` it can reach the objects of the
     /// key's account and mode, and the clock.
-    pub fn call_as(&mut self, now: Timestamp, admitted: &Admitted, request: &Request<'_>) -> Progress {
+    pub fn call_as(&mut self, now: Timestamp, admitted: &AdmittedRequest, request: &Request<'_>) -> Progress {
         self.advance_to(now);
         if admitted.era != self.era {
             // Object numbers of an earlier world mean other objects in this one.
@@ -540,12 +544,12 @@ impl Sandbox {
     }
 
     /// Replaces this world with a new one that has the same observers.
-    fn begin_again(&mut self, setup: &Setup, settings: Settings) {
+    fn replace_world(&mut self, setup: &Setup, settings: Settings) {
         let mut new = Sandbox::with_account(setup, settings);
         // Attempt numbers continue, so that a result for the old world cannot be applied to the new one.
         new.world.external.count = self.world.external.count;
         new.era = self.era + 1;
-        new.observers = self.observers.of_new_world();
+        new.observers = self.observers.take_for_new_world();
         new.is_budgeted = self.is_budgeted;
         new.history = self.history.is_some().then(History::default);
         *self = new;

@@ -10,7 +10,7 @@ use postcard::ser_flavors::Flavor;
 use reference_core::shared;
 
 use super::{Sandbox, Setup};
-use crate::{chain::Chain, digest::Hashed};
+use crate::{chain::Chain, digest::HashingWriter};
 
 /// The size of the pieces in which a state is written.
 const PIECE_BYTES: usize = 256 * 1_024;
@@ -27,7 +27,7 @@ impl Sandbox {
 
     fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
         let mut failed = None;
-        let pieces = Pieces { out, piece: Vec::with_capacity(PIECE_BYTES), failed: &mut failed };
+        let pieces = ChunkWriter { out, piece: Vec::with_capacity(PIECE_BYTES), failed: &mut failed };
         // postcard does not return the underlying error.
         let written = postcard::serialize_with_flavor(self, pieces);
         written.map_err(|error| failed.unwrap_or_else(|| io::Error::other(error)))
@@ -60,7 +60,7 @@ impl Sandbox {
     /// Returns the digest of the state. Worlds that answer alike have the same digest, however their values are shared
     /// in memory.
     pub fn state_digest(&self) -> [u8; 32] {
-        let mut hashed = Hashed::new(io::sink());
+        let mut hashed = HashingWriter::new(io::sink());
         // The output is never read back, so shared values may be written several times.
         self.write(&mut hashed).expect("writing to a hash never fails");
         hashed.finish().1
@@ -68,14 +68,14 @@ impl Sandbox {
 }
 
 /// A writer that collects small writes into chunks.
-struct Pieces<'a, W> {
+struct ChunkWriter<'a, W> {
     out: &'a mut W,
     piece: Vec<u8>,
     failed: &'a mut Option<io::Error>,
 }
 
-impl<W: io::Write> Pieces<'_, W> {
-    fn hand_on(&mut self) -> postcard::Result<()> {
+impl<W: io::Write> ChunkWriter<'_, W> {
+    fn flush_chunk(&mut self) -> postcard::Result<()> {
         let handed_on = self.out.write_all(&self.piece);
         self.piece.clear();
         handed_on.map_err(|error| {
@@ -85,20 +85,20 @@ impl<W: io::Write> Pieces<'_, W> {
     }
 }
 
-impl<W: io::Write> Flavor for Pieces<'_, W> {
+impl<W: io::Write> Flavor for ChunkWriter<'_, W> {
     type Output = ();
 
     fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
         self.piece.push(byte);
-        if self.piece.len() < PIECE_BYTES { Ok(()) } else { self.hand_on() }
+        if self.piece.len() < PIECE_BYTES { Ok(()) } else { self.flush_chunk() }
     }
 
     fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
         self.piece.extend_from_slice(bytes);
-        if self.piece.len() < PIECE_BYTES { Ok(()) } else { self.hand_on() }
+        if self.piece.len() < PIECE_BYTES { Ok(()) } else { self.flush_chunk() }
     }
 
     fn finalize(mut self) -> postcard::Result<()> {
-        self.hand_on()
+        self.flush_chunk()
     }
 }

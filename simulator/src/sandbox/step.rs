@@ -178,7 +178,7 @@ impl World {
         observers: &mut Observers,
     ) {
         observers.on_attempt_result(self.now, post, &mut report.result);
-        let end = AttemptEnd::of(&report.result);
+        let end = AttemptEnd::from_result(&report.result);
         self.service.outcome(self.now, (account, mode), post.delivery, report);
         let delivery = self.service().account(account).book(mode).outbox().get(post.delivery);
         let next_at = match delivery.state {

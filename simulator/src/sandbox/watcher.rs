@@ -43,7 +43,7 @@ impl Watchers {
     }
 
     /// Returns the chains with a faulty watcher.
-    pub(super) fn faulty(&self) -> Vec<(Mode, Asset)> {
+    pub(super) fn faulty_chains(&self) -> Vec<(Mode, Asset)> {
         self.faulty.keys().copied().collect()
     }
 
@@ -100,12 +100,12 @@ mod tests {
     fn check(fault: Notices, at_once: &[&str], mended: &[&str], rescans: bool) {
         let (mut watchers, mut now) = (Watchers::default(), Vec::new());
         assert!(!watchers.change(CHAIN, fault));
-        assert_eq!(watchers.faulty(), [CHAIN]);
+        assert_eq!(watchers.faulty_chains(), [CHAIN]);
         ["a", "b"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut now));
         assert!(now.is_empty());
         assert_eq!(txids(watchers.take_ready()), at_once);
         assert_eq!(watchers.change(CHAIN, Notices::Up), rescans);
-        assert!(watchers.faulty().is_empty());
+        assert!(watchers.faulty_chains().is_empty());
         assert_eq!(txids(watchers.take_ready()), mended);
         ["c", "d"].into_iter().for_each(|txid| watchers.on_sightings(CHAIN, batch(txid), &mut now));
         assert_eq!(txids(vec![now]), ["c", "d"]);

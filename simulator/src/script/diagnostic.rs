@@ -51,7 +51,8 @@ impl std::error::Error for ScriptError {}
 /// Renders the title, then the line with the span underlined and the label beside it.
 pub(crate) fn show(renderer: &Renderer, path: &str, source: &str, diagnostic: &Diagnostic) -> String {
     let start = source.floor_char_boundary(diagnostic.span.offset);
-    let length = if diagnostic.span.len == 0 { word(&source[start..]) } else { diagnostic.span.len };
+    let length =
+        if diagnostic.span.len == 0 { first_word_len(&source[start..]) } else { diagnostic.span.len };
     let span = start..source.floor_char_boundary(start.saturating_add(length));
     let snippet = Snippet::source(source)
         .path(path)
@@ -60,12 +61,12 @@ pub(crate) fn show(renderer: &Renderer, path: &str, source: &str, diagnostic: &D
 }
 
 /// Returns the length of a map's first word, which is underlined for the map.
-fn word(rest: &str) -> usize {
+fn first_word_len(rest: &str) -> usize {
     rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').count()
 }
 
 /// Returns ``takes `a`, `b` or `c` ``.
-pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
+pub(crate) fn list_allowed<T: AsRef<str>>(names: &[T]) -> String {
     match names {
         [] => "takes nothing".to_owned(),
         [only] => format!("takes `{}`", only.as_ref()),

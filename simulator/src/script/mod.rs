@@ -24,7 +24,7 @@ pub use crate::value;
 pub(crate) use self::write::in_line;
 pub(crate) use self::{
     diagnostic::{Diagnostic, show},
-    names::{given, given_by, is_numbered, without_unknown_names},
+    names::{defined_names, is_numbered, names_defined_by, without_unknown_names},
 };
 pub use self::{
     diagnostic::{ScriptError, SourceSpan},
@@ -91,7 +91,7 @@ struct ScenarioFile {
 
 impl Script {
     /// Creates a scenario with default settings and no time between its steps.
-    pub(crate) fn plain(title: &str, steps: Vec<At<Step>>) -> Script {
+    pub(crate) fn from_steps(title: &str, steps: Vec<At<Step>>) -> Script {
         Script {
             path: String::new(),
             source: String::new(),

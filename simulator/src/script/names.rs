@@ -78,11 +78,11 @@ impl fmt::Display for Kind {
 }
 
 /// Returns the names that the steps give, in a fixed order; numbering skips them.
-pub(crate) fn given(steps: &[At<Step>]) -> Vec<&str> {
+pub(crate) fn defined_names(steps: &[At<Step>]) -> Vec<&str> {
     let mut names = Vec::new();
     for step in steps {
         visit(step, &mut |mention| {
-            if let Mention::Gives(_, name, _) = mention {
+            if let Mention::Definition(_, name, _) = mention {
                 names.push(name);
             }
         });
@@ -92,10 +92,10 @@ pub(crate) fn given(steps: &[At<Step>]) -> Vec<&str> {
 }
 
 /// Returns the names that one step gives.
-pub(crate) fn given_by(step: &At<Step>) -> Vec<&str> {
+pub(crate) fn names_defined_by(step: &At<Step>) -> Vec<&str> {
     let mut names = Vec::new();
     visit(step, &mut |mention| {
-        if let Mention::Gives(_, name, _) = mention {
+        if let Mention::Definition(_, name, _) = mention {
             names.push(name);
         }
     });
@@ -109,17 +109,17 @@ pub(crate) fn without_unknown_names(steps: Vec<At<Step>>) -> Vec<At<Step>> {
     for step in steps {
         let (mut gives, mut is_sound) = (Vec::new(), true);
         visit(&step, &mut |mention| match mention {
-            Mention::Gives(kind, name, _) => {
+            Mention::Definition(kind, name, _) => {
                 is_sound &= !known.contains_key(name);
                 gives.push((name.to_owned(), kind));
             }
-            Mention::Needs(kinds, name, _) => {
+            Mention::Reference(kinds, name, _) => {
                 let worlds_own = ["live", "test", "none"].contains(&name);
                 let by_itself = kinds.iter().any(|kind| kind.appears_by_itself() && is_numbered(*kind, name));
                 is_sound &=
                     worlds_own || by_itself || known.get(name).is_some_and(|kind| is_one_of(*kind, kinds));
             }
-            Mention::Breaks(..) => is_sound = false,
+            Mention::Error(..) => is_sound = false,
         });
         if let Step::Merchant(merchants) = &step.value {
             is_sound &= merchants.keys().all(|host| known.get(host) == Some(&Kind::Endpoint));
@@ -134,10 +134,10 @@ pub(crate) fn without_unknown_names(steps: Vec<At<Step>>) -> Vec<At<Step>> {
 
 /// A definition of a name in a step, a reference to one, or an error.
 enum Mention<'a> {
-    Gives(Kind, &'a str, SourceSpan),
-    Needs(&'static [Kind], &'a str, SourceSpan),
+    Definition(Kind, &'a str, SourceSpan),
+    Reference(&'static [Kind], &'a str, SourceSpan),
     /// A broken rule of the step itself.
-    Breaks(&'static str, String, SourceSpan),
+    Error(&'static str, String, SourceSpan),
 }
 
 /// Returns the first error in the names of the steps.
@@ -151,13 +151,13 @@ pub(super) fn check(steps: &[At<Step>]) -> Result<(), Diagnostic> {
         let mut first = None;
         visit(step, &mut |mention| {
             let diagnostic = match mention {
-                Mention::Gives(kind, name, span) => known.insert(name, kind).map(|before| Diagnostic {
+                Mention::Definition(kind, name, span) => known.insert(name, kind).map(|before| Diagnostic {
                     title: "this name is taken".to_owned(),
                     span,
                     label: format!("`{name}` is a {before} already; choose another name"),
                 }),
-                Mention::Needs(kinds, name, span) => unknown(&known, kinds, name, span),
-                Mention::Breaks(title, label, span) => {
+                Mention::Reference(kinds, name, span) => check_reference(&known, kinds, name, span),
+                Mention::Error(title, label, span) => {
                     Some(Diagnostic { title: title.to_owned(), span, label })
                 }
             };
@@ -209,7 +209,12 @@ fn is_one_of(kind: Kind, kinds: &[Kind]) -> bool {
     kind == Kind::Saved || kinds.contains(&kind)
 }
 
-fn unknown(known: &BTreeMap<&str, Kind>, kinds: &[Kind], name: &str, span: SourceSpan) -> Option<Diagnostic> {
+fn check_reference(
+    known: &BTreeMap<&str, Kind>,
+    kinds: &[Kind],
+    name: &str,
+    span: SourceSpan,
+) -> Option<Diagnostic> {
     match known.get(name) {
         Some(kind) if is_one_of(*kind, kinds) => return None,
         None if kinds.iter().any(|kind| kind.appears_by_itself() && is_numbered(*kind, name)) => return None,
@@ -256,51 +261,51 @@ fn visit<'a>(step: &'a At<Step>, on: &mut dyn FnMut(Mention<'a>)) {
         | Step::Watcher(_)
         | Step::Restart
         | Step::Wait(_) => {}
-        Step::OpenAccount(step) => names.gives(Kind::Account, &step.0.account),
-        Step::Key(step) => names.gives_for(ACCOUNT, step.0.account.as_ref(), Kind::Key, &step.0.name),
-        Step::Revoke(key) => names.needs(&[Kind::Key], key),
+        Step::OpenAccount(step) => names.define(Kind::Account, &step.0.account),
+        Step::Key(step) => names.define_for(ACCOUNT, step.0.account.as_ref(), Kind::Key, &step.0.name),
+        Step::Revoke(key) => names.reference(&[Kind::Key], key),
         Step::Endpoint(step) => {
-            names.gives_for(ACCOUNT, step.0.account.as_ref(), Kind::Endpoint, &step.0.name)
+            names.define_for(ACCOUNT, step.0.account.as_ref(), Kind::Endpoint, &step.0.name)
         }
         Step::Enable(name)
         | Step::Disable(name)
         | Step::Remove(name)
         | Step::Rotate(name)
-        | Step::Test(name) => names.needs(ENDPOINT, name),
-        Step::Resend(step) => names.needs(&[Kind::Delivery, Kind::Endpoint], &step.0.delivery),
+        | Step::Test(name) => names.reference(ENDPOINT, name),
+        Step::Resend(step) => names.reference(&[Kind::Delivery, Kind::Endpoint], &step.0.delivery),
         Step::Open(step) => {
-            names.may_need(ACCOUNT, step.account.as_ref());
-            names.gives_for(&[Kind::Link], step.link.as_ref(), Kind::Charge, &step.charge);
+            names.may_reference(ACCOUNT, step.account.as_ref());
+            names.define_for(&[Kind::Link], step.link.as_ref(), Kind::Charge, &step.charge);
         }
-        Step::Repeat(step) => names.needs(CHARGE, &step.0.charge),
-        Step::Link(step) => names.gives_for(ACCOUNT, step.0.account.as_ref(), Kind::Link, &step.0.link),
-        Step::Invoice(step) => names.gives_for(ACCOUNT, step.account.as_ref(), Kind::Invoice, &step.invoice),
-        Step::Send(step) => names.needs(INVOICE, &step.0.invoice),
-        Step::View(page) => names.needs(&[Kind::Invoice, Kind::Link], page),
+        Step::Repeat(step) => names.reference(CHARGE, &step.0.charge),
+        Step::Link(step) => names.define_for(ACCOUNT, step.0.account.as_ref(), Kind::Link, &step.0.link),
+        Step::Invoice(step) => names.define_for(ACCOUNT, step.account.as_ref(), Kind::Invoice, &step.invoice),
+        Step::Send(step) => names.reference(INVOICE, &step.0.invoice),
+        Step::View(page) => names.reference(&[Kind::Invoice, Kind::Link], page),
         Step::Choose(choose) => choose_names(choose, step_span, &mut names),
-        Step::Cancel(step) => names.needs(CHARGE, &step.0.charge),
-        Step::Refund(step) => names.needs(CHARGE, &step.charge),
+        Step::Cancel(step) => names.reference(CHARGE, &step.0.charge),
+        Step::Refund(step) => names.reference(CHARGE, &step.charge),
         Step::Accept(step) => {
-            names.needs(CHARGE, &step.0.charge);
-            names.may_need(TRANSACTION, step.0.tx.as_ref());
+            names.reference(CHARGE, &step.0.charge);
+            names.may_reference(TRANSACTION, step.0.tx.as_ref());
         }
-        Step::Void(step) => names.needs(INVOICE, &step.0.invoice),
+        Step::Void(step) => names.reference(INVOICE, &step.0.invoice),
         Step::Pay(pay) => pay_names(&pay.0, step_span, &mut names),
         Step::Reorg(step) => {
             if let Keep::Only(kept) = &step.keep {
-                kept.iter().for_each(|tx| names.needs(TRANSACTION, tx));
+                kept.iter().for_each(|tx| names.reference(TRANSACTION, tx));
             }
         }
-        Step::DoubleSpend(step) => names.needs(TRANSACTION, &step.0.tx),
+        Step::DoubleSpend(step) => names.reference(TRANSACTION, &step.0.tx),
         Step::Replace(step) => {
-            names.needs(TRANSACTION, &step.tx);
-            names.may_give(Kind::Transaction, step.named.as_ref());
+            names.reference(TRANSACTION, &step.tx);
+            names.may_define(Kind::Transaction, step.named.as_ref());
         }
-        Step::Drop(step) => names.needs(TRANSACTION, &step.0.tx),
-        Step::Rebroadcast(step) => names.needs(TRANSACTION, &step.0.tx),
+        Step::Drop(step) => names.reference(TRANSACTION, &step.0.tx),
+        Step::Rebroadcast(step) => names.reference(TRANSACTION, &step.0.tx),
         Step::Until(until) => until_names(until, step_span, &mut names),
         Step::Request(request) => request_names(request, step_span, &mut names),
-        Step::Walk(step) => names.may_need(&[Kind::Key], step.key.as_ref()),
+        Step::Walk(step) => names.may_reference(&[Kind::Key], step.key.as_ref()),
         Step::Expect(expect) => expect_names(expect, &mut names),
     }
 }
@@ -313,8 +318,8 @@ fn choose_names<'a>(choose: &'a Choose, step_span: SourceSpan, names: &mut Names
         pages.map(span_of),
         step_span,
     );
-    names.may_need(&[Kind::Invoice], choose.invoice.as_ref());
-    names.gives_for(&[Kind::Link], choose.link.as_ref(), Kind::Charge, &choose.charge);
+    names.may_reference(&[Kind::Invoice], choose.invoice.as_ref());
+    names.define_for(&[Kind::Link], choose.link.as_ref(), Kind::Charge, &choose.charge);
 }
 
 fn until_names<'a>(until: &'a Until, step_span: SourceSpan, names: &mut Names<'a, '_>) {
@@ -327,15 +332,15 @@ fn until_names<'a>(until: &'a Until, step_span: SourceSpan, names: &mut Names<'a
         moments,
         step_span,
     );
-    names.may_need(&[Kind::Charge], until.expiry.as_ref());
-    names.may_need(&[Kind::Delivery, Kind::Endpoint], until.attempt.as_ref());
-    names.may_need(&[Kind::Charge, Kind::Invoice], until.of.as_ref());
+    names.may_reference(&[Kind::Charge], until.expiry.as_ref());
+    names.may_reference(&[Kind::Delivery, Kind::Endpoint], until.attempt.as_ref());
+    names.may_reference(&[Kind::Charge, Kind::Invoice], until.of.as_ref());
 }
 
 fn request_names<'a>(request: &'a Request, step_span: SourceSpan, names: &mut Names<'a, '_>) {
-    names.may_need(&[Kind::Key], request.key.as_ref().filter(|key| key.0 != "none"));
+    names.may_reference(&[Kind::Key], request.key.as_ref().filter(|key| key.0 != "none"));
     for name in request.save.keys() {
-        (names.on)(Mention::Gives(Kind::Saved, name, step_span));
+        (names.on)(Mention::Definition(Kind::Saved, name, step_span));
     }
 }
 
@@ -343,7 +348,7 @@ fn expect_names<'a>(expect: &'a Expect, names: &mut Names<'a, '_>) {
     const SEEN: &[Kind] =
         &[Kind::Charge, Kind::Invoice, Kind::Link, Kind::Endpoint, Kind::Transaction, Kind::Delivery];
     for (name, expected) in expect {
-        (names.on)(Mention::Needs(SEEN, name, expected.span));
+        (names.on)(Mention::Reference(SEEN, name, expected.span));
     }
 }
 
@@ -365,9 +370,9 @@ fn pay_names<'a>(pay: &'a Pay, step_span: SourceSpan, names: &mut Names<'a, '_>)
         let way_on = "give one of `share`, `amount`, `over` and `short`; with `address_of`, give `amount`";
         names.one_of("`pay` pays exactly one amount", way_on, sizes, step_span);
     }
-    names.may_need(&[Kind::Charge], pay.charge.as_ref());
-    names.may_need(&[Kind::Charge], pay.address_of.as_ref());
-    names.may_give(Kind::Transaction, pay.tx.as_ref());
+    names.may_reference(&[Kind::Charge], pay.charge.as_ref());
+    names.may_reference(&[Kind::Charge], pay.address_of.as_ref());
+    names.may_define(Kind::Transaction, pay.tx.as_ref());
 }
 
 fn span_of(name: Option<&At<Name>>) -> Option<SourceSpan> {
@@ -379,36 +384,36 @@ struct Names<'a, 'on> {
 }
 
 impl<'a> Names<'a, '_> {
-    fn gives(&mut self, kind: Kind, name: &'a At<Name>) {
-        (self.on)(Mention::Gives(kind, &name.value.0, name.span));
+    fn define(&mut self, kind: Kind, name: &'a At<Name>) {
+        (self.on)(Mention::Definition(kind, &name.value.0, name.span));
     }
 
-    fn may_give(&mut self, kind: Kind, name: Option<&'a At<Name>>) {
+    fn may_define(&mut self, kind: Kind, name: Option<&'a At<Name>>) {
         if let Some(name) = name {
-            self.gives(kind, name);
+            self.define(kind, name);
         }
     }
 
-    fn needs(&mut self, kinds: &'static [Kind], name: &'a At<Name>) {
-        (self.on)(Mention::Needs(kinds, &name.value.0, name.span));
+    fn reference(&mut self, kinds: &'static [Kind], name: &'a At<Name>) {
+        (self.on)(Mention::Reference(kinds, &name.value.0, name.span));
     }
 
-    fn may_need(&mut self, kinds: &'static [Kind], name: Option<&'a At<Name>>) {
+    fn may_reference(&mut self, kinds: &'static [Kind], name: Option<&'a At<Name>>) {
         if let Some(name) = name {
-            self.needs(kinds, name);
+            self.reference(kinds, name);
         }
     }
 
     /// Visits the name of a new object, and that of the object it belongs to.
-    fn gives_for(
+    fn define_for(
         &mut self,
         owners: &'static [Kind],
         owner: Option<&'a At<Name>>,
         kind: Kind,
         name: &'a At<Name>,
     ) {
-        self.may_need(owners, owner);
-        self.gives(kind, name);
+        self.may_reference(owners, owner);
+        self.define(kind, name);
     }
 
     /// Checks that exactly one of the keys is given; a second one is the position of the error.
@@ -422,7 +427,7 @@ impl<'a> Names<'a, '_> {
         let spans_found: Vec<SourceSpan> = spans.into_iter().flatten().collect();
         if spans_found.len() != 1 {
             let span = spans_found.get(1).copied().unwrap_or(step_span);
-            (self.on)(Mention::Breaks(title, way_on.to_owned(), span));
+            (self.on)(Mention::Error(title, way_on.to_owned(), span));
         }
     }
 }

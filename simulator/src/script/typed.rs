@@ -15,7 +15,7 @@ use serde::{
 use crate::value::did_you_mean;
 
 use super::{
-    diagnostic::{Diagnostic, SourceSpan, listed},
+    diagnostic::{Diagnostic, SourceSpan, list_allowed},
     node::{Node, NodeKind},
 };
 
@@ -92,7 +92,10 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for At<T> {
 /// # Errors
 ///
 /// The first value that the type refuses, with its position.
-pub(super) fn typed<'a, T: Deserialize<'a>>(node: &'a Node, source: &'a str) -> Result<T, Diagnostic> {
+pub(super) fn deserialize_node<'a, T: Deserialize<'a>>(
+    node: &'a Node,
+    source: &'a str,
+) -> Result<T, Diagnostic> {
     NodeReader { node, source }.fill(PhantomData).map_err(|Refusal { title, label, span }| Diagnostic {
         title: title.to_owned(),
         span: span.unwrap_or(node.span),
@@ -109,7 +112,7 @@ struct Refusal {
 }
 
 impl Refusal {
-    fn at(mut self, span: SourceSpan) -> Refusal {
+    fn with_default_span(mut self, span: SourceSpan) -> Refusal {
         self.span.get_or_insert(span);
         self
     }
@@ -123,13 +126,13 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-fn refused(title: &'static str, label: String) -> Refusal {
+fn refusal(title: &'static str, label: String) -> Refusal {
     Refusal { title, label, span: None }
 }
 
 impl de::Error for Refusal {
     fn custom<T: fmt::Display>(message: T) -> Refusal {
-        refused("invalid value", message.to_string())
+        refusal("invalid value", message.to_string())
     }
 
     fn invalid_type(found: Unexpected<'_>, wanted: &dyn Expected) -> Refusal {
@@ -139,19 +142,22 @@ impl de::Error for Refusal {
 
     fn unknown_variant(word: &str, known: &'static [&'static str]) -> Refusal {
         let title = if known.contains(&"expect") { "unknown step" } else { "unknown value" };
-        refused(title, did_you_mean(word, known.iter().copied()).unwrap_or_else(|| listed(known)))
+        refusal(title, did_you_mean(word, known.iter().copied()).unwrap_or_else(|| list_allowed(known)))
     }
 
     fn unknown_field(key: &str, known: &'static [&'static str]) -> Refusal {
         if key == "scenario" && known.contains(&"steps") {
             let hint = "is the JSON answer of /sandbox/scenario; request it with `Accept: application/yaml` and play that file";
-            return refused("this is not a scenario file", hint.to_owned());
+            return refusal("this is not a scenario file", hint.to_owned());
         }
-        refused("unknown key", did_you_mean(key, known.iter().copied()).unwrap_or_else(|| listed(known)))
+        refusal(
+            "unknown key",
+            did_you_mean(key, known.iter().copied()).unwrap_or_else(|| list_allowed(known)),
+        )
     }
 
     fn missing_field(key: &'static str) -> Refusal {
-        refused("a key is missing", format!("needs `{key}`"))
+        refusal("a key is missing", format!("needs `{key}`"))
     }
 }
 
@@ -163,17 +169,17 @@ struct NodeReader<'a> {
 }
 
 impl<'a> NodeReader<'a> {
-    fn of(self, node: &'a Node) -> NodeReader<'a> {
+    fn with_node(self, node: &'a Node) -> NodeReader<'a> {
         NodeReader { node, ..self }
     }
 
     /// Deserializes a value from the node. A refusal without a position gets the position of this node.
     fn fill<T: DeserializeSeed<'a>>(self, seed: T) -> Result<T::Value, Refusal> {
-        seed.deserialize(self).map_err(|refusal| refusal.at(self.node.span))
+        seed.deserialize(self).map_err(|refusal| refusal.with_default_span(self.node.span))
     }
 
     /// Returns the text of a scalar as written in the file: `0.50` preserves its zero.
-    fn word(self) -> Option<&'a str> {
+    fn scalar_text(self) -> Option<&'a str> {
         match &self.node.kind {
             NodeKind::Text(text) => Some(text),
             NodeKind::Bool(_) | NodeKind::Number(_) => {
@@ -247,7 +253,7 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
     );
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refusal> {
-        match self.word() {
+        match self.scalar_text() {
             Some(word) => visitor.visit_borrowed_str(word),
             None => self.deserialize_any(visitor),
         }
@@ -310,10 +316,10 @@ impl<'de> Deserializer<'de> for NodeReader<'de> {
     ) -> Result<V::Value, Refusal> {
         let (word, value) = match &self.node.kind {
             NodeKind::Map(entries) => match entries.as_slice() {
-                [(key, value)] => (self.of(key), Some(self.of(value))),
+                [(key, value)] => (self.with_node(key), Some(self.with_node(value))),
                 [_, (second, _), ..] => {
                     let label = "a step has one key; begin the next step with `-`".to_owned();
-                    return Err(refused("a step has two keys", label).at(second.span));
+                    return Err(refusal("a step has two keys", label).with_default_span(second.span));
                 }
                 [] => return Err(Refusal::custom("expected a map with one key, but it is empty")),
             },
@@ -402,14 +408,16 @@ impl<'de> VariantAccess<'de> for Variant<'de> {
 
     fn unit_variant(self) -> Result<(), Refusal> {
         match self.value {
-            Some(value) if !value.is_null() => Err(Refusal::custom("takes no value").at(value.node.span)),
+            Some(value) if !value.is_null() => {
+                Err(Refusal::custom("takes no value").with_default_span(value.node.span))
+            }
             _ => Ok(()),
         }
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(self, seed: T) -> Result<T::Value, Refusal> {
         let nothing = "a value is missing; write `: ` and the value after this word";
-        self.value.ok_or_else(|| Refusal::custom(nothing).at(self.word.node.span))?.fill(seed)
+        self.value.ok_or_else(|| Refusal::custom(nothing).with_default_span(self.word.node.span))?.fill(seed)
     }
 
     fn tuple_variant<V: Visitor<'de>>(self, _: usize, visitor: V) -> Result<V::Value, Refusal> {

@@ -6,7 +6,7 @@ use serde_saphyr::{DuplicateKeyPolicy, Error, Location};
 use super::{
     diagnostic::{Diagnostic, SourceSpan},
     node::{Node, span},
-    typed::typed,
+    typed::deserialize_node,
 };
 
 /// Parses one YAML document. Duplicate keys, anchors and merge keys are errors.
@@ -19,13 +19,16 @@ pub(super) fn read<T: DeserializeOwned>(source: &str) -> Result<T, Diagnostic> {
         with_snippet: false,
     };
     let read = serde_saphyr::from_str_with_options::<Node>(source, options);
-    let typed = read.map_err(|error| diagnostic(&error, source)).and_then(|node| typed(&node, source));
+    let typed =
+        read.map_err(|error| diagnostic(&error, source)).and_then(|node| deserialize_node(&node, source));
     // Both mistakes change how the rest is read, so the library reports another error elsewhere.
-    typed.map_err(|found| tab(source).or_else(|| unclosed(source, found.span.offset)).unwrap_or(found))
+    typed.map_err(|found| {
+        find_tab(source).or_else(|| find_unclosed_bracket(source, found.span.offset)).unwrap_or(found)
+    })
 }
 
 /// Finds a tab in an indentation, which the library reports at another position.
-fn tab(source: &str) -> Option<Diagnostic> {
+fn find_tab(source: &str) -> Option<Diagnostic> {
     let mut offset = 0;
     for line in source.split_inclusive('\n') {
         let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
@@ -43,7 +46,7 @@ fn tab(source: &str) -> Option<Diagnostic> {
 
 /// Finds the first unclosed bracket before `error`. The text after it is read as its content, so the error is reported
 /// elsewhere.
-fn unclosed(source: &str, error: usize) -> Option<Diagnostic> {
+fn find_unclosed_bracket(source: &str, error: usize) -> Option<Diagnostic> {
     let mut open = Vec::new();
     let (mut quote, mut before) = (None, ' ');
     let mut in_comment = false;
@@ -57,7 +60,7 @@ fn unclosed(source: &str, error: usize) -> Option<Diagnostic> {
             (None, '{' | '[') => open.push((index, char)),
             (None, '}' | ']') => match open.pop() {
                 // A bracket of another kind closes here, so this one is unclosed in any case.
-                Some(top) if closing(top.1) != char => {
+                Some(top) if closing_bracket(top.1) != char => {
                     open = vec![top];
                     break;
                 }
@@ -69,7 +72,7 @@ fn unclosed(source: &str, error: usize) -> Option<Diagnostic> {
     }
     // Errors that the library finds before the first value have the offset 0.
     let (offset, bracket) = open.into_iter().find(|(index, _)| error == 0 || *index <= error)?;
-    let close = closing(bracket);
+    let close = closing_bracket(bracket);
     Some(Diagnostic {
         title: "a bracket is not closed".to_owned(),
         span: SourceSpan { offset, len: 1 },
@@ -77,7 +80,7 @@ fn unclosed(source: &str, error: usize) -> Option<Diagnostic> {
     })
 }
 
-const fn closing(bracket: char) -> char {
+const fn closing_bracket(bracket: char) -> char {
     if bracket == '{' { '}' } else { ']' }
 }
 

@@ -20,7 +20,7 @@ pub struct Cell {
 
 impl Cell {
     /// Returns the cells of an event.
-    pub fn of(event: &ExpectedEvent) -> Vec<Cell> {
+    pub fn for_event(event: &ExpectedEvent) -> Vec<Cell> {
         let (kind, situation) = (event.kind, event.situation);
         if event.faults.is_empty() {
             return vec![Cell { kind, situation, fault: None }];
@@ -38,13 +38,13 @@ pub struct Matrix {
 
 impl Matrix {
     /// Records that a world reached a cell. The order of calls does not matter.
-    pub fn note(&mut self, cell: Cell, seed: u64) {
+    pub fn record(&mut self, cell: Cell, seed: u64) {
         self.first.entry(cell).and_modify(|first| *first = seed.min(*first)).or_insert(seed);
     }
 
     /// Adds the cells of another matrix.
     pub fn absorb(&mut self, other: &Matrix) {
-        other.first.iter().for_each(|(cell, seed)| self.note(*cell, *seed));
+        other.first.iter().for_each(|(cell, seed)| self.record(*cell, *seed));
     }
 
     /// Returns the first seed that reached a cell.
@@ -53,7 +53,7 @@ impl Matrix {
     }
 
     /// Returns all reached cells, with their first seeds.
-    pub fn reached(&self) -> impl Iterator<Item = (Cell, u64)> {
+    pub fn reached_cells(&self) -> impl Iterator<Item = (Cell, u64)> {
         self.first.iter().map(|(cell, seed)| (*cell, *seed))
     }
 
@@ -72,17 +72,17 @@ impl Matrix {
 
     /// Returns the event types that were not recorded under a fault but could be: more seeds may reach them.
     pub fn gaps(&self) -> Vec<(&'static str, Fault)> {
-        self.missing().filter(|(kind, fault)| impossible(kind, *fault).is_none()).collect()
+        self.missing_pairs().filter(|(kind, fault)| impossibility_reason(kind, *fault).is_none()).collect()
     }
 
     /// Returns the event types that no world can record under a fault, with the reasons.
-    pub fn impossible(&self) -> Vec<(&'static str, Fault, &'static str)> {
-        self.missing()
-            .filter_map(|(kind, fault)| impossible(kind, fault).map(|why| (kind, fault, why)))
+    pub fn impossible_pairs(&self) -> Vec<(&'static str, Fault, &'static str)> {
+        self.missing_pairs()
+            .filter_map(|(kind, fault)| impossibility_reason(kind, fault).map(|why| (kind, fault, why)))
             .collect()
     }
 
-    fn missing(&self) -> impl Iterator<Item = (&'static str, Fault)> {
+    fn missing_pairs(&self) -> impl Iterator<Item = (&'static str, Fault)> {
         let kinds = EventType::ALL.into_iter().map(EventType::as_str);
         let pairs = kinds.flat_map(|kind| Matrix::columns().map(move |fault| (kind, fault)));
         pairs.filter(|(kind, fault)| {
@@ -126,7 +126,7 @@ const OF_TRANSFERS: [Fault; 7] = [
 const OF_CHAINS: [Fault; 4] = [Fault::Reorg, Fault::Congestion, Fault::Stall, Fault::Watcher];
 
 /// Returns the reason why an event is never recorded under a fault; `None` if it may be.
-fn impossible(kind: &str, fault: Fault) -> Option<&'static str> {
+fn impossibility_reason(kind: &str, fault: Fault) -> Option<&'static str> {
     let of_transfer = OF_TRANSFERS.contains(&fault);
     match kind {
         "charge.created" if of_transfer || fault == Fault::WrongCoin => {
@@ -149,14 +149,14 @@ mod tests {
     fn an_unreached_pair_is_a_gap_or_impossible() {
         let mut matrix = Matrix::default();
         let (all, columns) = (EventType::ALL.len(), Matrix::columns().count());
-        let count = |matrix: &Matrix| (matrix.gaps().len(), matrix.impossible().len());
+        let count = |matrix: &Matrix| (matrix.gaps().len(), matrix.impossible_pairs().len());
         let (gaps, impossible) = count(&matrix);
         assert_eq!((gaps + impossible, impossible), (all * columns, 8 + 7 + 12));
         let cell = Cell { kind: "charge.paid", situation: Situation::Deep, fault: Some(Fault::Reorg) };
-        matrix.note(cell, 7);
+        matrix.record(cell, 7);
         assert_eq!(count(&matrix), (gaps - 1, impossible));
         // A cell that was reached is not impossible.
-        matrix.note(Cell { kind: "charge.created", fault: Some(Fault::Drop), ..cell }, 7);
+        matrix.record(Cell { kind: "charge.created", fault: Some(Fault::Drop), ..cell }, 7);
         assert_eq!(count(&matrix), (gaps - 1, impossible - 1));
     }
 }

@@ -153,7 +153,7 @@ impl Runner<'_> {
             verdict.extra_runs += 1;
             let again = self.play(&script);
             verdict.differs = first_difference(&run.record, &again.record);
-            verdict.digest = Some(Trace::of(&run.record).digest());
+            verdict.digest = Some(Trace::from_record(&run.record).digest());
         }
         verdict
     }
@@ -188,7 +188,7 @@ impl Runner<'_> {
             settings,
         );
         sandbox.disable_log();
-        sandbox.keep_record(detail);
+        sandbox.start_recording(detail);
         if let Some(tamper) = self.tamper {
             sandbox.tamper_with(tamper());
         }
@@ -212,7 +212,7 @@ impl Runner<'_> {
             findings
                 .check(Invariant::Liveness, None, || Some(("the canary".to_owned(), "always".to_owned())));
         }
-        for DryRunError { what, cause, place: index } in &dry_run.errors {
+        for DryRunError { message: what, cause, step: index } in &dry_run.errors {
             let is_walk = matches!(script.steps[*index].value, Step::Walk(_));
             let invariant = if is_walk { Invariant::Paging } else { Invariant::Edges };
             findings.check(invariant, None, || {
@@ -244,14 +244,15 @@ impl Runner<'_> {
             });
             findings.absorb(invariant::judge_lists(dry_run, &books.collect()));
         }
-        let (events, cells) = (replay.expected.len(), replay.expected.iter().flat_map(Cell::of).collect());
+        let (events, cells) =
+            (replay.expected.len(), replay.expected.iter().flat_map(Cell::for_event).collect());
         findings.absorb(std::mem::take(&mut replay.findings));
         findings.name_objects(replay.delivery_names());
         order_and_name(&mut findings, dry_run, &shown);
         let posts = record
             .seen
             .iter()
-            .filter(|seen| matches!(seen.what, crate::record::Observation::Post(_)))
+            .filter(|seen| matches!(seen.observation, crate::record::Observation::Post(_)))
             .count();
         Verdict {
             events: events as u64,
@@ -265,14 +266,18 @@ impl Runner<'_> {
                 .errors
                 .iter()
                 .filter(|error| error.cause != Cause::UnmetExpectation)
-                .map(|DryRunError { place: index, what, .. }| format!("step {}: {what}", index + 1))
+                .map(|DryRunError { step: index, message: what, .. }| format!("step {}: {what}", index + 1))
                 .collect(),
             findings,
         }
     }
 
     /// Returns the events that the model expects in a played world, and the state that the API shows at the end.
-    pub fn expected(&self, script: &Script, run: &mut Run) -> (Vec<ExpectedEvent>, invariant::ApiState) {
+    pub fn expected_events(
+        &self,
+        script: &Script,
+        run: &mut Run,
+    ) -> (Vec<ExpectedEvent>, invariant::ApiState) {
         let now = run.dry_run.sandbox.now();
         let Ok(shown) = api_state(&mut run.dry_run, Depth::Objects) else { return Default::default() };
         let replay_start = replay_start(script, &run.dry_run, &shown);
@@ -286,7 +291,7 @@ impl Runner<'_> {
 
     /// Returns the fingerprint of the world of a seed.
     pub fn digest(&self, seed: u64) -> String {
-        Trace::of(&self.play(&workload::draw(seed).script).record).digest()
+        Trace::from_record(&self.play(&workload::draw(seed).script).record).digest()
     }
 }
 

@@ -16,12 +16,12 @@ pub struct Trace {
 
 impl Trace {
     /// Computes the fingerprints of a record.
-    pub fn of(record: &Record) -> Trace {
-        Trace::since(record, 0)
+    pub fn from_record(record: &Record) -> Trace {
+        Trace::from_index(record, 0)
     }
 
     /// Computes the fingerprints of a record from an index on.
-    pub(crate) fn since(record: &Record, start: usize) -> Trace {
+    pub(crate) fn from_index(record: &Record, start: usize) -> Trace {
         let mut hash = Sha256::new();
         let mut marks = Vec::new();
         for stretch in record.seen.get(start..).unwrap_or_default().chunks(STRIDE) {
@@ -42,7 +42,7 @@ impl Trace {
 
 /// Returns the first different entry of two runs as a string; `None` if they are equal.
 pub fn first_difference(one: &Record, two: &Record) -> Option<String> {
-    let (marks, others) = (Trace::of(one).marks, Trace::of(two).marks);
+    let (marks, others) = (Trace::from_record(one).marks, Trace::from_record(two).marks);
     if marks == others {
         return None;
     }
@@ -68,7 +68,7 @@ fn add(hash: &mut Sha256, seen: &Entry) {
         hash.update(bytes);
     };
     part(&seen.at.0.to_be_bytes());
-    match &seen.what {
+    match &seen.observation {
         Observation::Call(call) => {
             part(call.method.as_bytes());
             part(call.path.as_bytes());
@@ -99,18 +99,18 @@ fn add(hash: &mut Sha256, seen: &Entry) {
             });
             part(&posted.body);
         }
-        Observation::Landed { delivery, outcome } => {
+        Observation::PostResult { delivery, outcome } => {
             part(delivery.as_bytes());
             part(format!("{outcome:?}").as_bytes());
         }
-        Observation::Restarted => part(b"restart"),
+        Observation::Restart => part(b"restart"),
     }
 }
 
 /// Returns an entry as one line.
 pub fn in_words(seen: &Entry) -> String {
     let at = seen.at;
-    match &seen.what {
+    match &seen.observation {
         Observation::Call(call) => format!("{at} {} {} -> {}", call.method, call.path, call.status),
         Observation::Sightings(notices) => {
             let first = notices.first().map(|notice| format!("{} {:?}", notice.txid, notice.depth));
@@ -118,8 +118,8 @@ pub fn in_words(seen: &Entry) -> String {
         }
         Observation::Heights(heights) => format!("{at} {heights:?}"),
         Observation::Post(posted) => format!("{at} POST {} {} {}", posted.host, posted.kind, posted.delivery),
-        Observation::Landed { delivery, outcome } => format!("{at} {delivery} {outcome:?}"),
-        Observation::Restarted => format!("{at} restart"),
+        Observation::PostResult { delivery, outcome } => format!("{at} {delivery} {outcome:?}"),
+        Observation::Restart => format!("{at} restart"),
     }
 }
 
@@ -131,7 +131,9 @@ mod tests {
 
     fn record(entries: u64, odd: Option<u64>) -> Record {
         let at = |n: u64| Timestamp(if odd == Some(n) { 7_000_000 } else { n });
-        Record::of((0..entries).map(|n| Entry { at: at(n), what: Observation::Restarted }).collect())
+        Record::from_entries(
+            (0..entries).map(|n| Entry { at: at(n), observation: Observation::Restart }).collect(),
+        )
     }
 
     #[test]

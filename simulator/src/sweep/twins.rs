@@ -62,11 +62,11 @@ impl Twin {
     }
 
     /// Returns the twin of a script.
-    pub fn of(self, script: &Script, seed: u64) -> Script {
+    pub fn transform(self, script: &Script, seed: u64) -> Script {
         let mut twin = script.clone();
         match self {
-            Twin::LiveAlone => twin.steps = only(&script.steps, Mode::Live),
-            Twin::TestAlone => twin.steps = only(&script.steps, Mode::Test),
+            Twin::LiveAlone => twin.steps = steps_of_mode(&script.steps, Mode::Live),
+            Twin::TestAlone => twin.steps = steps_of_mode(&script.steps, Mode::Test),
             Twin::Restarted => {
                 // After at most a third of the steps, as drawn from the seed.
                 let mut draw =
@@ -90,7 +90,7 @@ impl Twin {
                 }
             }
             Twin::Renamed => {
-                let text = renamed(&script.to_yaml());
+                let text = rename_objects(&script.to_yaml());
                 let read = Script::parse(&script.path, &text).expect("a written script can be parsed");
                 twin.steps = read.steps;
             }
@@ -127,18 +127,18 @@ impl Runner<'_> {
     pub fn compare(&self, twin: Twin, script: &Script, run: &mut Run, seed: u64) -> Findings {
         let mut findings = Findings::default();
         let invariant = twin.invariant();
-        let mut other = self.play(&twin.of(script, seed));
+        let mut other = self.play(&twin.transform(script, seed));
         let shape = match twin {
             Twin::LiveAlone | Twin::TestAlone => {
                 let mode = if twin == Twin::LiveAlone { Mode::Live } else { Mode::Test };
                 // Steps that affect both modes of the world, but not of the service, are removed from both.
                 let mut plain = script.clone();
-                plain.steps.retain(|step| !crosses(&step.value));
+                plain.steps.retain(|step| !crosses_modes(&step.value));
                 let base = match plain.steps.len() == script.steps.len() {
                     true => of_mode(&run.record, &keys_of(run, mode), mode),
                     false => {
                         let run = self.play(&plain);
-                        other = self.play(&twin.of(&plain, seed));
+                        other = self.play(&twin.transform(&plain, seed));
                         of_mode(&run.record, &keys_of(&run, mode), mode)
                     }
                 };
@@ -160,7 +160,7 @@ impl Runner<'_> {
             return findings;
         }
         let (mut one, mut two) =
-            (endings(run, script, twin), endings(&mut other, &twin.of(script, seed), twin));
+            (endings(run, script, twin), endings(&mut other, &twin.transform(script, seed), twin));
         if twin == Twin::Restarted {
             add_deliveries(&mut one, &mut two, &run.record, &other.record);
         }
@@ -258,7 +258,7 @@ fn add_deliveries(
     let posts = |record: &Record| {
         let mut posts: BTreeMap<(String, Uuid), (&'static str, usize)> = BTreeMap::new();
         for seen in &record.seen {
-            if let Observation::Post(posted) = &seen.what {
+            if let Observation::Post(posted) = &seen.observation {
                 let key = (posted.host.clone(), posted.delivery);
                 posts.entry(key).or_insert((posted.kind, 0)).1 += 1;
             }
@@ -353,7 +353,7 @@ fn mode_of<'s>(step: &'s Step, known: &mut BTreeMap<&'s str, Mode>) -> Option<Mo
 }
 
 /// Returns the steps of one mode, and those of the whole world.
-fn only(steps: &[At<Step>], mode: Mode) -> Vec<At<Step>> {
+fn steps_of_mode(steps: &[At<Step>], mode: Mode) -> Vec<At<Step>> {
     let mut known = BTreeMap::new();
     steps
         .iter()
@@ -364,7 +364,7 @@ fn only(steps: &[At<Step>], mode: Mode) -> Vec<At<Step>> {
 
 /// Returns `true` for a payment to an address of one mode on the network of the other, and for names that are numbered
 /// across modes.
-fn crosses(step: &Step) -> bool {
+fn crosses_modes(step: &Step) -> bool {
     match step {
         Step::Pay(pay) => pay.0.address_of.is_some(),
         Step::Resend(step) => is_numbered(Kind::Delivery, &step.0.delivery.value.0),
@@ -383,8 +383,8 @@ fn of_mode(record: &Record, key: &str, mode: Mode) -> Record {
     let mut deliveries = BTreeSet::new();
     let mut seen = Vec::new();
     for entry in &record.seen {
-        let what = match &entry.what {
-            Observation::Call(call) if call.bearer.as_deref() == Some(key) => entry.what.clone(),
+        let what = match &entry.observation {
+            Observation::Call(call) if call.bearer.as_deref() == Some(key) => entry.observation.clone(),
             Observation::Sightings(notices) => {
                 let own: Vec<_> = notices.iter().filter(|notice| notice.mode == mode).cloned().collect();
                 if own.is_empty() {
@@ -394,14 +394,16 @@ fn of_mode(record: &Record, key: &str, mode: Mode) -> Record {
             }
             Observation::Post(posted) if posted.mode == mode => {
                 deliveries.insert(posted.delivery);
-                entry.what.clone()
+                entry.observation.clone()
             }
-            Observation::Landed { delivery, .. } if deliveries.contains(delivery) => entry.what.clone(),
+            Observation::PostResult { delivery, .. } if deliveries.contains(delivery) => {
+                entry.observation.clone()
+            }
             _ => continue,
         };
-        seen.push(Entry { at: entry.at, what });
+        seen.push(Entry { at: entry.at, observation: what });
     }
-    Record::of(seen)
+    Record::from_entries(seen)
 }
 
 /// The first letters of the names of drawn charges, transactions, invoices and so on.
@@ -420,7 +422,7 @@ fn swap_first(name: &str, from: &str, to: &str) -> String {
 
 /// Renames the charges, transactions and invoices of a script. The length of names stays, because they may occur in
 /// strings of the maximum length.
-fn renamed(text: &str) -> String {
+fn rename_objects(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
     let mut out = String::new();
     let mut word = String::new();
@@ -450,7 +452,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let other = renamed(text);
+        let other = rename_objects(text);
         assert_eq!(other.trim_end_matches('\n'), expected);
         assert_eq!(other.len(), text.len() + 1, "as long, and a line");
     }

@@ -23,7 +23,7 @@ pub(super) struct OpenedCharge {
 
 impl OpenedCharge {
     /// Returns the name of one of its transactions.
-    pub(super) fn tx(&self, part: u64) -> String {
+    pub(super) fn transaction_name(&self, part: u64) -> String {
         let n = self.name.trim_start_matches(|c: char| c.is_ascii_alphabetic());
         let letter = match self.name.as_bytes().first() {
             Some(b'c') => "t",
@@ -68,7 +68,7 @@ impl Plan {
         if is_repeated {
             self.plan_repeats(&name, at);
         }
-        let due = self.market.rate(asset, at).map(|rate| money::due(cents, rate, asset));
+        let due = self.market.rate(asset, at).map(|rate| money::amount_due(cents, rate, asset));
         let opened = OpenedCharge { name, mode, asset, at, due, bounds };
         self.plan_payment(&opened, &mut draw);
         self.plan_owner(&opened, &mut draw);
@@ -79,7 +79,7 @@ impl Plan {
     /// Plans the payer's actions.
     pub(super) fn plan_payment(&mut self, charge: &OpenedCharge, draw: &mut RngStream) {
         let mut at = self.first_payment(charge, draw);
-        let tx = |part: u64| charge.tx(part);
+        let tx = |part: u64| charge.transaction_name(part);
         match draw.below(12) {
             // Never paid.
             0 => {}
@@ -97,7 +97,7 @@ impl Plan {
             }
             3 | 4 => {
                 if let Some(due) = charge.due {
-                    let units = edge(due, charge.bounds, draw);
+                    let units = amount_at_bound(due, charge.bounds, draw);
                     if draw.chance(1, 4) && units > 4 {
                         // The same amount in several parts.
                         let part = units / 4;
@@ -112,7 +112,8 @@ impl Plan {
             }
             5 => {
                 let mut pay = steps::pay(&charge.name, &tx(1));
-                pay.over = charge.due.map(|due| steps::amount(money::written(due / 20 + 1, charge.asset)));
+                pay.over =
+                    charge.due.map(|due| steps::amount(money::format_units(due / 20 + 1, charge.asset)));
                 self.send(charge, at, pay, draw);
             }
             _ => {
@@ -121,7 +122,7 @@ impl Plan {
                     // A customer who pays twice.
                     at += draw.between(SECOND, 3 * HOUR);
                     let mut pay = steps::pay(&charge.name, &tx(2));
-                    pay.amount = charge.due.map(|due| steps::amount(money::written(due, charge.asset)));
+                    pay.amount = charge.due.map(|due| steps::amount(money::format_units(due, charge.asset)));
                     self.send(charge, at, pay, draw);
                 }
             }
@@ -133,7 +134,7 @@ impl Plan {
             let mut pay = steps::pay(&charge.name, &tx(8));
             let other = Asset::ALL[draw.below(Asset::ALL.len() as u64) as usize];
             (pay.asset, pay.amount) = (Some(steps::coin(other)), Some(steps::amount("1".to_owned())));
-            self.add(at + draw.below(HOUR), steps::paid(pay));
+            self.add(at + draw.below(HOUR), steps::pay_step(pay));
         }
         if self.strikes(Fault::WrongNetwork, draw) {
             let other = if charge.mode == Mode::Live { Mode::Test } else { Mode::Live };
@@ -144,7 +145,7 @@ impl Plan {
                 tx: Some(steps::name(&tx(9))),
                 ..Pay::default()
             };
-            self.add(at + draw.below(HOUR), steps::paid(pay));
+            self.add(at + draw.below(HOUR), steps::pay_step(pay));
         }
     }
 
@@ -163,7 +164,7 @@ impl Plan {
 
     fn send_units(&mut self, charge: &OpenedCharge, at: u64, units: u128, tx: &str, draw: &mut RngStream) {
         let mut pay = steps::pay(&charge.name, tx);
-        pay.amount = Some(steps::amount(money::written(units, charge.asset)));
+        pay.amount = Some(steps::amount(money::format_units(units, charge.asset)));
         self.send(charge, at, pay, draw);
     }
 
@@ -182,7 +183,7 @@ impl Plan {
         if self.strikes(Fault::Outputs, draw) {
             pay.outputs = Some(draw.between(2, 4) as u32);
         }
-        self.add(at, steps::paid(pay));
+        self.add(at, steps::pay_step(pay));
         let block = charge.asset.facts().block_time.0;
         let soon = |draw: &mut RngStream| at + draw.between(1, 2 * block);
         if self.strikes(Fault::DoubleSpend, draw) {
@@ -213,7 +214,7 @@ impl Plan {
             0 => elsewhere = true,
             1 => {
                 let units = charge.due.unwrap_or(1_000) / u128::from(draw.between(1, 4));
-                amount = Some(steps::amount(money::written(units.max(1), charge.asset)));
+                amount = Some(steps::amount(money::format_units(units.max(1), charge.asset)));
             }
             _ => {}
         }
@@ -272,12 +273,12 @@ impl Plan {
                     Some(due) => due / u128::from(draw.between(1, 4)) + u128::from(draw.below(2)),
                     None => 1,
                 };
-                let text = money::written(units.max(1), charge.asset);
+                let text = money::format_units(units.max(1), charge.asset);
                 self.add(from + draw.below(6 * HOUR), steps::refund(&charge.name, text));
             }
         }
         if draw.chance(1, 4) {
-            let (at, tx) = (end + draw.below(10 * HOUR), charge.tx(draw.between(1, 2)));
+            let (at, tx) = (end + draw.below(10 * HOUR), charge.transaction_name(draw.between(1, 2)));
             let is_named = draw.chance(1, 2) && self.is_paid_by(&tx, at);
             self.add(at, steps::accept(&charge.name, is_named.then_some(&tx)));
         }
@@ -285,7 +286,7 @@ impl Plan {
 }
 
 /// Returns an amount at a bound, where one unit makes a difference.
-fn edge(due: u128, (tolerance, threshold): (u32, u32), draw: &mut RngStream) -> u128 {
+fn amount_at_bound(due: u128, (tolerance, threshold): (u32, u32), draw: &mut RngStream) -> u128 {
     let least = money::least_enough(due, tolerance);
     let most = money::most_not_overpaid(due, threshold);
     let units = match draw.below(6) {

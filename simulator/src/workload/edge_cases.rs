@@ -91,7 +91,7 @@ impl Plan {
                 let path = format!("/v1/charges/${{c{charge}}}{tail}");
                 let mut intrusion = steps::request(method, path, &key);
                 intrusion.body = body.filter(|_| tail == "/refunds");
-                intrusion.expect.status = Some(steps::at(404));
+                intrusion.expect.status = Some(steps::without_span(404));
                 self.add(at + draw.below(3 * HOUR), Step::Request(intrusion));
             }
         }

@@ -38,7 +38,7 @@ impl Plan {
         for n in 1..=40 {
             let mut pay = steps::pay("c900", &format!("t900-{n}"));
             pay.amount = Some(steps::amount("0.0001".to_owned()));
-            self.add(at + n * SECOND, steps::paid(pay));
+            self.add(at + n * SECOND, steps::pay_step(pay));
         }
         let moment = at + 6 * HOUR;
         for n in 1..=draw.between(2, 8) {
@@ -145,7 +145,7 @@ impl Plan {
         let (mode, asset) = (self.pick_mode(&mut draw), self.pick_coin(&mut draw));
         for (n, at) in [(1, 29 * DAY), (2, 31 * DAY), (3, 62 * DAY)] {
             self.open_simple_charge(&format!("c90{n}"), (mode, asset), at);
-            self.add(at + HOUR, steps::paid(steps::pay(&format!("c90{n}"), &format!("t90{n}"))));
+            self.add(at + HOUR, steps::pay_step(steps::pay(&format!("c90{n}"), &format!("t90{n}"))));
             self.add(at + 2 * HOUR, steps::resend(&format!("d{}", draw.between(1, 6)), None));
             self.read(at + 3 * HOUR, mode, "/v1/charges?per_page=2&page=2");
         }

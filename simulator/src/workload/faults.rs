@@ -47,7 +47,7 @@ impl Plan {
             self.reorg(mode, asset, at, depth, &mut draw);
         }
         for _ in 0..self.swarm.times(Fault::Stall, &mut draw, 3) {
-            let r#for = steps::lasting(draw.between(block, block + 3 * HOUR));
+            let r#for = steps::duration(draw.between(block, block + 3 * HOUR));
             let stall = Stall { asset: steps::coin(asset), mode: steps::mode(mode), r#for };
             self.add(draw.between(MINUTE, DAY - HOUR), Step::Stall(stall));
         }
@@ -79,7 +79,7 @@ impl Plan {
             let key = self.add_key(at, &format!("walker{n}"), mode);
             let list = ["/v1/charges", "/v1/events", "/v1/invoices"][draw.below(3) as usize];
             let walk = Walk {
-                path: steps::at(list.to_owned()),
+                path: steps::without_span(list.to_owned()),
                 per_page: draw.between(5, 40) as u32,
                 // Charges need a rate, so only invoices can always be created.
                 insert: if list == "/v1/invoices" { draw.below(3) as u32 } else { 0 },
@@ -101,7 +101,7 @@ impl Plan {
             let call = |times, status: u16| {
                 let mut burst = steps::request("GET", "/v1/account".to_owned(), &key);
                 burst.times = Some(times);
-                burst.expect.status = Some(steps::at(status));
+                burst.expect.status = Some(steps::without_span(status));
                 Step::Request(burst)
             };
             self.add(at, call(60, 200));
@@ -115,7 +115,8 @@ impl Plan {
     }
 
     fn add_key(&mut self, at: u64, name: &str, mode: Mode) -> String {
-        let key = Key { name: steps::at(Name(name.to_owned())), mode: steps::mode(mode), account: None };
+        let key =
+            Key { name: steps::without_span(Name(name.to_owned())), mode: steps::mode(mode), account: None };
         self.add(at, Step::Key(Shorthand(key)));
         name.to_owned()
     }

@@ -37,7 +37,7 @@ impl Plan {
                 };
                 self.add(at, Step::Endpoint(Shorthand(endpoint)));
                 self.merchants.push((host.clone(), at));
-                self.trouble_merchant(&host, mode, at);
+                self.add_merchant_failures(&host, mode, at);
             }
         }
     }
@@ -59,11 +59,11 @@ impl Plan {
             };
             self.add(0, Step::Endpoint(Shorthand(endpoint)));
             self.merchants.push((host.clone(), 0));
-            self.trouble_merchant(&host, mode, 0);
+            self.add_merchant_failures(&host, mode, 0);
         }
     }
 
-    fn trouble_merchant(&mut self, host: &str, mode: Mode, from: u64) {
+    fn add_merchant_failures(&mut self, host: &str, mode: Mode, from: u64) {
         let mut draw = self.stream(&format!("merchant/{host}"));
         let moment = |draw: &mut RngStream| from + draw.between(MINUTE, DAY - 14 * HOUR);
         for _ in 0..self.swarm.times(Fault::Outage, &mut draw, 4) {

@@ -56,7 +56,7 @@ impl Plan {
                 refused: None,
             };
             self.add(chosen, Step::Choose(choose));
-            let due = self.market.rate(asset, chosen).map(|rate| money::due(cents, rate, asset));
+            let due = self.market.rate(asset, chosen).map(|rate| money::amount_due(cents, rate, asset));
             let opened = OpenedCharge { name: charge, mode, asset, at: chosen, due, bounds };
             if draw.chance(3, 4) {
                 self.plan_payment(&opened, &mut draw);

@@ -86,7 +86,7 @@ impl Plan {
                 })
             };
             self.add(opened_at, step);
-            let due = self.market.rate(asset, opened_at).map(|rate| money::due(cents, rate, asset));
+            let due = self.market.rate(asset, opened_at).map(|rate| money::amount_due(cents, rate, asset));
             let opened = OpenedCharge { name: charge, mode, asset, at: opened_at, due, bounds };
             self.plan_customer(&opened, is_crowded && crowd.chance(1, 2), &mut draw);
         }
@@ -109,7 +109,7 @@ impl Plan {
     fn plan_dropped_transfer(&mut self, charge: &str, at: u64) {
         let tx = format!("{charge}v");
         let pay = Pay { fee: Some(FeeLevel::Stuck), ..steps::pay(charge, &tx) };
-        self.add(at, steps::paid(pay));
+        self.add(at, steps::pay_step(pay));
         self.add(at + SECOND, Step::Drop(steps::at_transaction(&tx)));
     }
 

@@ -22,12 +22,12 @@ impl Plan {
             1 => charge.at + draw.below(25 * MINUTE),
             _ => end - 1 + draw.below(3),
         };
-        let written = |units: u128| steps::amount(money::written(units.max(1), charge.asset));
+        let written = |units: u128| steps::amount(money::format_units(units.max(1), charge.asset));
         let mut units = [due, due, due / 2][draw.below(3) as usize];
-        let mut tx = charge.tx(10);
+        let mut tx = charge.transaction_name(10);
         let mut pay = steps::pay(&charge.name, &tx);
         (pay.amount, pay.fee) = (Some(written(units)), Some(FeeLevel::Low));
-        self.add(at, steps::paid(pay));
+        self.add(at, steps::pay_step(pay));
         for _ in 0..draw.between(1, 3) {
             let amount =
                 [None, Some(units + 1), Some(units.saturating_sub(1)), Some(due)][draw.below(4) as usize];
@@ -50,8 +50,8 @@ impl Plan {
         let Some(due) = charge.due else { return };
         let mut draw = self.stream(&format!("lock-end/{}", charge.name));
         let end = charge.at + LOCK;
-        let written = |units: u128| steps::amount(money::written(units.max(1), charge.asset));
-        let (stuck, other) = (charge.tx(5), charge.tx(6));
+        let written = |units: u128| steps::amount(money::format_units(units.max(1), charge.asset));
+        let (stuck, other) = (charge.transaction_name(5), charge.transaction_name(6));
         let (is_stuck, is_bumped) =
             (self.strikes(Fault::StuckAtEnd, &mut draw), self.strikes(Fault::BumpAtEnd, &mut draw));
         if is_stuck || is_bumped {
@@ -60,7 +60,7 @@ impl Plan {
             let mut pay = steps::pay(&charge.name, &stuck);
             (pay.amount, pay.fee) = (Some(written(units)), Some(FeeLevel::Stuck));
             let at = end - 1 - draw.below(5 * MINUTE);
-            self.add(at, steps::paid(pay));
+            self.add(at, steps::pay_step(pay));
             if is_bumped {
                 let amount = [None, Some(units + 1), Some(units / 2), Some(due)][draw.below(4) as usize];
                 let replace = Replace {
@@ -79,16 +79,16 @@ impl Plan {
             if draw.chance(1, 2) {
                 let mut pay = steps::pay(&charge.name, &other);
                 pay.amount = Some(written(due));
-                self.add(end + draw.below(10 * HOUR), steps::paid(pay));
+                self.add(end + draw.below(10 * HOUR), steps::pay_step(pay));
             }
         } else if self.strikes(Fault::LateRefund, &mut draw) {
             let at = end + draw.between(1, 2 * HOUR);
             let mut pay = steps::pay(&charge.name, &other);
             pay.amount = Some(written(due));
-            self.add(at, steps::paid(pay));
+            self.add(at, steps::pay_step(pay));
             let mut later = at + draw.between(SECOND, 3 * HOUR);
             for units in [due / 2, due - due / 2, 1] {
-                let text = money::written(units.max(1), charge.asset);
+                let text = money::format_units(units.max(1), charge.asset);
                 self.add(later, steps::refund(&charge.name, text));
                 later += draw.below(HOUR);
             }

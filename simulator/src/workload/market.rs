@@ -21,7 +21,7 @@ impl Market {
 
 impl Plan {
     /// Plans the rates of every coin: the first one, changes, and unavailability.
-    pub(super) fn open_market(&mut self) {
+    pub(super) fn plan_rates(&mut self) {
         for asset in self.coins.clone() {
             let mut draw = self.stream(&format!("market/{}", asset.code()));
             // Typical prices in cents, converted to units of 10⁻⁸.

@@ -61,7 +61,7 @@ pub fn is_large(seed: u64) -> bool {
 /// Draws the world of a seed.
 pub fn draw(seed: u64) -> DrawnWorld {
     let mut plan = Plan::new(Seed(seed));
-    plan.open_market();
+    plan.plan_rates();
     plan.add_neighbour();
     plan.add_hooks();
     let mut count = plan.stream("size");
@@ -113,7 +113,7 @@ struct Plan {
 
 impl Plan {
     fn new(seed: Seed) -> Plan {
-        let swarm = Swarm::drawn(seed);
+        let swarm = Swarm::draw(seed);
         let mut draw = seed.rng_key("workload", "world", "frame").stream(0);
         let start = match draw.below(8) {
             // The evening before a leap day, and the last evening of a year.
@@ -188,13 +188,14 @@ impl Plan {
         self.steps.sort_by_key(|(at, order, _)| (*at, *order));
         let mut steps = Vec::new();
         let mut now = 0;
-        let wait = |span: u64| steps::at(Step::Wait(steps::at(Duration(Span::micros(span)))));
+        let wait =
+            |span: u64| steps::without_span(Step::Wait(steps::without_span(Duration(Span::micros(span)))));
         for (at, _, step) in self.steps {
             if at > now {
                 steps.push(wait(at - now));
                 now = at;
             }
-            steps.push(steps::at(step));
+            steps.push(steps::without_span(step));
         }
         let account = Settings {
             underpayment_tolerance: Some(steps::percent(self.bounds.0)),
@@ -234,7 +235,7 @@ mod tests {
 
     #[test]
     fn every_fault_has_every_level_in_some_world() {
-        let worlds: Vec<Swarm> = (0..60).map(|seed| Swarm::drawn(Seed(seed))).collect();
+        let worlds: Vec<Swarm> = (0..60).map(|seed| Swarm::draw(Seed(seed))).collect();
         for fault in Fault::ALL {
             for level in [Level::Off, Level::Rate, Level::Burst] {
                 assert!(worlds.iter().any(|swarm| swarm.level(fault) == level), "{fault:?} {level:?}");

@@ -19,12 +19,12 @@ use crate::script::{
     },
 };
 
-pub(super) fn at<T>(value: T) -> At<T> {
+pub(super) fn without_span<T>(value: T) -> At<T> {
     At { value, span: SourceSpan::default() }
 }
 
 pub(super) fn name(text: &str) -> At<Name> {
-    at(Name(text.to_owned()))
+    without_span(Name(text.to_owned()))
 }
 
 /// Returns a mode for a step; live mode is omitted.
@@ -57,7 +57,7 @@ pub(super) fn percent(hundredths: u32) -> String {
 pub(super) fn request(method: &str, path: String, key: &str) -> Request {
     Request {
         method: (method != "GET").then(|| method.to_owned()),
-        path: at(path),
+        path: without_span(path),
         key: Some(name(key)),
         body: None,
         headers: BTreeMap::new(),
@@ -68,7 +68,7 @@ pub(super) fn request(method: &str, path: String, key: &str) -> Request {
 }
 
 pub(super) fn amount(text: String) -> At<Amount> {
-    at(Amount(text))
+    without_span(Amount(text))
 }
 
 pub(super) fn pay(charge: &str, tx: &str) -> Pay {
@@ -76,10 +76,10 @@ pub(super) fn pay(charge: &str, tx: &str) -> Pay {
 }
 
 pub(super) fn share(percent: u64) -> At<Share> {
-    at(Share(format!("0.{percent:02}")))
+    without_span(Share(format!("0.{percent:02}")))
 }
 
-pub(super) fn paid(pay: Pay) -> Step {
+pub(super) fn pay_step(pay: Pay) -> Step {
     Step::Pay(Shorthand(pay))
 }
 
@@ -113,7 +113,7 @@ pub(super) fn rate(asset: Asset, units: Option<u64>) -> Step {
 pub(super) fn merchant(host: &str, first: &[&str], then: &str) -> Step {
     let first = first.iter().map(|word| (*word).to_owned()).collect();
     let answers = Answers { first, then: MerchantState(then.to_owned()) };
-    Step::Merchant([(host.to_owned(), at(answers))].into())
+    Step::Merchant([(host.to_owned(), without_span(answers))].into())
 }
 
 /// Returns a resend of the newest delivery to an endpoint in a status.
@@ -125,7 +125,7 @@ pub(super) fn watcher(mode: Mode, asset: Asset, notices: Notices) -> Step {
     Step::Watcher(Watcher { asset: coin(asset), mode: self::mode(mode), notices })
 }
 
-pub(super) fn lasting(micros: u64) -> Duration {
+pub(super) fn duration(micros: u64) -> Duration {
     Duration(Span::micros(micros))
 }
 

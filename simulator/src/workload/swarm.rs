@@ -81,7 +81,7 @@ pub struct Swarm {
 }
 
 impl Swarm {
-    pub(super) fn drawn(seed: Seed) -> Swarm {
+    pub(super) fn draw(seed: Seed) -> Swarm {
         let lot = seed.rng_key("workload", "world", "swarm");
         let mut levels = [Level::Off; Fault::ALL.len()];
         for (n, level) in (0..).zip(&mut levels) {

@@ -37,7 +37,7 @@ fn pick<T: Copy>(list: &[T], draw: &mut RngStream) -> T {
     list[draw.below(list.len() as u64) as usize]
 }
 
-fn long(text: &str, chars: usize) -> String {
+fn pad_to(text: &str, chars: usize) -> String {
     text.chars().chain(std::iter::repeat('é')).take(chars).collect()
 }
 
@@ -91,7 +91,7 @@ pub(super) fn object(fields: &[BodyField], context: Context<'_>, draw: &mut RngS
     for field in fields {
         if field.is_required || draw.chance(1, 2) {
             let value = if field.is_required || draw.chance(7, 8) {
-                good(field.kind, context, draw)
+                draw_valid(field.kind, context, draw)
             } else {
                 Value::Null
             };
@@ -105,15 +105,15 @@ pub(super) fn object(fields: &[BodyField], context: Context<'_>, draw: &mut RngS
 fn with_bad_field(fields: &[BodyField], context: Context<'_>, draw: &mut RngStream) -> Value {
     let mut value = object(fields, context, draw);
     let field = pick(fields, draw);
-    value[field.name] = bad(field.kind, context, draw);
+    value[field.name] = draw_invalid(field.kind, context, draw);
     value
 }
 
 /// Draws a valid value.
-pub(super) fn good(kind: FieldKind, context: Context<'_>, draw: &mut RngStream) -> Value {
+pub(super) fn draw_valid(kind: FieldKind, context: Context<'_>, draw: &mut RngStream) -> Value {
     let rare = draw.chance(1, 12);
     match kind {
-        FieldKind::Text(chars_max) if rare => json!(long(pick(&SENTENCES, draw), chars_max)),
+        FieldKind::Text(chars_max) if rare => json!(pad_to(pick(&SENTENCES, draw), chars_max)),
         FieldKind::Text(_) => json!(pick(&SENTENCES, draw)),
         FieldKind::Email => json!(pick(&EMAILS, draw)),
         FieldKind::WebAddress => json!(pick(&PLACES, draw)),
@@ -166,7 +166,7 @@ pub(super) fn day(at: Timestamp) -> String {
 }
 
 /// Draws an invalid value.
-pub(super) fn bad(kind: FieldKind, context: Context<'_>, draw: &mut RngStream) -> Value {
+pub(super) fn draw_invalid(kind: FieldKind, context: Context<'_>, draw: &mut RngStream) -> Value {
     if draw.chance(1, 4) {
         return match kind {
             FieldKind::Bool => json!("yes"),
@@ -174,11 +174,11 @@ pub(super) fn bad(kind: FieldKind, context: Context<'_>, draw: &mut RngStream) -
         };
     }
     match kind {
-        FieldKind::Text(chars_max) => json!(long("x", chars_max + 1)),
+        FieldKind::Text(chars_max) => json!(pad_to("x", chars_max + 1)),
         FieldKind::Metadata => match draw.below(4) {
             0 => json!({ "nested": {} }),
-            1 => json!({ (long("é", METADATA_KEY_MAX + 1)): 1 }),
-            2 => json!({ "note": long("é", METADATA_VALUE_MAX + 1) }),
+            1 => json!({ (pad_to("é", METADATA_KEY_MAX + 1)): 1 }),
+            2 => json!({ "note": pad_to("é", METADATA_VALUE_MAX + 1) }),
             _ => json!((0..=METADATA_KEYS_MAX).map(|n| (n.to_string(), n)).collect::<BTreeMap<_, _>>()),
         },
         FieldKind::Assets => json!([context.coins[0].code(), context.coins[0].code()]),

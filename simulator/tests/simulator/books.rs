@@ -17,7 +17,7 @@ impl World {
     }
 
     #[track_caller]
-    fn done(&mut self, method: &str, target: &str, body: Value) -> Value {
+    fn call_ok(&mut self, method: &str, target: &str, body: Value) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let key = self.0.first_keys().live;
         let response = self.send(method, target, &key, &body);
@@ -27,16 +27,16 @@ impl World {
     }
 
     fn read(&mut self, target: &str) -> Value {
-        self.done("GET", target, Value::Null)
+        self.call_ok("GET", target, Value::Null)
     }
 
     fn charge(&mut self) -> String {
-        let answer = self.done("POST", "/v1/charges", json!({"asset": "BTC", "amount": "10"}));
+        let answer = self.call_ok("POST", "/v1/charges", json!({"asset": "BTC", "amount": "10"}));
         answer["data"]["code"].as_str().expect("a code").to_owned()
     }
 
     fn advance(&mut self, by: &str) {
-        self.done("POST", "/sandbox/advance", json!({"by": by}));
+        self.call_ok("POST", "/sandbox/advance", json!({"by": by}));
     }
 }
 
@@ -48,8 +48,12 @@ fn the_owner_gets_the_same_bytes_as_a_key() {
     for _ in 0..5 {
         world.charge();
     }
-    world.done("POST", "/v1/invoices", json!({"amount": "5", "currency": "EUR"}));
-    world.done("POST", "/v1/payment-links", json!({"title": "Tea", "pricing_type": "fixed", "amount": "2"}));
+    world.call_ok("POST", "/v1/invoices", json!({"amount": "5", "currency": "EUR"}));
+    world.call_ok(
+        "POST",
+        "/v1/payment-links",
+        json!({"title": "Tea", "pricing_type": "fixed", "amount": "2"}),
+    );
     let first = world.read("/v1/charges?per_page=2");
     let next = first["links"]["next"].as_str().expect("there is a next page").to_owned();
     let (_, next) = next.split_once('?').expect("a query");
@@ -108,12 +112,12 @@ fn the_owner_records_a_refund_and_archives_a_link() {
     let code = |answer: &Value| answer["data"]["code"].as_str().expect("a code").to_owned();
     let book = "/sandbox/books/acme/live";
     let charge =
-        code(&world.done("POST", &format!("{book}/charges"), json!({"asset": "BTC", "amount": "10"})));
-    world.done("POST", "/sandbox/pay", json!({ "charge": charge }));
-    world.done("POST", "/sandbox/advance", json!({ "by": "10s" }));
-    world.done("POST", "/sandbox/mine", json!({ "mode": "live", "asset": "BTC", "blocks": 2 }));
+        code(&world.call_ok("POST", &format!("{book}/charges"), json!({"asset": "BTC", "amount": "10"})));
+    world.call_ok("POST", "/sandbox/pay", json!({ "charge": charge }));
+    world.call_ok("POST", "/sandbox/advance", json!({ "by": "10s" }));
+    world.call_ok("POST", "/sandbox/mine", json!({ "mode": "live", "asset": "BTC", "blocks": 2 }));
     let link = json!({ "title": "Coffee", "pricing_type": "open" });
-    let link = code(&world.done("POST", &format!("{book}/payment-links"), link));
+    let link = code(&world.call_ok("POST", &format!("{book}/payment-links"), link));
     let (refunds, archive) =
         (format!("{book}/charges/{charge}/refunds"), format!("{book}/payment-links/{link}/archive"));
     for (method, path, body, status, says) in [
@@ -140,11 +144,15 @@ fn the_owner_finds_objects_by_a_text() {
         "asset": "BTC", "amount": "10", "customer_email": "ann@shop.example", "description": "Blue mug",
         "metadata": { "order_id": "A-1001", "size": 7 },
     });
-    let made = world.done("POST", "/v1/charges", charge);
+    let made = world.call_ok("POST", "/v1/charges", charge);
     let (code, address) = (&made["data"]["code"], made["data"]["deposit_address"].as_str().expect("text"));
-    let paid = world.done("POST", "/sandbox/pay", json!({"charge": code}));
-    world.done("POST", "/v1/invoices", json!({"amount": "5", "customer_email": "ann@shop.example"}));
-    world.done("POST", "/v1/payment-links", json!({"title": "Mugs", "pricing_type": "fixed", "amount": "2"}));
+    let paid = world.call_ok("POST", "/sandbox/pay", json!({"charge": code}));
+    world.call_ok("POST", "/v1/invoices", json!({"amount": "5", "customer_email": "ann@shop.example"}));
+    world.call_ok(
+        "POST",
+        "/v1/payment-links",
+        json!({"title": "Mugs", "pricing_type": "fixed", "amount": "2"}),
+    );
     let event = world.read("/v1/events")["data"][0]["id"].as_str().expect("an id").to_owned();
     let code = code.as_str().expect("text");
     let txid = paid["txid"].as_str().expect("text");
@@ -176,8 +184,8 @@ fn the_owner_finds_objects_by_a_text() {
 fn objects_of_the_owner_survive_a_restart() {
     let mut world = World::new();
     let made =
-        world.done("POST", "/sandbox/books/acme/live/charges", json!({"asset": "BTC", "amount": "10"}));
-    world.done("POST", "/sandbox/restart", Value::Null);
+        world.call_ok("POST", "/sandbox/books/acme/live/charges", json!({"asset": "BTC", "amount": "10"}));
+    world.call_ok("POST", "/sandbox/restart", Value::Null);
     let code = made["data"]["code"].as_str().expect("a code");
     assert_eq!(world.read(&format!("/v1/charges/{code}"))["data"], made["data"]);
 }
@@ -213,14 +221,14 @@ fn a_book_counts_its_objects() {
     assert_eq!((&none["charges"]["all"], &none["events"], &none["late"]), (&json!(0), &json!(0), &json!(0)));
     let paid = world.charge();
     world.charge();
-    world.done("POST", "/sandbox/pay", json!({"charge": paid}));
-    world.done(
+    world.call_ok("POST", "/sandbox/pay", json!({"charge": paid}));
+    world.call_ok(
         "POST",
         "/sandbox/mine",
         json!({"mode": "live", "asset": "BTC", "blocks": 2, "at_once": true}),
     );
     world.advance("31m");
-    world.done("POST", "/sandbox/endpoints", json!({"mode": "live", "url": "https://shop.sim"}));
+    world.call_ok("POST", "/sandbox/endpoints", json!({"mode": "live", "url": "https://shop.sim"}));
     let counts = world.read("/sandbox/books/acme/live");
     let charges = json!({"all": 2, "pending": 0, "underpaid": 0, "paid": 1, "expired": 1, "canceled": 0});
     assert_eq!(counts["charges"], charges);
@@ -233,12 +241,12 @@ fn a_late_payment_is_listed_until_it_is_accepted() {
     let mut world = World::new();
     let code = world.charge();
     world.advance("31m");
-    let paid = world.done("POST", "/sandbox/pay", json!({"charge": code}));
+    let paid = world.call_ok("POST", "/sandbox/pay", json!({"charge": code}));
     world.advance("1s");
     for (blocks, confirmed) in [(None, false), (Some(1), false), (Some(1), true)] {
         if let Some(blocks) = blocks {
             let mine = json!({"mode": "live", "asset": "BTC", "blocks": blocks, "at_once": true});
-            world.done("POST", "/sandbox/mine", mine);
+            world.call_ok("POST", "/sandbox/mine", mine);
         }
         let late = world.read("/sandbox/books/acme/live/late");
         let transfer = &late["late"][0];
@@ -250,7 +258,7 @@ fn a_late_payment_is_listed_until_it_is_accepted() {
             "{transfer}"
         );
     }
-    world.done("POST", &format!("/sandbox/charges/{code}/accept"), json!({"txid": paid["txid"]}));
+    world.call_ok("POST", &format!("/sandbox/charges/{code}/accept"), json!({"txid": paid["txid"]}));
     assert_eq!(world.read("/sandbox/books/acme/live/late")["late"], json!([]));
     let transfers = world.read(&format!("/sandbox/books/acme/live/charges/{code}/transfers"));
     let transfer = &transfers["transfers"][0];
@@ -261,11 +269,11 @@ fn a_late_payment_is_listed_until_it_is_accepted() {
 fn the_delivery_log_is_filtered_and_paged() {
     let mut world = World::new();
     let endpoint =
-        world.done("POST", "/sandbox/endpoints", json!({"mode": "live", "url": "https://shop.sim"}));
-    world.done("POST", "/sandbox/endpoints", json!({"url": "https://test.sim", "mode": "test"}));
+        world.call_ok("POST", "/sandbox/endpoints", json!({"mode": "live", "url": "https://shop.sim"}));
+    world.call_ok("POST", "/sandbox/endpoints", json!({"url": "https://test.sim", "mode": "test"}));
     let id = endpoint["endpoint"]["id"].as_str().expect("an id").to_owned();
     let codes: Vec<String> = (0..3).map(|_| world.charge()).collect();
-    world.done("POST", &format!("/sandbox/endpoints/{id}/test"), Value::Null);
+    world.call_ok("POST", &format!("/sandbox/endpoints/{id}/test"), Value::Null);
     world.advance("31m");
     let all = world.read("/sandbox/deliveries");
     let ids: Vec<&str> = all["deliveries"]
@@ -317,7 +325,7 @@ fn the_delivery_log_is_filtered_and_paged() {
 #[test]
 fn a_delivery_shows_the_body_that_was_posted() {
     let mut world = World::new();
-    world.done("POST", "/sandbox/endpoints", json!({"mode": "live", "url": "https://shop.sim"}));
+    world.call_ok("POST", "/sandbox/endpoints", json!({"mode": "live", "url": "https://shop.sim"}));
     let code = world.charge();
     let log = world.read(&format!("/sandbox/deliveries?charge={code}"));
     let id = log["deliveries"][0]["id"].as_str().expect("an id").to_owned();

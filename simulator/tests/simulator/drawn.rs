@@ -32,7 +32,7 @@ fn paths(fields: &[BodyField], before: &str, found: &mut Vec<String>) {
     }
 }
 
-fn note(body: &Value, before: &str, good: bool, drawn: &mut BTreeMap<String, DrawCount>) {
+fn count_fields(body: &Value, before: &str, good: bool, drawn: &mut BTreeMap<String, DrawCount>) {
     for (name, value) in body.as_object().into_iter().flatten() {
         let path = format!("{before}{name}");
         let count = drawn.entry(path.clone()).or_default();
@@ -42,21 +42,23 @@ fn note(body: &Value, before: &str, good: bool, drawn: &mut BTreeMap<String, Dra
             (_, false) => count.refused += 1,
         }
         match value {
-            Value::Array(list) => list.iter().for_each(|item| note(item, &format!("{path}."), good, drawn)),
-            other => note(other, &format!("{path}."), good, drawn),
+            Value::Array(list) => {
+                list.iter().for_each(|item| count_fields(item, &format!("{path}."), good, drawn))
+            }
+            other => count_fields(other, &format!("{path}."), good, drawn),
         }
     }
 }
 
 /// An operation of the API description, with the fields of its body and its query parameters.
-struct Described {
+struct DescribedOperation {
     title: String,
     names: Vec<String>,
 }
 
-impl Described {
+impl DescribedOperation {
     /// Returns `true` if a call is one of this operation.
-    fn is(&self, call: &RecordedCall) -> bool {
+    fn matches(&self, call: &RecordedCall) -> bool {
         let (method, template) = self.title.split_once(' ').expect("a method and a path");
         let [template, path] = [template, &call.path].map(|path| path.split('/').collect::<Vec<_>>());
         let fits = |(part, actual): (&&str, &&str)| part.starts_with('{') || part == actual;
@@ -65,7 +67,7 @@ impl Described {
 }
 
 /// Returns the operations below a path of the API description.
-fn described(below: &str) -> Vec<Described> {
+fn described_operations(below: &str) -> Vec<DescribedOperation> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../reference/openapi.json");
     let api: Value =
         serde_json::from_str(&fs::read_to_string(file).expect("openapi.json can be read")).expect("JSON");
@@ -79,14 +81,14 @@ fn described(below: &str) -> Vec<Described> {
         methods.filter(|(method, _)| *method != "parameters").map(move |found| (path, found))
     });
     let operations = operations.map(|(path, (method, operation))| {
-        let body = resolved(&api, &operation["requestBody"]);
-        let schema = resolved(&api, &body["content"]["application/json"]["schema"]);
+        let body = resolve_ref(&api, &operation["requestBody"]);
+        let schema = resolve_ref(&api, &body["content"]["application/json"]["schema"]);
         let fields = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name.clone());
         let parameters = operation["parameters"].as_array().into_iter().flatten();
-        let parameters = parameters.map(|parameter| resolved(&api, parameter));
+        let parameters = parameters.map(|parameter| resolve_ref(&api, parameter));
         let queries = parameters.filter(|parameter| parameter["in"] == "query");
         let queries = queries.map(|query| query["name"].as_str().unwrap_or_default().to_owned());
-        Described {
+        DescribedOperation {
             title: format!("{} {path}", method.to_uppercase()),
             names: fields.chain(queries).collect(),
         }
@@ -95,17 +97,19 @@ fn described(below: &str) -> Vec<Described> {
 }
 
 /// Returns the draws of all worlds by operation and by field or parameter. The empty name counts the operation itself.
-fn drawn() -> BTreeMap<(String, String), DrawCount> {
+fn count_draws() -> BTreeMap<(String, String), DrawCount> {
     let mut all: BTreeMap<(String, String), DrawCount> = BTreeMap::new();
-    let (runner, operations) = (Runner::default(), described("/"));
+    let (runner, operations) = (Runner::default(), described_operations("/"));
     for seed in 0..WORLDS {
         for entry in runner.play(&workload::draw(seed).script).record.seen {
-            let Observation::Call(call) = entry.what else { continue };
+            let Observation::Call(call) = entry.observation else { continue };
             // The fixed paths come first: `/sandbox/endpoints` before `/sandbox/{id}`.
-            let Some(operation) = operations.iter().find(|operation| operation.is(&call)) else { continue };
+            let Some(operation) = operations.iter().find(|operation| operation.matches(&call)) else {
+                continue;
+            };
             let good = call.status < 300;
             let mut fields = BTreeMap::new();
-            note(&serde_json::from_slice(&call.body).unwrap_or_default(), "", good, &mut fields);
+            count_fields(&serde_json::from_slice(&call.body).unwrap_or_default(), "", good, &mut fields);
             for part in call.query.iter().flat_map(|query| query.split('&')) {
                 let name = part.split('=').next().unwrap_or_default().to_owned();
                 let count = fields.entry(name).or_default();
@@ -160,7 +164,7 @@ const OUTSIDE: [(&str, &str); 9] = [
 
 #[test]
 fn worlds_draw_every_field_of_the_sandbox_and_the_api() {
-    let drawn = drawn();
+    let drawn = count_draws();
     let api = Operation::ALL.into_iter().flat_map(|operation| {
         let mut names: Vec<String> = operation.parameters.iter().map(|name| (*name).to_owned()).collect();
         names.push(String::new());
@@ -171,21 +175,21 @@ fn worlds_draw_every_field_of_the_sandbox_and_the_api() {
         let title = format!("{} {}", operation.method, operation.path);
         names.into_iter().map(move |name| (title.clone(), name))
     });
-    let sandbox = described("/sandbox").into_iter();
+    let sandbox = described_operations("/sandbox").into_iter();
     let sandbox = sandbox
         .filter(|operation| OUTSIDE.iter().all(|(title, _)| !operation.title.starts_with(title)))
         .flat_map(|operation| {
-            let Described { title, mut names } = operation;
+            let DescribedOperation { title, mut names } = operation;
             names.push(String::new());
             names.into_iter().map(move |name| (title.clone(), name))
         });
     require(&drawn, api.chain(sandbox));
 }
 
-fn resolved<'v>(api: &'v Value, value: &'v Value) -> &'v Value {
+fn resolve_ref<'v>(api: &'v Value, value: &'v Value) -> &'v Value {
     match value["$ref"].as_str() {
         Some(reference) => {
-            resolved(api, api.pointer(reference.trim_start_matches('#')).expect("the reference resolves"))
+            resolve_ref(api, api.pointer(reference.trim_start_matches('#')).expect("the reference resolves"))
         }
         None => value,
     }
@@ -198,8 +202,10 @@ fn the_operations_are_those_of_the_api_description() {
         names.sort();
         format!("{title}: {}", names.join(" "))
     };
-    let mut described: Vec<String> =
-        described("/v1").into_iter().map(|operation| line(&operation.title, operation.names)).collect();
+    let mut described: Vec<String> = described_operations("/v1")
+        .into_iter()
+        .map(|operation| line(&operation.title, operation.names))
+        .collect();
     let mut known: Vec<String> = Operation::ALL
         .iter()
         .map(|operation| {

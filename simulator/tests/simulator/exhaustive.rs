@@ -49,7 +49,7 @@ fn every_scope_satisfies_every_invariant() {
         let mut search = Exploration::new(scope);
         let depth = if scope.is_hidden { 2 } else { 3 };
         if let Some((path, violation)) = exhaust(&Runner::default(), &mut search, depth) {
-            panic!("{}: {}: {violation}", scope.name, search.words(&path));
+            panic!("{}: {}: {violation}", scope.name, search.input_names(&path));
         }
         let Extent { sequences, states, .. } = search.extent;
         (scope.name, sequences, states)

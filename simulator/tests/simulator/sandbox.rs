@@ -19,7 +19,7 @@ impl World {
     }
 
     #[track_caller]
-    fn done(&mut self, method: &str, target: &str, body: &Value) -> Value {
+    fn call_ok(&mut self, method: &str, target: &str, body: &Value) -> Value {
         let response = self.send(method, target, "", &body.to_string());
         let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
         assert_eq!(response.status, 200, "{answer}");
@@ -27,7 +27,7 @@ impl World {
     }
 
     #[track_caller]
-    fn refused(&mut self, target: &str, body: &Value, field: &str) {
+    fn assert_refused(&mut self, target: &str, body: &Value, field: &str) {
         let response = self.send("POST", target, "", &body.to_string());
         let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
         assert_eq!(response.status, 422, "{answer}");
@@ -46,7 +46,7 @@ impl World {
 
     fn endpoint(&mut self, mode: &str) -> String {
         let answer =
-            self.done("POST", "/sandbox/endpoints", &json!({"url": "https://shop.sim", "mode": mode}));
+            self.call_ok("POST", "/sandbox/endpoints", &json!({"url": "https://shop.sim", "mode": mode}));
         answer["endpoint"]["id"].as_str().expect("an id").to_owned()
     }
 }
@@ -54,19 +54,19 @@ impl World {
 #[test]
 fn an_invalid_merchant_name_is_refused() {
     let mut world = World::new();
-    world.refused("/sandbox/merchants", &json!({"name": "Shop", "state": "down"}), "name");
-    world.refused("/sandbox/merchants", &json!({"name": "shop/x", "state": "down"}), "name");
-    world.done("POST", "/sandbox/merchants", &json!({"name": "shop", "state": "down"}));
+    world.assert_refused("/sandbox/merchants", &json!({"name": "Shop", "state": "down"}), "name");
+    world.assert_refused("/sandbox/merchants", &json!({"name": "shop/x", "state": "down"}), "name");
+    world.call_ok("POST", "/sandbox/merchants", &json!({"name": "shop", "state": "down"}));
 }
 
 #[test]
 fn fields_that_a_payment_would_ignore_are_refused() {
     let mut world = World::new();
     let (code, address) = world.charge("BTC");
-    world.refused("/sandbox/pay", &json!({"charge": code, "mode": "test"}), "mode");
+    world.assert_refused("/sandbox/pay", &json!({"charge": code, "mode": "test"}), "mode");
     let to_address = json!({"address": address, "asset": "BTC", "amount": "1", "share": "0.5"});
-    world.refused("/sandbox/pay", &to_address, "share");
-    world.done(
+    world.assert_refused("/sandbox/pay", &to_address, "share");
+    world.call_ok(
         "POST",
         "/sandbox/pay",
         &json!({"address": address, "asset": "BTC", "amount": "1", "mode": "test"}),
@@ -77,18 +77,18 @@ fn fields_that_a_payment_would_ignore_are_refused() {
 fn a_reorganisation_refuses_to_keep_an_unknown_transaction() {
     let mut world = World::new();
     let (code, _) = world.charge("ETH");
-    let txid = world.done("POST", "/sandbox/pay", &json!({ "charge": code }))["txid"].clone();
+    let txid = world.call_ok("POST", "/sandbox/pay", &json!({ "charge": code }))["txid"].clone();
     for asset in ["ETH", "BTC"] {
-        world.done(
+        world.call_ok(
             "POST",
             "/sandbox/mine",
             &json!({ "mode": "live", "asset": asset, "blocks": 1, "at_once": true }),
         );
     }
     let keep = |asset, txid: &Value| json!({ "mode": "live", "asset": asset, "depth": 1, "keep": [txid] });
-    world.refused("/sandbox/reorg", &keep("BTC", &txid), "keep");
-    world.refused("/sandbox/reorg", &keep("ETH", &json!("0xabc")), "keep");
-    world.done("POST", "/sandbox/reorg", &keep("ETH", &txid));
+    world.assert_refused("/sandbox/reorg", &keep("BTC", &txid), "keep");
+    world.assert_refused("/sandbox/reorg", &keep("ETH", &json!("0xabc")), "keep");
+    world.call_ok("POST", "/sandbox/reorg", &keep("ETH", &txid));
 }
 
 #[test]
@@ -113,8 +113,8 @@ fn values_at_the_limits_are_accepted_and_beyond_them_refused() {
         ("/sandbox/mine", mine(100_000), mine(100_001), "blocks"),
     ];
     for (target, taken, beyond, field) in cases {
-        world.refused(target, &beyond, field);
-        world.done("POST", target, &taken);
+        world.assert_refused(target, &beyond, field);
+        world.call_ok("POST", target, &taken);
     }
     let body_start = r#"{"name":"shop","state":"down"}"#;
     for (bytes, status) in [(BODY_MAX, 200), (BODY_MAX + 1, 413)] {
@@ -127,19 +127,23 @@ fn values_at_the_limits_are_accepted_and_beyond_them_refused() {
 fn a_colour_has_six_digits() {
     let mut world = World::new();
     for wrong in ["#1f6fe", "#1f6feb0", "#1f6feg", "1f6feb"] {
-        world.refused("/sandbox/accounts", &json!({"id": "bakery", "brand_color": wrong}), "brand_color");
+        world.assert_refused(
+            "/sandbox/accounts",
+            &json!({"id": "bakery", "brand_color": wrong}),
+            "brand_color",
+        );
     }
-    world.done("POST", "/sandbox/accounts", &json!({"id": "bakery", "brand_color": "#1F6feb"}));
+    world.call_ok("POST", "/sandbox/accounts", &json!({"id": "bakery", "brand_color": "#1F6feb"}));
 }
 
 #[test]
 fn an_account_is_personal_or_an_organization() {
     let mut world = World::new();
     for (id, kind) in [("ann", Some("personal")), ("bakery", Some("organization")), ("club", None)] {
-        world.done("POST", "/sandbox/accounts", &json!({ "id": id, "type": kind }));
+        world.call_ok("POST", "/sandbox/accounts", &json!({ "id": id, "type": kind }));
     }
-    world.refused("/sandbox/accounts", &json!({ "id": "other", "type": "company" }), "type");
-    let overview = world.done("GET", "/sandbox", &Value::Null);
+    world.assert_refused("/sandbox/accounts", &json!({ "id": "other", "type": "company" }), "type");
+    let overview = world.call_ok("GET", "/sandbox", &Value::Null);
     let kinds: Vec<_> =
         overview["accounts"].as_array().expect("a list").iter().map(|account| &account["type"]).collect();
     assert_eq!(kinds, ["organization", "personal", "organization", "organization"], "{overview}");
@@ -149,19 +153,19 @@ fn an_account_is_personal_or_an_organization() {
 fn a_waiting_delivery_shows_the_time_of_its_next_attempt() {
     let mut world = World::new();
     let endpoint = world.endpoint("live");
-    world.done("POST", "/sandbox/merchants", &json!({ "name": "shop", "state": "down" }));
-    world.done("POST", &format!("/sandbox/endpoints/{endpoint}/test"), &json!({}));
+    world.call_ok("POST", "/sandbox/merchants", &json!({ "name": "shop", "state": "down" }));
+    world.call_ok("POST", &format!("/sandbox/endpoints/{endpoint}/test"), &json!({}));
     let next = |world: &mut World, status: &str| {
-        world.done("POST", "/sandbox/advance", &json!({ "by": "30s" }));
-        let all = world.done("GET", "/sandbox/deliveries", &Value::Null)["deliveries"].clone();
+        world.call_ok("POST", "/sandbox/advance", &json!({ "by": "30s" }));
+        let all = world.call_ok("GET", "/sandbox/deliveries", &Value::Null)["deliveries"].clone();
         assert_eq!(all[0]["status"], status, "{all}");
         all[0]["next_at"].clone()
     };
     let at = next(&mut world, "waiting");
     let at = Timestamp::parse(at.as_str().expect("a time")).expect("a time");
     assert!(at > world.0.now());
-    world.done("POST", "/sandbox/merchants", &json!({ "name": "shop", "state": "up" }));
-    world.done("POST", "/sandbox/advance", &json!({ "to": at.to_string() }));
+    world.call_ok("POST", "/sandbox/merchants", &json!({ "name": "shop", "state": "up" }));
+    world.call_ok("POST", "/sandbox/advance", &json!({ "to": at.to_string() }));
     assert_eq!(next(&mut world, "delivered"), Value::Null);
 }
 
@@ -170,7 +174,7 @@ fn a_search_accepts_255_bytes_and_returns_50_hits() {
     let mut world = World::new();
     (0..51).for_each(|_| drop(world.charge("BTC")));
     let path = "/sandbox/books/acme/live/search";
-    let found = world.done("GET", &format!("{path}?q=bc1"), &Value::Null)["found"].clone();
+    let found = world.call_ok("GET", &format!("{path}?q=bc1"), &Value::Null)["found"].clone();
     assert_eq!(found.as_array().map(Vec::len), Some(50), "{found}");
     for (bytes, status) in [(255, 200), (256, 422)] {
         assert_eq!(world.send("GET", &format!("{path}?q={}", "x".repeat(bytes)), "", "").status, status);
@@ -181,8 +185,8 @@ fn a_search_accepts_255_bytes_and_returns_50_hits() {
 fn a_key_restricts_a_call_to_its_own_book() {
     let mut world = World::new();
     let (code, _) = world.charge("BTC");
-    let paid = world.done("POST", "/sandbox/pay", &json!({ "charge": code }));
-    let keys = world.done("POST", "/sandbox/accounts", &json!({ "id": "bakery" }))["keys"].clone();
+    let paid = world.call_ok("POST", "/sandbox/pay", &json!({ "charge": code }));
+    let keys = world.call_ok("POST", "/sandbox/accounts", &json!({ "id": "bakery" }))["keys"].clone();
     let (live, test) = (keys["live"].as_str().expect("a key"), keys["test"].as_str().expect("a key"));
     let hooks = |account: Option<&str>| json!({ "url": "https://shop.sim", "account": account });
     for (key, path, body, refused) in [
@@ -204,7 +208,7 @@ fn a_key_restricts_a_call_to_its_own_book() {
 #[test]
 fn mails_are_filtered_by_account_and_mode() {
     let mut world = World::new();
-    world.done("POST", "/sandbox/accounts", &json!({ "id": "bakery" }));
+    world.call_ok("POST", "/sandbox/accounts", &json!({ "id": "bakery" }));
     let key = world.0.first_keys().live;
     let invoice = json!({"customer_email": "ann@example.com", "amount": "99.00", "currency": "EUR", "send_email": true});
     assert_eq!(world.send("POST", "/v1/invoices", &key, &invoice.to_string()).status, 201);
@@ -217,7 +221,7 @@ fn mails_are_filtered_by_account_and_mode() {
         ("?account=bakery&mode=live", 0),
         ("?mode=test", 0),
     ] {
-        let answer = world.done("GET", &format!("/sandbox/mails{query}"), &Value::Null);
+        let answer = world.call_ok("GET", &format!("/sandbox/mails{query}"), &Value::Null);
         assert_eq!(answer["mails"].as_array().map(Vec::len), Some(count), "{query}: {answer}");
     }
 }
@@ -233,12 +237,12 @@ fn a_payment_arrives_for_every_spelling_of_its_address() {
         let (code, address) = world.charge(asset);
         let spelled = spell(&address);
         assert_ne!(spelled, address);
-        world.done(
+        world.call_ok(
             "POST",
             "/sandbox/pay",
             &json!({"mode": "live", "address": spelled, "asset": asset, "amount": "1"}),
         );
-        world.done("POST", "/sandbox/advance", &json!({"by": "10s"}));
+        world.call_ok("POST", "/sandbox/advance", &json!({"by": "10s"}));
         let key = world.0.first_keys().live;
         let shown = world.send("GET", &format!("/v1/charges/{code}"), &key, "");
         let shown: Value = serde_json::from_slice(&shown.body).expect("JSON");
@@ -251,17 +255,17 @@ fn a_busy_book_hides_no_newer_delivery_of_another() {
     let mut world = World::new();
     let [live, test] = ["live", "test"].map(|mode| world.endpoint(mode));
     for _ in 0..1_000 {
-        world.done("POST", &format!("/sandbox/endpoints/{live}/test"), &json!({}));
+        world.call_ok("POST", &format!("/sandbox/endpoints/{live}/test"), &json!({}));
     }
-    world.done("POST", "/sandbox/advance", &json!({"by": "1s"}));
-    let newest = world.done("POST", &format!("/sandbox/endpoints/{test}/test"), &json!({}));
-    let shown = world.done("GET", "/sandbox/deliveries", &json!({}));
+    world.call_ok("POST", "/sandbox/advance", &json!({"by": "1s"}));
+    let newest = world.call_ok("POST", &format!("/sandbox/endpoints/{test}/test"), &json!({}));
+    let shown = world.call_ok("GET", "/sandbox/deliveries", &json!({}));
     assert_eq!(shown["deliveries"].as_array().map(Vec::len), Some(1_000));
     assert_eq!(shown["deliveries"][0]["id"], newest["delivery"]);
     for (filter, count) in
         [(format!("endpoint={test}"), 1), ("endpoint=none".to_owned(), 0), ("event=none".to_owned(), 0)]
     {
-        let shown = world.done("GET", &format!("/sandbox/deliveries?{filter}"), &json!({}));
+        let shown = world.call_ok("GET", &format!("/sandbox/deliveries?{filter}"), &json!({}));
         assert_eq!(shown["deliveries"].as_array().map(Vec::len), Some(count), "{filter}");
     }
 }
@@ -407,8 +411,8 @@ fn a_key_of_an_earlier_world_is_unknown() {
     let mut world = World::new();
     let bearer = format!("Bearer {}", world.0.first_keys().test);
     let admitted = world.0.admit(world.0.now(), Some(bearer.as_bytes())).expect("the key is valid");
-    world.done("POST", "/sandbox/accounts", &json!({"id": "other"}));
-    world.done("POST", "/sandbox/world", &json!({}));
+    world.call_ok("POST", "/sandbox/accounts", &json!({"id": "other"}));
+    world.call_ok("POST", "/sandbox/world", &json!({}));
     for path in ["/v1/account", "/sandbox/endpoints"] {
         let request = Request::new("http://localhost", "GET", path);
         match world.0.call_as(world.0.now(), &admitted, &request) {

@@ -66,7 +66,7 @@ struct Client {
 impl Client {
     fn new() -> Client {
         let mut sandbox = world::open();
-        sandbox.keep_history();
+        sandbox.enable_history();
         let keys = sandbox.first_keys();
         let none = Vec::new;
         Client {
@@ -86,11 +86,11 @@ impl Client {
         serde_json::from_slice(&response.body).expect("JSON")
     }
 
-    fn done(&mut self, path: &str, body: &Value) -> Value {
+    fn post(&mut self, path: &str, body: &Value) -> Value {
         self.call("POST", path, "", body)
     }
 
-    fn keep(list: &mut Vec<String>, id: &Value) {
+    fn add_id(list: &mut Vec<String>, id: &Value) {
         list.extend(id.as_str().map(str::to_owned));
     }
 
@@ -101,7 +101,7 @@ impl Client {
                 let key = if *test { self.test.clone() } else { self.live.clone() };
                 let body = json!({ "asset": asset, "amount": 12.5, "currency": "EUR", "description": "a: b # \"c\"" });
                 let made = self.call("POST", "/v1/charges", &key, &body);
-                Client::keep(&mut self.charges, &made["data"]["id"]);
+                Client::add_id(&mut self.charges, &made["data"]["id"]);
             }
             Op::Invoice { send } => {
                 let key = self.live.clone();
@@ -109,8 +109,8 @@ impl Client {
                 let made = self.call("POST", "/v1/invoices", &key, &body);
                 if let Some(id) = made["data"]["id"].as_str() {
                     let chosen =
-                        self.done(&format!("/sandbox/invoices/{id}/choose"), &json!({ "asset": "BTC" }));
-                    Client::keep(&mut self.charges, &chosen["charge"]);
+                        self.post(&format!("/sandbox/invoices/{id}/choose"), &json!({ "asset": "BTC" }));
+                    Client::add_id(&mut self.charges, &chosen["charge"]);
                 }
             }
             Op::Link => {
@@ -118,19 +118,19 @@ impl Client {
                 let body =
                     json!({ "title": "Mug", "pricing_type": "fixed", "amount": "12.00", "currency": "EUR" });
                 let made = self.call("POST", "/v1/payment-links", &key, &body);
-                Client::keep(&mut self.links, &made["data"]["id"]);
+                Client::add_id(&mut self.links, &made["data"]["id"]);
             }
             Op::PayLink(n) => {
                 if let Some(link) = pick(&self.links, *n) {
                     let chosen =
-                        self.done(&format!("/sandbox/links/{link}/choose"), &json!({ "asset": "BTC" }));
-                    Client::keep(&mut self.charges, &chosen["charge"]);
+                        self.post(&format!("/sandbox/links/{link}/choose"), &json!({ "asset": "BTC" }));
+                    Client::add_id(&mut self.charges, &chosen["charge"]);
                 }
             }
             Op::Pay { charge, share } => {
                 if let Some(charge) = pick(&self.charges, *charge) {
-                    let paid = self.done("/sandbox/pay", &json!({ "charge": charge, "share": share }));
-                    Client::keep(&mut self.transactions, &paid["txid"]);
+                    let paid = self.post("/sandbox/pay", &json!({ "charge": charge, "share": share }));
+                    Client::add_id(&mut self.transactions, &paid["txid"]);
                 }
             }
             Op::Cancel(n) => {
@@ -141,7 +141,7 @@ impl Client {
             }
             Op::Drop(n) => {
                 if let Some(txid) = pick(&self.transactions, *n) {
-                    self.done("/sandbox/drop", &json!({ "txid": txid }));
+                    self.post("/sandbox/drop", &json!({ "txid": txid }));
                 }
             }
             // The key restricts the call to its own book.
@@ -177,7 +177,7 @@ impl Client {
             }
             _ => ("/sandbox/keys", json!({ "mode": "live" })),
         };
-        let answer = self.done(path, &body);
+        let answer = self.post(path, &body);
         // Later calls use the new key.
         if let Some(secret) = answer["key"]["secret"].as_str().or(answer["keys"]["live"].as_str()) {
             self.live = secret.to_owned();
@@ -186,7 +186,7 @@ impl Client {
 }
 
 /// Returns all events of a world.
-fn happened(answer: &[u8]) -> Value {
+fn events(answer: &[u8]) -> Value {
     serde_json::from_slice::<Value>(answer).expect("JSON")["happened"].take()
 }
 
@@ -210,7 +210,7 @@ fn check(ops: &[Op]) -> Result<(), TestCaseError> {
     let first = world::send(&mut client.sandbox, "GET", target, "", "");
     let call = Call { method: "GET", path: target, bearer: None, headers: &[], body: None };
     let second = stage.call(&call).expect("a world in this process answers");
-    prop_assert_eq!(happened(&first.body), happened(&second.body), "{}", text);
+    prop_assert_eq!(events(&first.body), events(&second.body), "{}", text);
     Ok(())
 }
 
@@ -230,7 +230,7 @@ fn an_omitted_call_is_listed_with_the_reason() {
     let body = json!({ "asset": "BTC", "amount": "5", "description": "${c1}" });
     let made = client.call("POST", "/v1/charges", &key, &body);
     let code = made["data"]["id"].as_str().expect("a new charge").to_owned();
-    client.done("/sandbox/pay", &json!({ "charge": code }));
+    client.post("/sandbox/pay", &json!({ "charge": code }));
     client.act(&Op::Open { asset: "BTC", test: false });
     let (text, untold) = saved_scenario(&mut client);
     assert_eq!(untold, 2, "{text}");
@@ -257,9 +257,9 @@ fn created_objects_have_names_that_later_calls_use() {
         client.act(&op);
     }
     client.act(&Op::Pay { charge: 0, share: "1" });
-    let made = client.done("/sandbox/endpoints", &json!({ "url": "https://shop.sim/hooks", "mode": "live" }));
+    let made = client.post("/sandbox/endpoints", &json!({ "url": "https://shop.sim/hooks", "mode": "live" }));
     let endpoint = made["endpoint"]["id"].as_str().expect("an id");
-    client.done(&format!("/sandbox/endpoints/{endpoint}/rotate"), &json!({}));
+    client.post(&format!("/sandbox/endpoints/{endpoint}/rotate"), &json!({}));
     client.act(&Op::Drop(0));
     client.act(&Op::Key);
     let (text, _) = saved_scenario(&mut client);
@@ -300,7 +300,7 @@ fn a_replaced_world_starts_the_scenario() {
         let mut client = Client::new();
         client.act(&Op::Link);
         client.act(&Op::Advance(90_000));
-        client.done("/sandbox/world", &body);
+        client.post("/sandbox/world", &body);
         let (text, untold) = saved_scenario(&mut client);
         assert!(text.contains("\nseed: 7\n"), "{text}");
         assert_eq!(
@@ -343,7 +343,7 @@ fn a_restricted_call_gets_its_account_and_mode() {
 
 /// Checks how many calls are exported and omitted; `bytes` is the size of a call's body and path.
 #[track_caller]
-fn check_room(calls: usize, bytes: usize, expected: (usize, u64)) {
+fn check_history_limit(calls: usize, bytes: usize, expected: (usize, u64)) {
     let mut client = Client::new();
     let path = "/sandbox/merchants";
     let body_start = r#"{"name":"shop","state":"down"}"#;
@@ -360,9 +360,9 @@ fn check_room(calls: usize, bytes: usize, expected: (usize, u64)) {
 
 #[test]
 fn the_history_ends_at_its_limits() {
-    check_room(5_000, 48, (5_000, 0));
-    check_room(5_003, 48, (5_000, 3));
-    check_room(8, 64 * 1_024, (8, 0));
-    check_room(10, 64 * 1_024, (8, 2));
-    check_room(9, 64 * 1_024 - 1, (8, 1));
+    check_history_limit(5_000, 48, (5_000, 0));
+    check_history_limit(5_003, 48, (5_000, 3));
+    check_history_limit(8, 64 * 1_024, (8, 0));
+    check_history_limit(10, 64 * 1_024, (8, 2));
+    check_history_limit(9, 64 * 1_024 - 1, (8, 1));
 }

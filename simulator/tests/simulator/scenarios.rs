@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 use simulator::{
-    play::{LocalStage, Played, golden, play},
+    play::{LocalStage, PlaySummary, golden, play},
     script::{Script, schema},
 };
 use testkit::files_below;
@@ -36,7 +36,7 @@ pub(crate) fn scenarios() -> Vec<(PathBuf, String)> {
 }
 
 /// Returns the path from the root of the workspace, for messages.
-fn shown(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     let inside = path.strip_prefix(directory()).expect("a scenario lies under scenarios/");
     format!("scenarios/{}", inside.to_string_lossy().replace('\\', "/"))
 }
@@ -50,30 +50,30 @@ fn compare(path: &Path, actual: &str) -> Result<(), String> {
     let expected = fs::read_to_string(path).unwrap_or_default();
     match golden::compare(&expected, actual) {
         None => Ok(()),
-        Some(diff) => Err(format!("{} differs; BLESS=1 rewrites it\n{diff}", shown(path))),
+        Some(diff) => Err(format!("{} differs; BLESS=1 rewrites it\n{diff}", display_path(path))),
     }
 }
 
-fn run(path: &Path, text: &str) -> Result<Played, String> {
-    let script = Script::parse(&shown(path), text).map_err(|error| error.to_string())?;
+fn run(path: &Path, text: &str) -> Result<PlaySummary, String> {
+    let script = Script::parse(&display_path(path), text).map_err(|error| error.to_string())?;
     play(&script, None, &mut LocalStage::new()).map_err(|error| error.to_string())
 }
 
 /// The result of every scenario, in order.
-static PLAYED: LazyLock<Vec<Result<Played, String>>> =
+static PLAYED: LazyLock<Vec<Result<PlaySummary, String>>> =
     LazyLock::new(|| scenarios().iter().map(|(path, text)| run(path, text)).collect());
 
 /// Writing a scenario to a file and parsing it back changes nothing.
 #[test]
 fn a_rewritten_scenario_has_the_same_transcript() {
     for (path, text) in scenarios() {
-        let script = Script::parse(&shown(&path), &text).unwrap_or_else(|error| panic!("{error}"));
+        let script = Script::parse(&display_path(&path), &text).unwrap_or_else(|error| panic!("{error}"));
         let written = script.to_yaml();
         let again = run(&path, &written).unwrap_or_else(|error| panic!("{error}\n{written}"));
         if !blessing() {
             let golden =
                 fs::read_to_string(path.with_extension("transcript")).expect("the scenario has a transcript");
-            assert_eq!(again.transcript, golden, "{}\n{written}", shown(&path));
+            assert_eq!(again.transcript, golden, "{}\n{written}", display_path(&path));
         }
     }
 }
@@ -96,8 +96,8 @@ fn every_scenario_passes_and_matches_its_transcript() {
 #[test]
 fn a_scenario_played_twice_has_one_digest() {
     for ((path, text), played) in scenarios().iter().zip(&*PLAYED) {
-        let digest = |played: &Result<Played, String>| played.clone().map(|played| played.digest);
-        assert_eq!(digest(played), digest(&run(path, text)), "{}", shown(path));
+        let digest = |played: &Result<PlaySummary, String>| played.clone().map(|played| played.digest);
+        assert_eq!(digest(played), digest(&run(path, text)), "{}", display_path(path));
     }
 }
 
@@ -107,7 +107,7 @@ fn expectations_hold_under_other_seeds() {
     for (path, text) in
         scenarios().iter().filter(|(_, text)| !text.lines().any(|line| line.starts_with("seed:")))
     {
-        let script = Script::parse(&shown(path), text).unwrap_or_else(|error| panic!("{error}"));
+        let script = Script::parse(&display_path(path), text).unwrap_or_else(|error| panic!("{error}"));
         for seed in OTHER_SEEDS {
             play(&script, Some(seed), &mut LocalStage::new())
                 .unwrap_or_else(|error| panic!("with seed {seed}\n{error}"));
@@ -122,7 +122,7 @@ fn a_transcript_belongs_to_a_scenario() {
         for entry in fs::read_dir(beside).expect("scenarios/ can be listed") {
             let entry = entry.expect("the directory entries can be read").path();
             if entry.extension().is_some_and(|extension| extension == "transcript") {
-                assert!(entry.with_extension("yaml").is_file(), "{} has no scenario", shown(&entry));
+                assert!(entry.with_extension("yaml").is_file(), "{} has no scenario", display_path(&entry));
             }
         }
     }
@@ -143,7 +143,7 @@ fn every_scenario_fits_the_schema() {
             .iter_errors(&value)
             .map(|error| format!("{} at {}", error, error.instance_path()))
             .collect();
-        assert!(errors.is_empty(), "{}: {}", shown(&path), errors.join("; "));
+        assert!(errors.is_empty(), "{}: {}", display_path(&path), errors.join("; "));
     }
 }
 

@@ -104,10 +104,10 @@ fn the_canary_is_reported() {
 }
 
 /// A fault: `charge.expired` is never posted, but counts as delivered.
-struct Hopeful;
+struct ExpiredNeverPosted;
 
-impl Tamper for Hopeful {
-    fn post(
+impl Tamper for ExpiredNeverPosted {
+    fn on_post(
         &mut self,
         _: reference_core::time::Timestamp,
         _: reference_core::mode::Mode,
@@ -146,7 +146,7 @@ fn check_shrinking(make: fn() -> Box<dyn Tamper>, steps_max: usize) {
 fn a_failure_is_shrunk_to_a_short_scenario() {
     let fault = DemoFault::find("vanished-unheard").expect("the demo fault exists");
     check_shrinking(fault.make, 8);
-    check_shrinking(|| Box::new(Hopeful), 4);
+    check_shrinking(|| Box::new(ExpiredNeverPosted), 4);
 }
 
 /// The scenarios and their transcripts were reviewed by hand, so they test the model.

@@ -124,7 +124,7 @@ pub(crate) struct Merge {
 }
 
 fn scope() -> impl TypedValueParser<Value = &'static Scope> {
-    let names = Scope::ALL.iter().map(|scope| PossibleValue::new(scope.name).help(scope.what));
+    let names = Scope::ALL.iter().map(|scope| PossibleValue::new(scope.name).help(scope.description));
     let find = |name: String| Scope::find(&name).ok_or("is not the name of a scope");
     PossibleValuesParser::new(names).try_map(find)
 }

@@ -13,7 +13,7 @@ use simulator::{
     digest::digest,
     picture::{self, Picture},
     play::{
-        Call, Cause, LocalStage, Played, Stage,
+        Call, Cause, LocalStage, PlaySummary, Stage,
         golden::{self, Diff, Sign},
         play,
     },
@@ -54,12 +54,12 @@ const MISSING_TRANSCRIPT: &str = "it has no golden transcript; --bless writes on
 
 /// The result of a scenario.
 enum PlayResult {
-    Matches(Played),
+    Matches(PlaySummary),
     /// Played without a golden transcript.
-    Played(Played),
-    Blessed(Played),
-    Differs(Played, Diff),
-    NoTranscript(Played),
+    Played(PlaySummary),
+    Blessed(PlaySummary),
+    Differs(PlaySummary, Diff),
+    NoTranscript(PlaySummary),
     /// An expectation failed, or the scenario cannot be run.
     Stopped {
         is_broken: bool,
@@ -78,7 +78,7 @@ impl PlayResult {
         }
     }
 
-    fn played(&self) -> Option<&Played> {
+    fn played(&self) -> Option<&PlaySummary> {
         match self {
             PlayResult::Matches(played)
             | PlayResult::Played(played)
@@ -316,7 +316,7 @@ fn show(scenario_file: &ScenarioFile, result: &PlayResult, args: &Play) {
         None => say!("{style}{word:<8}{style:#} {name}"),
         Some(played) => {
             let short = &played.digest[..played.digest.len().min(23)];
-            let Played { steps, events, posts, lasted, .. } = played;
+            let PlaySummary { steps, events, posts, duration: lasted, .. } = played;
             say!(
                 "{style}{word:<8}{style:#} {name:<44} {DIM}{short}  {steps} steps, {events} events, {posts} posts, {lasted}{DIM:#}"
             );

@@ -25,7 +25,7 @@ use reference_core::{error::ApiError, id::AccountNo, outbox::AttemptReport, time
 use reference_wire::{Request, Response};
 use simulator::{
     api::WorldEventKind,
-    sandbox::{Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress, Sandbox},
+    sandbox::{AdmittedRequest, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress, Sandbox},
 };
 use tokio::sync::{Notify, mpsc::UnboundedSender, watch};
 
@@ -249,7 +249,7 @@ impl Host {
     pub(crate) fn admit(
         &self,
         authorization: Option<&[u8]>,
-    ) -> Result<Result<Admitted, Response>, InternalError> {
+    ) -> Result<Result<AdmittedRequest, Response>, InternalError> {
         let admitted = self.step(Effect::Reads, |world, now| world.admit(now, authorization))?;
         Ok(admitted.and_then(|(admitted, _)| admitted))
     }
@@ -264,7 +264,7 @@ impl Host {
     pub(crate) fn admit_head(
         &self,
         head: RequestHead<'_>,
-    ) -> Result<Result<Option<Admitted>, Response>, InternalError> {
+    ) -> Result<Result<Option<AdmittedRequest>, Response>, InternalError> {
         // A request with a body is a change.
         let admitted = self.step(Effect::Changes, |world, now| world.admit_head(now, head))?;
         Ok(admitted.and_then(|(admitted, _)| admitted))
@@ -285,7 +285,7 @@ impl Host {
     /// Answers an authenticated request, without counting it against the limit again.
     pub(crate) async fn respond_as(
         &self,
-        admitted: &Admitted,
+        admitted: &AdmittedRequest,
         request: &Request<'_>,
     ) -> Result<Response, InternalError> {
         let respond = |world: &mut dyn World, now| world.respond_as(now, admitted, request);

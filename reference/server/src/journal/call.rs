@@ -306,7 +306,7 @@ impl HostCall<'_> {
                 CallResult::Timeless
             }
             HostCall::Succeed { era, attempts } => {
-                sandbox.succeed((era.into(), attempts));
+                sandbox.continue_lineage((era.into(), attempts));
                 CallResult::Timeless
             }
         };

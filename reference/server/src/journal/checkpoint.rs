@@ -13,7 +13,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use simulator::{
-    digest::Hashed,
+    digest::HashingWriter,
     sandbox::{Sandbox, Setup},
 };
 
@@ -48,7 +48,7 @@ pub(super) fn write(
         chain: chain(disk, position)?.ok_or_else(|| damage_error("no commit ends there"))?,
     };
     storage.write_checkpoint(&mut |file| {
-        let mut out = Hashed::new(Stoppable { file, stop });
+        let mut out = HashingWriter::new(Stoppable { file, stop });
         sandbox.write_state(&mut out)?;
         out.write_all(&[b"\n", &*serde_json::to_vec(&head)?].concat())?;
         let (mut file, digest) = out.finish();

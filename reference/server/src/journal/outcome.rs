@@ -8,7 +8,7 @@ use std::io::{self, Write as _};
 use reference_wire::Response;
 use serde::{Deserialize, Serialize};
 use simulator::{
-    digest::Hashed,
+    digest::HashingWriter,
     sandbox::{PendingAdvance, Progress, Sandbox},
 };
 
@@ -65,7 +65,7 @@ impl BeforeCall {
 
     /// Returns the outcome of the call: its result, its events, and the position of the world.
     pub(crate) fn outcome(self, sandbox: &Sandbox, result: CallResult<'_>) -> CallOutcome {
-        let mut hash = Hashed::new(io::sink());
+        let mut hash = HashingWriter::new(io::sink());
         let position = WorldPosition::from_sandbox(sandbox);
         hash_bytes(&mut hash, &position.happened.to_le_bytes());
         if !matches!(result, CallResult::Timeless) {
@@ -73,7 +73,7 @@ impl BeforeCall {
         }
         // A replaced world has a new log.
         let from = if position.happened < self.happened { 0 } else { self.happened };
-        for event in sandbox.log().after(from) {
+        for event in sandbox.log().events_after(from) {
             hash_json(&mut hash, event);
         }
         match result {
@@ -92,7 +92,7 @@ impl BeforeCall {
     }
 }
 
-type Hash = Hashed<io::Sink>;
+type Hash = HashingWriter<io::Sink>;
 
 fn hash_bytes(hash: &mut Hash, bytes: &[u8]) {
     hash.write_all(bytes).expect("writing to a hash does not fail");

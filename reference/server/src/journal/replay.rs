@@ -91,7 +91,7 @@ impl Replay {
     /// Creates a replay whose world can write its scenario.
     pub(crate) fn with_scenario(setup: &Setup) -> Replay {
         let mut replay = Replay::new(setup);
-        replay.sandbox.keep_history();
+        replay.sandbox.enable_history();
         replay
     }
 

@@ -9,7 +9,7 @@ use reference_core::{outbox::AttemptReport, time::Timestamp};
 use reference_wire::{Request, Response};
 use simulator::{
     api::WorldEvent,
-    sandbox::{Admitted, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress, Sandbox},
+    sandbox::{AdmittedRequest, AttemptId, FirstKeys, OutgoingAttempt, PendingAdvance, Progress, Sandbox},
 };
 
 use super::{
@@ -55,8 +55,8 @@ impl JournaledWorld {
         &mut self,
         now: Timestamp,
         authorization: Option<&[u8]>,
-        admit: impl FnOnce(&mut Sandbox) -> Result<Admitted, Response>,
-    ) -> Result<Admitted, Response> {
+        admit: impl FnOnce(&mut Sandbox) -> Result<AdmittedRequest, Response>,
+    ) -> Result<AdmittedRequest, Response> {
         let (was_due, before) = (self.is_due(now), self.before_call());
         let admitted = admit(&mut self.sandbox);
         let counted = self.sandbox.setup().rate_limit.is_some() && !is_refused_key(admitted.as_ref().err());
@@ -125,7 +125,11 @@ impl World for JournaledWorld {
         progress
     }
 
-    fn admit_head(&mut self, now: Timestamp, head: RequestHead<'_>) -> Result<Option<Admitted>, Response> {
+    fn admit_head(
+        &mut self,
+        now: Timestamp,
+        head: RequestHead<'_>,
+    ) -> Result<Option<AdmittedRequest>, Response> {
         let RequestHead { method, path, authorization } = head;
         self.admit_and_record(now, authorization, |sandbox| {
             sandbox.admit_head(now, method, path, authorization)
@@ -133,11 +137,11 @@ impl World for JournaledWorld {
         .map(Some)
     }
 
-    fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<Admitted, Response> {
+    fn admit(&mut self, now: Timestamp, authorization: Option<&[u8]>) -> Result<AdmittedRequest, Response> {
         self.admit_and_record(now, authorization, |sandbox| sandbox.admit(now, authorization))
     }
 
-    fn respond_as(&mut self, now: Timestamp, admitted: &Admitted, request: &Request<'_>) -> Progress {
+    fn respond_as(&mut self, now: Timestamp, admitted: &AdmittedRequest, request: &Request<'_>) -> Progress {
         let (was_due, before) = (self.is_due(now), self.before_call());
         let progress = self.sandbox.call_as(now, admitted, request);
         if was_due || !is_read(request) {
@@ -202,7 +206,7 @@ impl World for JournaledWorld {
     }
 
     fn events_after(&self, n: u64) -> Vec<WorldEvent> {
-        self.sandbox.log().after(n).cloned().collect()
+        self.sandbox.log().events_after(n).cloned().collect()
     }
 
     fn replace(&mut self, with: Sandbox, restore_kind: RestoreKind) {
@@ -210,7 +214,7 @@ impl World for JournaledWorld {
         self.sandbox = with;
         if let RestoreKind::Rewind { to } = restore_kind {
             let before = self.before_call();
-            self.sandbox.succeed(lineage);
+            self.sandbox.continue_lineage(lineage);
             self.journal.rewind(to);
             let (era, attempts) = lineage;
             // Each world before this one left at least one record.

@@ -19,7 +19,7 @@ use rmcp::{
         StreamableHttpServerConfig, StreamableHttpService, session::never::NeverSessionManager,
     },
 };
-use simulator::sandbox::Admitted;
+use simulator::sandbox::AdmittedRequest;
 
 use self::handler::Handler;
 use crate::{
@@ -38,7 +38,7 @@ const JSON: &str = "application/json";
 struct Caller {
     /// The world of the caller's key.
     backend: Arc<Backend>,
-    admitted: Admitted,
+    admitted: AdmittedRequest,
     /// The start of links.
     base: String,
     /// `true` if the caller may use the sandbox tools.

@@ -27,7 +27,7 @@ fn check_refused(acts: &str, message: &str) {
     }
     let (made, tip) = (story.chain.transactions().count(), story.chain.height(story.now));
     let err = story.act(last).expect_err(last);
-    assert_eq!(story.renamed(&err.to_string()), message);
+    assert_eq!(story.with_names(&err.to_string()), message);
     assert_eq!(story.fetch(), "");
     assert_eq!((story.chain.transactions().count(), story.chain.height(story.now)), (made, tip));
 }

@@ -6,7 +6,7 @@ use super::*;
 use crate::chain::{Transaction, TransactionState};
 
 /// Generates operations as strings. Names may refer to transactions that do not exist.
-fn acts() -> impl Strategy<Value = Vec<String>> {
+fn operations() -> impl Strategy<Value = Vec<String>> {
     let name = || (1_usize..8).prop_map(|n| format!("t{n}"));
     let fee = || prop::sample::select(vec!["low", "normal", "high", "stuck"]);
     let span = || prop::sample::select(vec!["0s", "1us", "400ms", "11s", "5m", "2h", "30d"]);
@@ -119,7 +119,7 @@ fn check_last_reports(story: &Story, noticed: &[(Timestamp, Sighting)]) {
 proptest! {
     #[test]
     fn steps_jumps_and_a_second_run_give_the_same_notices(
-        seed: u64, n in 0..Asset::ALL.len(), acts in acts(),
+        seed: u64, n in 0..Asset::ALL.len(), acts in operations(),
     ) {
         let asset = Asset::ALL[n];
         let (jumped, noticed) = play(seed, asset, &acts, in_one_jump);
@@ -134,7 +134,7 @@ proptest! {
     }
 
     #[test]
-    fn future_blocks_keep_their_scheduled_times(seed: u64, n in 0..Asset::ALL.len(), acts in acts()) {
+    fn future_blocks_keep_their_scheduled_times(seed: u64, n in 0..Asset::ALL.len(), acts in operations()) {
         let (story, _) = play(seed, Asset::ALL[n], &acts, in_one_jump);
         let (chain, mut now) = (&story.chain, story.now);
         let tip = chain.height(now);

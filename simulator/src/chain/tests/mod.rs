@@ -96,11 +96,11 @@ impl Story {
     /// Returns the sightings until now: `t1:0 t1:1 t2:dropped`, a later output as `t1.1:0`.
     fn fetch(&mut self) -> String {
         let seen = self.chain.advance(self.now);
-        let words: Vec<String> = seen.iter().map(|(_, sighting)| self.word(sighting)).collect();
+        let words: Vec<String> = seen.iter().map(|(_, sighting)| self.describe(sighting)).collect();
         words.join(" ")
     }
 
-    fn word(&self, sighting: &Sighting) -> String {
+    fn describe(&self, sighting: &Sighting) -> String {
         let number = self.names.iter().position(|txid| txid.as_str() == sighting.txid).unwrap() + 1;
         let output = if sighting.output == 0 { String::new() } else { format!(".{}", sighting.output) };
         match sighting.depth {
@@ -119,7 +119,7 @@ impl Story {
     }
 
     /// Replaces the transaction ids in a string by names.
-    fn renamed(&self, text: &str) -> String {
+    fn with_names(&self, text: &str) -> String {
         let named = (1..).zip(&self.names);
         named.fold(text.to_owned(), |text, (n, txid)| text.replace(txid.as_str(), &format!("t{n}")))
     }

@@ -61,12 +61,12 @@ impl ModelReplay<'_> {
         let mut is_filtered = false;
         let expected = match parts.as_slice() {
             ["v1", "account"] if reads => {
-                let (account, book) = self.model.at(id);
+                let (account, book) = self.model.account_and_book_mut(id);
                 Ok(account.response_json(book.mode, |asset| book.wallets.accepts(asset)))
             }
             // The objects of an account without an observer key are unknown.
             _ if !self.shown.books.contains_key(&id) => return,
-            ["v1", _] if reads => match ListRequest::read(&call.path, call.query.as_deref()) {
+            ["v1", _] if reads => match ListRequest::parse(&call.path, call.query.as_deref()) {
                 // The ids of events are only known where all are read at the end.
                 Some(Ok(request)) if request.list == List::Events && !self.knows_events(id) => return,
                 Some(request) => {
@@ -147,7 +147,7 @@ impl ModelReplay<'_> {
         let request = request?;
         let (book, ids) = (self.model.book(id), &self.ids[&id]);
         let mut members = request.members(book, ids);
-        let key = (call.key().to_owned(), request.place());
+        let key = (call.key().to_owned(), request.anchor_key());
         let anchors = &mut self.lists.anchors;
         let remembers = call.method == "GET";
         let remembered = anchors.get(&key).filter(|(read, _)| at.since(*read) < ANCHOR_TTL).copied();

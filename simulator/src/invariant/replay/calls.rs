@@ -78,7 +78,7 @@ impl ModelReplay<'_> {
         }
         if is_api {
             let is_admitted = self.limits.admit(at, call).is_none();
-            self.judge_form(at, call, Some(self.limits.remaining(call)));
+            self.judge_form(at, call, Some(self.limits.remaining_requests(call)));
             if !is_admitted || self.is_of_other_book(at, call) || self.is_malformed(at, call) {
                 return;
             }
@@ -125,7 +125,9 @@ impl ModelReplay<'_> {
                     self.act_on_invoice(at, (id, no, code), act, call, &fields)
                 }
                 Some((id, Object::Link(no))) => match *act {
-                    "view" if call.status == 200 => self.model.at(id).1.links[no].views += 1,
+                    "view" if call.status == 200 => {
+                        self.model.account_and_book_mut(id).1.links[no].views += 1
+                    }
                     "choose" => self.choose_by_link(at, (id, no), call, &fields),
                     _ => {}
                 },
@@ -140,7 +142,7 @@ impl ModelReplay<'_> {
 
     /// Applies a successful sandbox call.
     fn sandbox_call(&mut self, at: Timestamp, path: &[&str], call: &RecordedCall, fields: RequestFields) {
-        self.faults.note(at, path, call, &fields);
+        self.faults.record_call(at, path, call, &fields);
         self.call_about_deliveries(path, call, &fields);
         match (call.method.as_str(), path) {
             ("POST", ["accounts"]) => {
@@ -157,7 +159,7 @@ impl ModelReplay<'_> {
             }
             ("DELETE", ["wallets"]) => {
                 if let Some((id, asset)) = self.named_wallet(&fields) {
-                    self.model.at(id).1.wallets.remove(asset);
+                    self.model.account_and_book_mut(id).1.wallets.remove(asset);
                 }
             }
             ("POST", ["keys"]) => {
@@ -229,14 +231,14 @@ impl ModelReplay<'_> {
                 .then(|| (shape.to_owned(), format!("{} {asset} at {at}", id.1)))
         });
         if is_taken {
-            self.model.at(id).1.wallets.set(asset, wallet);
+            self.model.account_and_book_mut(id).1.wallets.set(asset, wallet);
         }
     }
 
     fn set_rate(&mut self, at: Timestamp, fields: &RequestFields) {
         let asset = fields.asset.as_deref().and_then(Asset::parse);
         let Some(pair) = asset.zip(fields.currency.as_deref().and_then(Currency::parse)) else { return };
-        let rate = fields.rate.as_deref().and_then(|text| money::read(text, 8));
+        let rate = fields.rate.as_deref().and_then(|text| money::parse_units(text, 8));
         match self.model.rates.insert(pair, rate.and_then(|rate| u64::try_from(rate).ok())) {
             _ if fields.rate.is_none() => self.faults.strike_everywhere(at, Fault::RateGone),
             Some(_) => self.faults.strike_everywhere(at, Fault::RateMoves),
@@ -252,8 +254,8 @@ impl ModelReplay<'_> {
         let Some((id, Object::Charge(no))) = charge else { return };
         let own = self.model.book(id).charges[no].terms.asset.code();
         if fields.asset.as_deref().is_some_and(|asset| asset != own) {
-            let all = self.of_charges.entry((id, no)).or_default();
-            *all = all.with(FaultSet::only(Fault::WrongCoin));
+            let all = self.charge_faults.entry((id, no)).or_default();
+            *all = all.with(FaultSet::single(Fault::WrongCoin));
         }
     }
 
@@ -285,11 +287,11 @@ impl ModelReplay<'_> {
         };
         let operation = format!("{} {}", call.method, call.path);
         let (scope, about) = (format!("{operation} {key}"), format!("{operation} at {at}"));
-        let (book, request) = (self.model.at(id).1, request_of(call));
+        let (book, request) = (self.model.account_and_book_mut(id).1, request_of(call));
         let given = match book.repeat(at, &scope, &request) {
             RepeatKind::First => {
                 if (200..300).contains(&call.status) {
-                    book.keep_answer(at, scope, request, self.answers.len());
+                    book.store_response(at, scope, request, self.answers.len());
                     self.answers.push((call.status, call.answer.clone()));
                 }
                 self.findings.check(Invariant::Once, Some(at), || {

@@ -71,7 +71,7 @@ impl ModelReplay<'_> {
         let Some(price) = price else { return };
         self.check_terms(at, id, 201, &price, call, fields);
         if let Some(made) = read::<CreatedAnswer>(&call.answer).filter(|_| call.status == 201) {
-            self.begin(at, &made.data.id, id, call, price);
+            self.create_charge(at, &made.data.id, id, call, price);
         }
     }
 
@@ -92,7 +92,7 @@ impl ModelReplay<'_> {
         let Some(price) = self.price_of_link(at, link, call, fields) else { return };
         self.check_terms(at, link.0, 200, &price, call, fields);
         if let Some(chosen) = read::<ChosenCharge>(&call.answer).filter(|_| call.status == 200) {
-            self.begin(at, &chosen.charge, link.0, call, price);
+            self.create_charge(at, &chosen.charge, link.0, call, price);
         }
     }
 
@@ -146,7 +146,7 @@ impl ModelReplay<'_> {
             _ if !wallets.accepts(asset) => 422,
             Some(None) => 503,
             _ if wallets.next_address(asset, id.1, &self.ids[&id].addresses) == NextAddress::Exhausted => 422,
-            Some(Some(rate)) if money::is_countless(price.cents, *rate, asset) => 422,
+            Some(Some(rate)) if money::exceeds_maximum(price.cents, *rate, asset) => 422,
             Some(Some(_)) => good,
             // The initial rates of the world are unknown.
             None if call.status == 503 => 503,
@@ -157,7 +157,7 @@ impl ModelReplay<'_> {
 
     /// Creates a charge: by itself, by a link, or for an invoice. Its address is read from the API, and so is its rate
     /// unless a request has set one.
-    pub(super) fn begin(
+    pub(super) fn create_charge(
         &mut self,
         at: Timestamp,
         code: &str,
@@ -185,7 +185,7 @@ impl ModelReplay<'_> {
         let body: Value = read(&call.body).unwrap_or_default();
         let Some(asset) = body["asset"].as_str().and_then(Asset::parse) else { return };
         let pair = (asset, price.currency);
-        let shown_rate = || u64::try_from(money::read(&seen.exchange_rate, 8)?).ok();
+        let shown_rate = || u64::try_from(money::parse_units(&seen.exchange_rate, 8)?).ok();
         let rate =
             self.model.rates.get(&pair).copied().flatten().or_else(shown_rate).filter(|rate| *rate > 0);
         let Some(rate) = rate else {
@@ -216,7 +216,7 @@ impl ModelReplay<'_> {
         });
         let ChargePrice { cents, currency, link, invoice } = price;
         let terms = Terms { asset, cents, currency, rate, link, invoice };
-        let (account, book) = self.model.at(id);
+        let (account, book) = self.model.account_and_book_mut(id);
         let no = match invoice {
             Some(_) => book.switch(at, account, terms),
             None => book.open(at, account, (terms, ChargeTexts::read(&body))),
@@ -236,7 +236,7 @@ impl ModelReplay<'_> {
         call: &RecordedCall,
         fields: &RequestFields,
     ) {
-        let book = self.model.at(id).1;
+        let book = self.model.account_and_book_mut(id).1;
         let (invariant, good, done) = match act {
             "cancel" => {
                 let why = match call.path.starts_with("/sandbox") {

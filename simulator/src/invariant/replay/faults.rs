@@ -20,7 +20,7 @@ pub struct FaultSet(u64);
 
 impl FaultSet {
     /// Returns the set of one fault.
-    pub fn only(fault: Fault) -> FaultSet {
+    pub fn single(fault: Fault) -> FaultSet {
         FaultSet(1 << fault as u64)
     }
 
@@ -43,7 +43,7 @@ impl FaultSet {
 
 impl FromIterator<Fault> for FaultSet {
     fn from_iter<T: IntoIterator<Item = Fault>>(faults: T) -> FaultSet {
-        faults.into_iter().fold(FaultSet::default(), |all, fault| all.with(FaultSet::only(fault)))
+        faults.into_iter().fold(FaultSet::default(), |all, fault| all.with(FaultSet::single(fault)))
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) struct FaultTracker {
 
 impl FaultTracker {
     /// Returns the faults of a transaction.
-    pub(super) fn of(&self, txid: &str) -> FaultSet {
+    pub(super) fn of_transaction(&self, txid: &str) -> FaultSet {
         self.transactions.get(txid).copied().unwrap_or_default()
     }
 
@@ -83,30 +83,36 @@ impl FaultTracker {
         self.struck.entry(chain).or_default().insert(fault, at);
     }
 
-    fn last(&mut self, chain: ChainId, fault: Fault, is_on: bool) {
+    fn set_lasting(&mut self, chain: ChainId, fault: Fault, is_on: bool) {
         let faults = self.lasting.entry(chain).or_default();
-        let (with, bit) = (faults.0 | FaultSet::only(fault).0, FaultSet::only(fault).0);
+        let (with, bit) = (faults.0 | FaultSet::single(fault).0, FaultSet::single(fault).0);
         faults.0 = if is_on { with } else { faults.0 & !bit };
     }
 
     /// Records a successful sandbox call. `path` is the part after `/sandbox/`.
-    pub(super) fn note(&mut self, at: Timestamp, path: &[&str], call: &RecordedCall, fields: &RequestFields) {
+    pub(super) fn record_call(
+        &mut self,
+        at: Timestamp,
+        path: &[&str],
+        call: &RecordedCall,
+        fields: &RequestFields,
+    ) {
         let mode = fields.mode.as_deref().and_then(Mode::parse).unwrap_or(Mode::Test);
         let chain = fields.asset.as_deref().and_then(Asset::parse).map(|asset| (mode, asset));
         let txid = fields.txid.as_deref().unwrap_or_default();
         match (path, chain) {
-            (["double-spend"], _) => self.touch(txid, FaultSet::only(Fault::DoubleSpend)),
-            (["replace"], _) => self.touch(txid, FaultSet::only(Fault::Replace)),
-            (["drop" | "rebroadcast"], _) => self.touch(txid, FaultSet::only(Fault::Drop)),
+            (["double-spend"], _) => self.touch(txid, FaultSet::single(Fault::DoubleSpend)),
+            (["replace"], _) => self.touch(txid, FaultSet::single(Fault::Replace)),
+            (["drop" | "rebroadcast"], _) => self.touch(txid, FaultSet::single(Fault::Drop)),
             (["reorg"], Some(chain)) => self.strike(at, chain, Fault::Reorg),
             (["stall"], Some(chain)) => self.strike(at, chain, Fault::Stall),
             (["congest"], Some(chain)) => {
                 let is_on = fields.empty.unwrap_or(0) + fields.full.unwrap_or(0) > 0;
-                self.last(chain, Fault::Congestion, is_on);
+                self.set_lasting(chain, Fault::Congestion, is_on);
             }
             (["watchers"], Some(chain)) => {
                 self.strike(at, chain, Fault::Watcher);
-                self.last(chain, Fault::Watcher, fields.notices.as_deref() != Some("up"));
+                self.set_lasting(chain, Fault::Watcher, fields.notices.as_deref() != Some("up"));
             }
             (["merchants"], _) => {
                 let words = fields.answers.iter().map(String::as_str).chain(fields.state.as_deref());
@@ -121,16 +127,16 @@ impl FaultTracker {
     }
 
     /// Returns the current faults of the whole world.
-    pub(super) fn everywhere(&self, now: Timestamp) -> FaultSet {
+    pub(super) fn world_faults(&self, now: Timestamp) -> FaultSet {
         let recent = recent(&self.everywhere, now);
         self.merchants.values().fold(recent, |all, faults| all.with(*faults))
     }
 
     /// Returns the current faults of a chain and of the whole world, without those of single transfers.
-    pub(super) fn around(&self, now: Timestamp, chain: ChainId) -> FaultSet {
+    pub(super) fn chain_faults(&self, now: Timestamp, chain: ChainId) -> FaultSet {
         let lasting = self.lasting.get(&chain).copied().unwrap_or_default();
         let struck = self.struck.get(&chain).map_or(FaultSet::default(), |struck| recent(struck, now));
-        self.everywhere(now).with(lasting).with(struck)
+        self.world_faults(now).with(lasting).with(struck)
     }
 }
 

@@ -23,7 +23,7 @@ impl ModelReplay<'_> {
             reader: fields.customer_email.clone().filter(|email| !email.is_empty()),
             texts,
         };
-        let (account, book) = self.model.at(id);
+        let (account, book) = self.model.account_and_book_mut(id);
         let issued = match draft.may_be(at, fields.cents()) {
             true => book.issue(at, account, draft, fields.send_email == Some(true)),
             false => Err(422),
@@ -45,7 +45,7 @@ impl ModelReplay<'_> {
         call: &RecordedCall,
         fields: &RequestFields,
     ) {
-        let (account, book) = self.model.at(id);
+        let (account, book) = self.model.account_and_book_mut(id);
         let done = match act {
             "send" => book.send(at, account, no),
             "void" => book.void(at, no),
@@ -105,7 +105,7 @@ impl ModelReplay<'_> {
                 let invoice = &self.model.book(id).invoices[no];
                 let (cents, currency) = (invoice.cents, invoice.currency);
                 let price = ChargePrice { cents, currency, link: None, invoice: Some(no) };
-                self.begin(at, &chosen.charge, id, call, price);
+                self.create_charge(at, &chosen.charge, id, call, price);
             }
             Some(open) => {
                 let is_it = self.ids[&id].charges[open] == chosen.charge;
@@ -123,7 +123,7 @@ impl ModelReplay<'_> {
         let expected = if LinkModel::may_be(None, at, &body) { 201 } else { 422 };
         self.check_status(Invariant::Edges, at, ("make a link", ""), expected, call.status);
         let Some(CreatedAnswer { data }) = read(&call.answer).filter(|_| call.status == 201) else { return };
-        let (account, book) = self.model.at(id);
+        let (account, book) = self.model.account_and_book_mut(id);
         book.links.push(LinkModel::new(at, account.default_currency, &body));
         let no = book.links.len() - 1;
         self.ids.get_mut(&id).expect("every book has ids").links.push(data.id.clone());
@@ -134,7 +134,7 @@ impl ModelReplay<'_> {
     pub(super) fn change_link(&mut self, at: Timestamp, code: &str, rest: &[&str], call: &RecordedCall) {
         let Some((id, Object::Link(no))) = self.objects.get(code).copied() else { return };
         let body = read(&call.body).unwrap_or_default();
-        let link = &mut self.model.at(id).1.links[no];
+        let link = &mut self.model.account_and_book_mut(id).1.links[no];
         let expected = match (call.method.as_str(), rest) {
             ("POST" | "DELETE", ["archive"]) => {
                 link.archive(at, call.method == "POST");

@@ -35,7 +35,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct ExpectedEvent {
     /// The position in the record: twice the index of the entry after it, plus one if that entry caused it.
-    pub place: usize,
+    pub position: usize,
     /// The time.
     pub at: Timestamp,
     /// The type of the event.
@@ -100,9 +100,9 @@ pub struct ModelReplay<'a> {
     answers: Vec<(u16, Bytes)>,
     faults: FaultTracker,
     /// The faults of the transfers of each charge.
-    of_charges: BTreeMap<(BookId, usize), FaultSet>,
+    charge_faults: BTreeMap<(BookId, usize), FaultSet>,
     posts: Posts<'a>,
-    place: usize,
+    position: usize,
     /// Set by a rule that covers the response of the current call.
     is_judged: bool,
 }
@@ -128,41 +128,41 @@ impl<'a> ModelReplay<'a> {
             addresses: BTreeMap::new(),
             answers: Vec::new(),
             faults: FaultTracker::default(),
-            of_charges: BTreeMap::new(),
+            charge_faults: BTreeMap::new(),
             posts: Posts::default(),
-            place: 0,
+            position: 0,
             is_judged: false,
         };
         replay.open_account(account, keys);
         replay.bearers.extend(observers.into_iter().map(|(id, key)| (key, id)));
-        for (number, Entry { at, what }) in record.seen.iter().enumerate() {
-            replay.place = 2 * number;
+        for (number, Entry { at, observation: what }) in record.seen.iter().enumerate() {
+            replay.position = 2 * number;
             if let Observation::Heights(heights) = what {
                 // They are known before the locks of the same moment expire.
                 replay.wake(at.minus(Span(1)));
                 replay.model.on_heights(heights);
             }
             replay.wake(*at);
-            replay.place += 1;
+            replay.position += 1;
             match what {
                 Observation::Call(call) => replay.call(*at, call),
                 Observation::Sightings(sightings) => replay.on_sightings(*at, sightings),
                 Observation::Heights(_) => {}
-                Observation::Restarted => {
+                Observation::Restart => {
                     replay.model.restart(*at);
                     replay.lists.restart();
                     replay.limits.restart();
                     replay.faults.strike_everywhere(*at, Fault::Restart);
                 }
                 Observation::Post(post) => replay.post(*at, post),
-                Observation::Landed { delivery, outcome } => {
+                Observation::PostResult { delivery, outcome } => {
                     let is_success = matches!(outcome, AttemptResult::Answered(200..=299));
-                    replay.land(*at, *delivery, is_success);
+                    replay.apply_attempt_result(*at, *delivery, is_success);
                 }
             }
             replay.process_model_events();
         }
-        replay.place = 2 * record.seen.len();
+        replay.position = 2 * record.seen.len();
         replay.wake(now);
         replay.finish_posts();
         replay
@@ -201,39 +201,39 @@ impl<'a> ModelReplay<'a> {
         for sighting in sightings {
             let address = (sighting.mode, sighting.asset, sighting.address.as_str());
             let Some((id, no)) = self.addresses.get(&address).copied() else { continue };
-            let all = self.of_charges.entry((id, no)).or_default();
-            *all = all.with(self.faults.of(&sighting.txid));
+            let all = self.charge_faults.entry((id, no)).or_default();
+            *all = all.with(self.faults.of_transaction(&sighting.txid));
             parts.entry(id).or_default().push((no, sighting));
         }
         for (id, part) in parts {
-            self.model.at(id).1.on_sightings(now, part.into_iter());
+            self.model.account_and_book_mut(id).1.on_sightings(now, part.into_iter());
         }
     }
 
     /// Processes the events and deliveries that the model recorded since the last call.
     fn process_model_events(&mut self) {
         for (id, book) in self.model.books() {
-            let (events, deliveries) = self.posts.news(id, book);
+            let (events, deliveries) = self.posts.take_new(id, book);
             for event in &book.events[events] {
                 let around = |no: usize| {
                     let chain = (id.1, book.charges[no].terms.asset);
-                    let own = self.of_charges.get(&(id, no)).copied().unwrap_or_default();
-                    own.with(self.faults.around(event.at, chain))
+                    let own = self.charge_faults.get(&(id, no)).copied().unwrap_or_default();
+                    own.with(self.faults.chain_faults(event.at, chain))
                 };
                 let faults = match event.subject {
                     Subject::Charge(no) => around(no),
                     Subject::Invoice(no) => match book.invoices[no].charges.last() {
                         Some(newest) => around(*newest),
-                        None => self.faults.everywhere(event.at),
+                        None => self.faults.world_faults(event.at),
                     },
                 };
                 self.expected.push(ExpectedEvent {
-                    place: self.place,
+                    position: self.position,
                     at: event.at,
                     kind: event.kind,
                     subject: self.ids[&id].code(event.subject).to_owned(),
-                    status: event.then.status,
-                    situation: event.then.situation,
+                    status: event.snapshot.status,
+                    situation: event.snapshot.situation,
                     faults,
                 });
             }

@@ -54,11 +54,11 @@ pub(super) struct Posts<'a> {
     endpoints: BTreeMap<Code, (BookId, usize)>,
     secrets: BTreeMap<BookId, Vec<(String, HmacKey)>>,
     /// The numbers of processed events and deliveries of each book.
-    noted: BTreeMap<BookId, (usize, usize)>,
+    processed: BTreeMap<BookId, (usize, usize)>,
     /// Deliveries that were not posted yet.
-    fresh: Vec<(BookId, usize)>,
+    unposted: Vec<(BookId, usize)>,
     /// Deliveries by their ids.
-    known: BTreeMap<Uuid, (BookId, usize)>,
+    deliveries: BTreeMap<Uuid, (BookId, usize)>,
     first: BTreeMap<Uuid, FirstPost<'a>>,
     /// The events sent to each endpoint.
     sent: BTreeSet<(Code, String)>,
@@ -68,8 +68,8 @@ pub(super) struct Posts<'a> {
 
 impl Posts<'_> {
     /// Takes the events and deliveries that a book recorded since the last call, as ranges of numbers.
-    pub(super) fn news(&mut self, id: BookId, book: &Book) -> (Range<usize>, Range<usize>) {
-        let noted = self.noted.entry(id).or_default();
+    pub(super) fn take_new(&mut self, id: BookId, book: &Book) -> (Range<usize>, Range<usize>) {
+        let noted = self.processed.entry(id).or_default();
         let news = (noted.0..book.events.len(), noted.1..book.deliveries.len());
         *noted = (book.events.len(), book.deliveries.len());
         news
@@ -77,7 +77,7 @@ impl Posts<'_> {
 
     /// Adds deliveries that must be posted.
     pub(super) fn expect(&mut self, id: BookId, deliveries: Range<usize>) {
-        self.fresh.extend(deliveries.map(|no| (id, no)));
+        self.unposted.extend(deliveries.map(|no| (id, no)));
     }
 }
 
@@ -97,7 +97,7 @@ impl<'a> ModelReplay<'a> {
             }
             ("DELETE", ["endpoints", id]) => {
                 if let Some((id, no)) = endpoint(id) {
-                    self.model.at(id).1.switch_endpoint(no, EndpointStatus::Removed);
+                    self.model.account_and_book_mut(id).1.switch_endpoint(no, EndpointStatus::Removed);
                 }
             }
             _ => {}
@@ -109,21 +109,21 @@ impl<'a> ModelReplay<'a> {
         self.faults.strike_everywhere(at, Fault::EndpointChange);
         let known = Code::parse(endpoint).and_then(|id| self.posts.endpoints.get(&id).copied());
         let Some((id, no)) = known else { return };
-        let sent = self.model.at(id).1.send_test(at, no);
+        let sent = self.model.account_and_book_mut(id).1.send_test(at, no);
         let expected = sent.err().unwrap_or(200);
         self.check_status(Invariant::Deliveries, at, ("a test", endpoint), expected, call.status);
         let delivery = serde_json::from_slice(&call.answer).map(|TestSent { delivery }| delivery);
         if let (Ok(no), Some(delivery)) = (sent, delivery.ok().and_then(|id| Uuid::try_parse(&id).ok())) {
-            self.posts.known.insert(delivery, (id, no));
+            self.posts.deliveries.insert(delivery, (id, no));
         }
     }
 
     /// Repeats a resend in the model. A refused resend changes nothing.
     pub(super) fn resend(&mut self, at: Timestamp, delivery: &str, call: &RecordedCall) {
         self.faults.strike_everywhere(at, Fault::Resend);
-        let known = Uuid::try_parse(delivery).ok().and_then(|id| self.posts.known.get(&id).copied());
+        let known = Uuid::try_parse(delivery).ok().and_then(|id| self.posts.deliveries.get(&id).copied());
         let Some((id, no)) = known else { return };
-        let book = self.model.at(id).1;
+        let book = self.model.account_and_book_mut(id).1;
         // The log may have dropped a delivery of which the last attempt is that old.
         let is_dropped =
             call.status == 404 && book.deliveries[no].ended.is_some_and(|ended| at.since(ended) >= LOG_KEPT);
@@ -142,7 +142,7 @@ impl<'a> ModelReplay<'a> {
             let keyed = HmacKey::new(secret.as_bytes());
             (secret, keyed)
         });
-        let book = self.model.at(id).1;
+        let book = self.model.account_and_book_mut(id).1;
         let host = fields.url.as_deref().and_then(host_of);
         match known {
             None => {
@@ -196,8 +196,8 @@ impl<'a> ModelReplay<'a> {
             (!same_endpoint)
                 .then(|| ("a delivery goes to another endpoint".to_owned(), post.delivery.to_string()))
         });
-        let Some((id, no)) = self.posts.known.get(&post.delivery).copied() else { return };
-        let book = self.model.at(id).1;
+        let Some((id, no)) = self.posts.deliveries.get(&post.delivery).copied() else { return };
+        let book = self.model.account_and_book_mut(id).1;
         let host = &book.endpoints[book.deliveries[no].endpoint].host;
         self.findings.check(Invariant::Deliveries, Some(at), || {
             let shape = "a delivery goes to another host than the endpoint's";
@@ -225,24 +225,24 @@ impl<'a> ModelReplay<'a> {
     /// Checks the first post of a delivery: it must be due, and contain the object at the time of its event.
     fn begin_delivery(&mut self, at: Timestamp, post: &RecordedPost, read: &Envelope<'_>) {
         if read.test {
-            let fields = self.posts.known.contains_key(&post.delivery);
+            let fields = self.posts.deliveries.contains_key(&post.delivery);
             self.findings.check(Invariant::Deliveries, Some(at), || {
                 (!fields || read.event_id.is_some())
                     .then(|| ("a test delivery without a request".to_owned(), post.delivery.to_string()))
             });
-            if let Some(known) = self.posts.known.get(&post.delivery).copied() {
+            if let Some(known) = self.posts.deliveries.get(&post.delivery).copied() {
                 self.judge_body(at, known, post, "a test");
             }
             return;
         }
-        let due = self.due(at, post, read.subject());
+        let due = self.find_due_delivery(at, post, read.subject());
         let about = read.subject();
         let why = due.is_none().then(|| (self.why_not_due(post, about), format!("{about} at {at}")));
         self.findings.check(Invariant::Deliveries, Some(at), || why);
         self.judge_event_id(at, post, read);
         if let Some((id, no)) = due {
-            self.posts.known.insert(post.delivery, (id, no));
-            self.posts.fresh.retain(|fresh| *fresh != (id, no));
+            self.posts.deliveries.insert(post.delivery, (id, no));
+            self.posts.unposted.retain(|fresh| *fresh != (id, no));
             self.judge_body(at, (id, no), post, about);
         }
     }
@@ -255,7 +255,12 @@ impl<'a> ModelReplay<'a> {
     }
 
     /// Returns the delivery of which a post can be the first attempt.
-    fn due(&self, at: Timestamp, post: &RecordedPost, subject: &str) -> Option<(BookId, usize)> {
+    fn find_due_delivery(
+        &self,
+        at: Timestamp,
+        post: &RecordedPost,
+        subject: &str,
+    ) -> Option<(BookId, usize)> {
         let (id, endpoint) = self.posts.endpoints.get(&post.endpoint).copied()?;
         let book = self.model.book(id);
         let is_it = |no: usize| {
@@ -266,7 +271,7 @@ impl<'a> ModelReplay<'a> {
                     event.kind == post.kind && self.ids[&id].code(event.subject) == subject
                 })
         };
-        self.posts.fresh.iter().copied().find(|(of, no)| *of == id && is_it(*no))
+        self.posts.unposted.iter().copied().find(|(of, no)| *of == id && is_it(*no))
     }
 
     fn why_not_due(&self, post: &RecordedPost, subject: &str) -> String {
@@ -340,11 +345,11 @@ impl<'a> ModelReplay<'a> {
     }
 
     /// Applies the result of an attempt.
-    pub(super) fn land(&mut self, at: Timestamp, delivery: Uuid, is_success: bool) {
-        let Some((id, no)) = self.posts.known.get(&delivery).copied() else { return };
-        let book = self.model.at(id).1;
+    pub(super) fn apply_attempt_result(&mut self, at: Timestamp, delivery: Uuid, is_success: bool) {
+        let Some((id, no)) = self.posts.deliveries.get(&delivery).copied() else { return };
+        let book = self.model.account_and_book_mut(id).1;
         if book.deliveries[no].state == DeliveryState::InFlight {
-            book.land(at, no, is_success);
+            book.end_attempt(at, no, is_success);
         }
     }
 
@@ -352,7 +357,7 @@ impl<'a> ModelReplay<'a> {
     pub(crate) fn delivery_names(&self) -> impl Iterator<Item = (String, String)> {
         let endpoints: BTreeMap<(BookId, usize), Code> =
             self.posts.endpoints.iter().map(|(code, endpoint)| (*endpoint, *code)).collect();
-        self.posts.known.iter().map(move |(uuid, (id, no))| {
+        self.posts.deliveries.iter().map(move |(uuid, (id, no))| {
             let book = self.model.book(*id);
             let delivery = &book.deliveries[*no];
             let subject = delivery.event.map_or_else(
@@ -385,7 +390,7 @@ impl<'a> ModelReplay<'a> {
 
     /// Checks that no delivery is left.
     pub(super) fn finish_posts(&mut self) {
-        for (id, no) in std::mem::take(&mut self.posts.fresh) {
+        for (id, no) in std::mem::take(&mut self.posts.unposted) {
             let book = self.model.book(id);
             let delivery = &book.deliveries[no];
             let Some(event) = delivery.event.map(|no| &book.events[no]) else { continue };
@@ -396,7 +401,7 @@ impl<'a> ModelReplay<'a> {
                 })
             });
         }
-        for (uuid, (id, no)) in &self.posts.known {
+        for (uuid, (id, no)) in &self.posts.deliveries {
             let state = self.model.book(*id).deliveries[*no].state;
             self.findings.check(Invariant::Liveness, None, || match state {
                 DeliveryState::Waiting(at) => {

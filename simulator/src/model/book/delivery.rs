@@ -52,7 +52,7 @@ impl EndpointModel {
         self.types.as_ref().is_none_or(|types| types.contains(kind))
     }
 
-    fn wants(&self, kind: &str) -> bool {
+    fn receives(&self, kind: &str) -> bool {
         self.status == EndpointStatus::Enabled && self.subscribes(kind)
     }
 }
@@ -167,14 +167,14 @@ impl Book {
 
     /// Returns `true` if an endpoint gets events of a type.
     pub(super) fn is_wanted(&self, kind: &str) -> bool {
-        self.endpoints.iter().any(|endpoint| endpoint.wants(kind))
+        self.endpoints.iter().any(|endpoint| endpoint.receives(kind))
     }
 
     /// Creates a delivery of the newest event for each endpoint that is registered for its type.
     pub(super) fn fan_out(&mut self, at: Timestamp, kind: &str) {
         let event = self.events.len() - 1;
         for endpoint in 0..self.endpoints.len() {
-            if self.endpoints[endpoint].wants(kind) {
+            if self.endpoints[endpoint].receives(kind) {
                 self.deliver(at, Some(event), endpoint);
             }
         }
@@ -202,7 +202,7 @@ impl Book {
     }
 
     /// Ends an attempt; any status from 200 to 299 is a success.
-    pub fn land(&mut self, now: Timestamp, no: usize, is_success: bool) {
+    pub fn end_attempt(&mut self, now: Timestamp, no: usize, is_success: bool) {
         let delivery = &mut self.deliveries[no];
         delivery.attempts += 1;
         delivery.ended = Some(now);

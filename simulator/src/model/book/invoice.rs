@@ -185,7 +185,7 @@ impl Book {
         if self.invoices[no].status != InvoiceStatus::Open {
             return Err(409);
         }
-        let open = self.untouched(no)?;
+        let open = self.untouched_charge(no)?;
         let invoice = &mut self.invoices[no];
         (invoice.status, invoice.voided_at) = (InvoiceStatus::Void, Some(now));
         if let Some(charge) = open {
@@ -205,9 +205,9 @@ impl Book {
         if self.invoices[no].status != InvoiceStatus::Open {
             return Err(409);
         }
-        let same = self.waiting(no).filter(|open| self.charges[*open].terms.asset == asset);
+        let same = self.waiting_charge(no).filter(|open| self.charges[*open].terms.asset == asset);
         if same.is_none() {
-            self.untouched(no)?;
+            self.untouched_charge(no)?;
         }
         Ok(same)
     }
@@ -219,7 +219,7 @@ impl Book {
     /// If [`Book::choose`] does not allow it.
     pub fn switch(&mut self, now: Timestamp, account: &Account, terms: Terms) -> usize {
         let invoice = terms.invoice.expect("the terms name the invoice");
-        if let Some(earlier) = self.untouched(invoice).expect("the invoice allows another coin") {
+        if let Some(earlier) = self.untouched_charge(invoice).expect("the invoice allows another coin") {
             self.cancel_charge(now, earlier, "asset_switched");
         }
         let InvoiceModel { reader, texts, .. } = &self.invoices[invoice];
@@ -239,7 +239,7 @@ impl Book {
         }
         // An accepted late payment was confirmed earlier.
         (invoice.status, invoice.paid_at) = (InvoiceStatus::Paid, self.charges[charge].paid_at);
-        if let Ok(Some(other)) = self.untouched(no) {
+        if let Ok(Some(other)) = self.untouched_charge(no) {
             self.cancel_charge(at, other, "invoice_paid");
         }
         self.record(at, "invoice.paid", Subject::Invoice(no), Details::None);
@@ -250,13 +250,13 @@ impl Book {
     }
 
     /// Returns the waiting charge of an invoice.
-    fn waiting(&self, invoice: usize) -> Option<usize> {
-        self.invoices[invoice].charges.iter().copied().find(|no| self.charges[*no].waits())
+    fn waiting_charge(&self, invoice: usize) -> Option<usize> {
+        self.invoices[invoice].charges.iter().copied().find(|no| self.charges[*no].is_waiting())
     }
 
     /// Returns the waiting charge if no transfer to it was seen; 409 if one was.
-    fn untouched(&self, invoice: usize) -> Result<Option<usize>, u16> {
-        match self.waiting(invoice) {
+    fn untouched_charge(&self, invoice: usize) -> Result<Option<usize>, u16> {
+        match self.waiting_charge(invoice) {
             Some(no) if !self.charges[no].is_untouched() => Err(409),
             other => Ok(other),
         }

@@ -251,8 +251,8 @@ struct Writer<'a> {
 impl<'a> Writer<'a> {
     fn coin(&self, units: u128, asset: Asset) -> String {
         match self.presentation {
-            Presentation::Webhook => money::written_padded(units, asset),
-            _ => money::written(units, asset),
+            Presentation::Webhook => money::format_units_padded(units, asset),
+            _ => money::format_units(units, asset),
         }
     }
 
@@ -285,7 +285,7 @@ impl<'a> Writer<'a> {
             amount: self.coin(transfer.units, asset),
             confirmations: charge.confirmations(transfer, height),
             required_confirmations: charge.required,
-            status: charge.word(transfer),
+            status: charge.transfer_state(transfer),
             credited: transfer.counted,
             explorer_url: self.explorer(asset, &transfer.txid),
             seen_at: transfer.first_seen.to_string(),
@@ -322,10 +322,10 @@ impl<'a> Writer<'a> {
             fiat_currency: terms.currency.code(),
             asset: terms.asset.code(),
             asset_amount: coin(charge.due),
-            received_amount: coin(charge.received()),
-            remaining_amount: coin(charge.due.saturating_sub(charge.counting())),
-            overpaid: money::is_overpaid(charge.counting(), charge.due, charge.threshold),
-            refunded_amount: coin(charge.refunded()),
+            received_amount: coin(charge.received_units()),
+            remaining_amount: coin(charge.due.saturating_sub(charge.effective_units())),
+            overpaid: money::is_overpaid(charge.effective_units(), charge.due, charge.threshold),
+            refunded_amount: coin(charge.refunded_units()),
             refunds: is_api.then(|| charge.refunds.iter().map(refund).collect()),
             exchange_rate: if is_api { money::rate(terms.rate) } else { money::rate_padded(terms.rate) },
             deposit_address: &ids.addresses[no],
@@ -441,10 +441,10 @@ impl Book {
     }
 
     /// Returns the numbers of the events of an object, in order.
-    pub fn story(&self, subject: Subject) -> &[usize] {
+    pub fn event_numbers(&self, subject: Subject) -> &[usize] {
         let stories = match subject {
-            Subject::Charge(no) => self.stories.0.get(no),
-            Subject::Invoice(no) => self.stories.1.get(no),
+            Subject::Charge(no) => self.object_events.0.get(no),
+            Subject::Invoice(no) => self.object_events.1.get(no),
         };
         stories.map_or(&[], Vec::as_slice)
     }
@@ -453,7 +453,7 @@ impl Book {
     pub fn charge_json(&self, context: ObjectContext<'_>, no: usize, presentation: Presentation) -> String {
         let charge = &self.charges[no];
         let height = self.height(charge.terms.asset);
-        let story = self.story(Subject::Charge(no));
+        let story = self.event_numbers(Subject::Charge(no));
         json(&self.writer(context, presentation).charge(no, (charge, height), story))
     }
 
@@ -461,7 +461,7 @@ impl Book {
     pub fn invoice_json(&self, context: ObjectContext<'_>, no: usize, presentation: Presentation) -> String {
         let invoice = &self.invoices[no];
         let statuses = self.statuses_of(invoice);
-        let story = self.story(Subject::Invoice(no));
+        let story = self.event_numbers(Subject::Invoice(no));
         json(&self.writer(context, presentation).invoice(no, (invoice, &statuses), story))
     }
 
@@ -533,7 +533,7 @@ impl Book {
 
     fn details_json<'d>(&self, subject: Subject, details: &'d Details) -> DetailsJson<'d> {
         let coin = |units: u128| match subject {
-            Subject::Charge(no) => money::written(units, self.charges[no].terms.asset),
+            Subject::Charge(no) => money::format_units(units, self.charges[no].terms.asset),
             Subject::Invoice(_) => String::new(),
         };
         match details {

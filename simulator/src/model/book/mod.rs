@@ -76,7 +76,7 @@ pub struct Event {
     /// The details.
     pub details: Details,
     /// The state of the object at the time of the event.
-    pub then: Snapshot,
+    pub snapshot: Snapshot,
     /// The complete object at the time of the event; `None` if the event is not delivered.
     pub object: Option<Box<EventObject>>,
 }
@@ -110,7 +110,7 @@ pub struct Book {
     pub links: Vec<LinkModel>,
     pub events: Vec<Event>,
     /// The numbers of the events of each charge, and of each invoice.
-    stories: (Vec<Vec<usize>>, Vec<Vec<usize>>),
+    object_events: (Vec<Vec<usize>>, Vec<Vec<usize>>),
     pub endpoints: Vec<EndpointModel>,
     pub deliveries: Vec<Delivery>,
     /// The number of webhook secrets created.
@@ -122,7 +122,7 @@ pub struct Book {
     mails: Vec<Timestamp>,
     /// The ends of future rate locks and holds, with their charges.
     locks: BTreeSet<(Timestamp, usize)>,
-    kept: BTreeMap<String, StoredResponse>,
+    stored_responses: BTreeMap<String, StoredResponse>,
 }
 
 impl Book {
@@ -133,7 +133,7 @@ impl Book {
             invoices: Vec::new(),
             links: Vec::new(),
             events: Vec::new(),
-            stories: Default::default(),
+            object_events: Default::default(),
             endpoints: Vec::new(),
             deliveries: Vec::new(),
             secrets: 0,
@@ -141,13 +141,13 @@ impl Book {
             heights: BTreeMap::new(),
             mails: Vec::new(),
             locks: BTreeSet::new(),
-            kept: BTreeMap::new(),
+            stored_responses: BTreeMap::new(),
         }
     }
 
     /// Returns the treatment of a request with an `Idempotency-Key`. `scope` is the method, the path and the key.
     pub fn repeat(&self, now: Timestamp, scope: &str, request: &[u8]) -> RepeatKind {
-        match self.kept.get(scope).filter(|kept| now.since(kept.at) < ANSWER_KEPT) {
+        match self.stored_responses.get(scope).filter(|kept| now.since(kept.at) < ANSWER_KEPT) {
             None => RepeatKind::First,
             Some(kept) if kept.request == request => RepeatKind::Same(kept.answer),
             Some(_) => RepeatKind::Other,
@@ -155,8 +155,8 @@ impl Book {
     }
 
     /// Stores the number of the response to a request with a key.
-    pub fn keep_answer(&mut self, now: Timestamp, scope: String, request: Vec<u8>, answer: usize) {
-        self.kept.insert(scope, StoredResponse { at: now, request, answer });
+    pub fn store_response(&mut self, now: Timestamp, scope: String, request: Vec<u8>, answer: usize) {
+        self.stored_responses.insert(scope, StoredResponse { at: now, request, answer });
     }
 
     /// Opens a charge. Returns its number.
@@ -208,7 +208,7 @@ impl Book {
         self.record(now, "charge.refunded", Subject::Charge(no), details);
         // The rest may be insufficient for a hold.
         let mut events = Vec::new();
-        self.charges[no].run_out(now, &mut events);
+        self.charges[no].expire_if_due(now, &mut events);
         self.record_all(now, no, events);
         Ok(())
     }
@@ -245,15 +245,15 @@ impl Book {
     }
 
     pub(super) fn next_lock(&self) -> Option<Timestamp> {
-        self.locks.iter().find(|(_, no)| self.charges[*no].waits()).map(|(end, _)| *end)
+        self.locks.iter().find(|(_, no)| self.charges[*no].is_waiting()).map(|(end, _)| *end)
     }
 
     pub(super) fn wake(&mut self, now: Timestamp) {
         while let Some((end, no)) = self.locks.first().copied().filter(|(end, _)| *end <= now) {
             self.locks.remove(&(end, no));
             let mut events = Vec::new();
-            self.charges[no].run_out(now, &mut events);
-            if self.charges[no].waits() && end == self.charges[no].end {
+            self.charges[no].expire_if_due(now, &mut events);
+            if self.charges[no].is_waiting() && end == self.charges[no].end {
                 // A hold lasts at most this long.
                 self.locks.insert((end.plus(HOLD_MAX), no));
             }
@@ -297,14 +297,14 @@ impl Book {
             })
         });
         let (stories, no) = match subject {
-            Subject::Charge(no) => (&mut self.stories.0, no),
-            Subject::Invoice(no) => (&mut self.stories.1, no),
+            Subject::Charge(no) => (&mut self.object_events.0, no),
+            Subject::Invoice(no) => (&mut self.object_events.1, no),
         };
         if stories.len() <= no {
             stories.resize_with(no + 1, Vec::new);
         }
         stories[no].push(self.events.len());
-        self.events.push(Event { at, kind, subject, details, then, object });
+        self.events.push(Event { at, kind, subject, details, snapshot: then, object });
         self.fan_out(at, kind);
     }
 

@@ -44,7 +44,7 @@ impl Status {
         }
     }
 
-    const fn waits(self) -> bool {
+    const fn is_waiting(self) -> bool {
         matches!(self, Status::Pending | Status::Underpaid)
     }
 }
@@ -70,13 +70,13 @@ pub struct Terms {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// Seen before the lock expired, or a fee bump of such a transfer.
-    Timely,
+    OnTime,
     /// Seen later, or unconfirmed when the hold ended: the owner decides.
     Late,
     /// Late, and accepted by the owner.
-    Taken,
+    Accepted,
     /// An additional transfer to a paid charge.
-    More,
+    Extra,
 }
 
 /// One output of one transaction.
@@ -232,7 +232,7 @@ impl Charge {
             terms,
             texts,
             opened: at,
-            due: money::due(terms.cents, terms.rate, terms.asset),
+            due: money::amount_due(terms.cents, terms.rate, terms.asset),
             tolerance: bounds.0,
             threshold: bounds.1,
             required: required_confirmations(terms.asset, mode),
@@ -245,7 +245,7 @@ impl Charge {
     }
 
     /// Returns the received amount.
-    pub fn received(&self) -> u128 {
+    pub fn received_units(&self) -> u128 {
         self.transfers.iter().filter(|transfer| transfer.counted).map(|transfer| transfer.units).sum()
     }
 
@@ -277,9 +277,9 @@ impl Charge {
         let timely = self
             .transfers
             .iter()
-            .filter(|transfer| transfer.role == Role::Timely && transfer.depth.is_some());
+            .filter(|transfer| transfer.role == Role::OnTime && transfer.depth.is_some());
         let units: u128 = timely.map(|transfer| transfer.units).sum();
-        let kept = units.saturating_sub(self.returned_of_received());
+        let kept = units.saturating_sub(self.refunds_of_received());
         now < self.end.plus(HOLD_MAX) && units > 0 && money::is_enough(kept, self.due, self.tolerance)
     }
 
@@ -305,27 +305,27 @@ impl Charge {
         }
         // A transfer of zero is ignored.
         new.retain(|sighting| sighting.amount.atto() > 0);
-        let bumps = self.bumps(&replaced, &new);
+        let bumps = self.find_fee_bumps(&replaced, &new);
         let (bumped, new): (Vec<&Sighting>, Vec<&Sighting>) =
             new.into_iter().partition(|sighting| bumps.contains_key(sighting.txid.as_str()));
         for sighting in bumped {
-            moved.extend(self.see(now, bumps[sighting.txid.as_str()], sighting, &mut events));
+            moved.extend(self.apply_sighting(now, bumps[sighting.txid.as_str()], sighting, &mut events));
         }
         // A hold that expires now does so before new transfers are processed.
         if now >= self.end && !self.is_held(now) {
             self.count(&moved, &mut events);
-            self.run_out(now, &mut events);
+            self.expire_if_due(now, &mut events);
         }
         for sighting in new {
-            moved.extend(self.see(now, now, sighting, &mut events));
+            moved.extend(self.apply_sighting(now, now, sighting, &mut events));
         }
         self.count(&moved, &mut events);
-        self.run_out(now, &mut events);
+        self.expire_if_due(now, &mut events);
         events
     }
 
     /// Applies a sighting of a new transfer; returns `None` if it disappeared before it was ever seen.
-    fn see(
+    fn apply_sighting(
         &mut self,
         now: Timestamp,
         first_seen: Timestamp,
@@ -335,7 +335,7 @@ impl Charge {
         let index = match self.find(sighting) {
             Some(index) => index,
             None if matches!(sighting.depth, Depth::Gone(_)) => return None,
-            None => self.meet(first_seen, sighting, events),
+            None => self.add_transfer(first_seen, sighting, events),
         };
         self.note_depth(now, index, sighting);
         Some(index)
@@ -343,7 +343,7 @@ impl Charge {
 
     /// Returns the fee bumps among new transactions: one that pays at least as much as one replaced at this moment
     /// counts as seen when that was.
-    fn bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> BTreeMap<&'s str, Timestamp> {
+    fn find_fee_bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> BTreeMap<&'s str, Timestamp> {
         let mut amounts: BTreeMap<&str, BTreeMap<u32, u128>> = BTreeMap::new();
         for sighting in new.iter().filter(|sighting| !matches!(sighting.depth, Depth::Gone(_))) {
             amounts.entry(&sighting.txid).or_default().insert(sighting.output, self.units(sighting));
@@ -384,15 +384,20 @@ impl Charge {
             .position(|transfer| transfer.txid == sighting.txid && transfer.output == sighting.output)
     }
 
-    fn meet(&mut self, first_seen: Timestamp, sighting: &Sighting, events: &mut Vec<ChargeEvent>) -> usize {
+    fn add_transfer(
+        &mut self,
+        first_seen: Timestamp,
+        sighting: &Sighting,
+        events: &mut Vec<ChargeEvent>,
+    ) -> usize {
         let role = match self.status {
-            Status::Paid => Role::More,
-            status if status.waits() && first_seen < self.end => Role::Timely,
+            Status::Paid => Role::Extra,
+            status if status.is_waiting() && first_seen < self.end => Role::OnTime,
             _ => Role::Late,
         };
         let (txid, units) = (sighting.txid.clone(), self.units(sighting));
         events.push(match role {
-            Role::Timely => ChargeEvent::Detected { txid: txid.clone(), units },
+            Role::OnTime => ChargeEvent::Detected { txid: txid.clone(), units },
             _ => ChargeEvent::Late { txid: txid.clone(), units },
         });
         self.transfers.push(ChargeTransfer {
@@ -406,7 +411,7 @@ impl Charge {
             deep_since: None,
             role,
             counted: false,
-            late_recorded: role != Role::Timely,
+            late_recorded: role != Role::OnTime,
             short_recorded: false,
         });
         self.transfers.len() - 1
@@ -444,30 +449,31 @@ impl Charge {
                 fresh.retain(|other| *other != index);
             }
         }
-        self.weigh(&fresh, events);
+        self.update_status(&fresh, events);
     }
 
-    fn weigh(&mut self, fresh: &[usize], events: &mut Vec<ChargeEvent>) {
+    fn update_status(&mut self, fresh: &[usize], events: &mut Vec<ChargeEvent>) {
         let Some(&last) = fresh.last() else { return };
-        let by_owner = self.transfers.iter().any(|transfer| transfer.counted && transfer.role == Role::Taken);
-        if self.status == Status::Paid || !(self.status.waits() || by_owner) {
+        let by_owner =
+            self.transfers.iter().any(|transfer| transfer.counted && transfer.role == Role::Accepted);
+        if self.status == Status::Paid || !(self.status.is_waiting() || by_owner) {
             return;
         }
         let txid = self.transfers[last].txid.clone();
-        if money::is_enough(self.counting(), self.due, self.tolerance) {
+        if money::is_enough(self.effective_units(), self.due, self.tolerance) {
             let counted = self.transfers.iter().filter(|transfer| transfer.counted);
             self.paid_at = counted.filter_map(|transfer| transfer.deep_since).max();
             self.status = Status::Paid;
             for index in 0..self.transfers.len() {
                 if !self.transfers[index].counted && !self.is_returned(index) {
-                    self.transfers[index].role = Role::More;
+                    self.transfers[index].role = Role::Extra;
                     self.transfers[index].counted = self.is_deep(&self.transfers[index]);
                 }
             }
-            events.push(ChargeEvent::Paid { txid, units: self.received() });
+            events.push(ChargeEvent::Paid { txid, units: self.received_units() });
             return;
         }
-        if self.status.waits() {
+        if self.status.is_waiting() {
             self.status = Status::Underpaid;
         }
         let mut news = false;
@@ -476,19 +482,19 @@ impl Charge {
             self.transfers[index].short_recorded = true;
         }
         if news {
-            events.push(ChargeEvent::Short { txid, units: self.received() });
+            events.push(ChargeEvent::Short { txid, units: self.received_units() });
         }
     }
 
     /// Expires the charge if its lock has ended and nothing holds it open.
-    pub fn run_out(&mut self, now: Timestamp, events: &mut Vec<ChargeEvent>) {
-        if !self.status.waits() || now < self.end || self.is_held(now) {
+    pub fn expire_if_due(&mut self, now: Timestamp, events: &mut Vec<ChargeEvent>) {
+        if !self.status.is_waiting() || now < self.end || self.is_held(now) {
             return;
         }
         self.status = Status::Expired;
         events.push(ChargeEvent::Expired);
         for transfer in &mut self.transfers {
-            if transfer.role == Role::Timely && !transfer.counted {
+            if transfer.role == Role::OnTime && !transfer.counted {
                 transfer.role = Role::Late;
                 if transfer.depth.is_some() {
                     transfer.late_recorded = true;
@@ -514,7 +520,7 @@ impl Charge {
     }
 
     /// Returns the word for the state of a transfer.
-    pub fn word(&self, transfer: &ChargeTransfer) -> &'static str {
+    pub fn transfer_state(&self, transfer: &ChargeTransfer) -> &'static str {
         match transfer.gone {
             Some(why) => why.as_str(),
             None if self.is_deep(transfer) => "confirmed",
@@ -523,8 +529,8 @@ impl Charge {
     }
 
     /// Returns `true` if the charge is open.
-    pub fn waits(&self) -> bool {
-        self.status.waits()
+    pub fn is_waiting(&self) -> bool {
+        self.status.is_waiting()
     }
 
     /// Accepts late transfers that were not refunded; returns `None` if there are none.
@@ -544,10 +550,10 @@ impl Charge {
         }
         for &index in &taken {
             let transfer = &mut self.transfers[index];
-            (transfer.role, transfer.counted, transfer.short_recorded) = (Role::Taken, true, false);
+            (transfer.role, transfer.counted, transfer.short_recorded) = (Role::Accepted, true, false);
         }
         let mut events = Vec::new();
-        self.weigh(&taken, &mut events);
+        self.update_status(&taken, &mut events);
         Some(events)
     }
 }

@@ -19,14 +19,14 @@ pub(in crate::model) struct RefundModel {
 
 impl Charge {
     /// Returns the total of all refunds.
-    pub fn refunded(&self) -> u128 {
+    pub fn refunded_units(&self) -> u128 {
         self.refunds.iter().map(|refund| refund.units).sum()
     }
 
     /// Returns the maximum of that total.
-    pub fn refundable(&self) -> u128 {
+    pub fn refundable_units(&self) -> u128 {
         let late = self.transfers.iter().filter(|transfer| self.is_refundable_late(transfer));
-        self.received() + late.map(|transfer| transfer.units).sum::<u128>()
+        self.received_units() + late.map(|transfer| transfer.units).sum::<u128>()
     }
 
     fn is_refundable_late(&self, transfer: &ChargeTransfer) -> bool {
@@ -34,33 +34,33 @@ impl Charge {
     }
 
     /// Returns the amount of a transfer that was refunded while it was late.
-    fn returned(&self, index: usize) -> u128 {
+    fn refunded_while_late(&self, index: usize) -> u128 {
         self.refunds.iter().filter_map(|refund| refund.late.get(&index)).sum()
     }
 
     /// Returns `true` if a late transfer was refunded in full. It cannot be accepted.
     pub(super) fn is_returned(&self, index: usize) -> bool {
         let transfer = &self.transfers[index];
-        transfer.role == Role::Late && self.returned(index) >= transfer.units
+        transfer.role == Role::Late && self.refunded_while_late(index) >= transfer.units
     }
 
     /// Returns the total of refunds, without those of late transfers that are still on the chain, which were never
     /// part of the received amount.
-    pub(super) fn returned_of_received(&self) -> u128 {
-        let mut units = self.refunded();
+    pub(super) fn refunds_of_received(&self) -> u128 {
+        let mut units = self.refunded_units();
         for (index, transfer) in self.transfers.iter().enumerate() {
             if transfer.role == Role::Late && transfer.depth.is_some() {
-                units -= self.returned(index);
+                units -= self.refunded_while_late(index);
             }
         }
         units
     }
 
     /// Returns the amount that counts as received for a decision: without refunds, unless the charge is paid.
-    pub fn counting(&self) -> u128 {
+    pub fn effective_units(&self) -> u128 {
         match self.status {
-            Status::Paid => self.received(),
-            _ => self.received().saturating_sub(self.returned_of_received()),
+            Status::Paid => self.received_units(),
+            _ => self.received_units().saturating_sub(self.refunds_of_received()),
         }
     }
 
@@ -73,7 +73,7 @@ impl Charge {
         units: u128,
         (txid, reason): (Option<&str>, Option<&str>),
     ) -> bool {
-        if units == 0 || self.refunded() + units > self.refundable() {
+        if units == 0 || self.refunded_units() + units > self.refundable_units() {
             return false;
         }
         let paid_here = |txid: &&str| self.transfers.iter().any(|transfer| transfer.txid == *txid);
@@ -81,7 +81,7 @@ impl Charge {
         let mut late: BTreeMap<usize, u128> = BTreeMap::new();
         for (index, transfer) in self.transfers.iter().enumerate() {
             if self.is_refundable_late(transfer) && named.is_none_or(|txid| txid == transfer.txid) {
-                late.insert(index, transfer.units - self.returned(index));
+                late.insert(index, transfer.units - self.refunded_while_late(index));
             }
         }
         let exact = late.iter().find(|(_, open)| **open == units).map(|(index, _)| *index);

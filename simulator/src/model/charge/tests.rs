@@ -44,7 +44,7 @@ fn check(moments: &[(u64, &str)], expected: &str) -> Charge {
         let mut happened = Vec::new();
         for end in timers.extract_if(.., |end| *end <= now) {
             let mut events = Vec::new();
-            charge.run_out(end, &mut events);
+            charge.expire_if_due(end, &mut events);
             happened.extend(events.into_iter().map(|event| (end, event)));
         }
         let sightings: Vec<Sighting> =
@@ -105,7 +105,7 @@ fn a_sufficient_fee_bump_keeps_its_time() {
 #[test]
 fn a_reorganised_transfer_of_a_paid_charge_is_not_received() {
     let charge = check(&[(10, "t1 1000 9"), (12, "t1 1000 0")], "10 detected t1, 10 paid t1");
-    assert_eq!((charge.status, charge.received(), charge.refundable()), (Status::Paid, 0, 0));
+    assert_eq!((charge.status, charge.received_units(), charge.refundable_units()), (Status::Paid, 0, 0));
 }
 
 #[test]

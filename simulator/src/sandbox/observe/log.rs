@@ -38,13 +38,13 @@ impl WorldLog {
     }
 
     /// Returns the stored events after the `n`th.
-    pub fn after(&self, n: u64) -> impl Iterator<Item = &WorldEvent> {
+    pub fn events_after(&self, n: u64) -> impl Iterator<Item = &WorldEvent> {
         let first_kept = self.count - self.kept.len() as u64;
         let skip = usize::try_from(n.saturating_sub(first_kept)).unwrap_or(usize::MAX);
         self.kept.iter().skip(skip)
     }
 
-    fn note(&mut self, at: Timestamp, what: WorldEventKind) {
+    fn push(&mut self, at: Timestamp, what: WorldEventKind) {
         self.count += 1;
         if self.kept.len() == KEPT_MAX {
             self.kept.pop_front();
@@ -103,7 +103,7 @@ impl Observer for LogWriter {
                     confirmations,
                     required,
                 };
-                self.log.note(view.now, event);
+                self.log.push(view.now, event);
             }
         }
     }
@@ -137,7 +137,7 @@ impl Observer for LogWriter {
                 WorldEventKind::EndpointOff { mode, account, endpoint: endpoint.id, host }
             }
         };
-        self.log.note(view.now, event);
+        self.log.push(view.now, event);
     }
 
     fn on_attempt_end(
@@ -164,15 +164,15 @@ impl Observer for LogWriter {
             answer: end.to_string(),
             next_at,
         };
-        self.log.note(view.now, event);
+        self.log.push(view.now, event);
     }
 
     fn on_reorg(&mut self, now: Timestamp, (mode, asset): (Mode, Asset), depth: u32) {
-        self.log.note(now, WorldEventKind::Reorg { mode, asset, depth });
+        self.log.push(now, WorldEventKind::Reorg { mode, asset, depth });
     }
 
     fn on_restart(&mut self, view: &WorldView<'_>) {
-        self.log.note(view.now, WorldEventKind::Restart);
+        self.log.push(view.now, WorldEventKind::Restart);
     }
 }
 

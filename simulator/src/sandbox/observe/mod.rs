@@ -90,7 +90,7 @@ pub(super) enum AttemptEnd {
 }
 
 impl AttemptEnd {
-    pub(super) fn of(outcome: &AttemptResult) -> AttemptEnd {
+    pub(super) fn from_result(outcome: &AttemptResult) -> AttemptEnd {
         match outcome {
             AttemptResult::Answered(status) => AttemptEnd::Answered(*status),
             AttemptResult::Unreachable(_) => AttemptEnd::Unreachable,
@@ -153,7 +153,7 @@ pub(super) struct Observers {
 }
 
 impl Observers {
-    fn each(&mut self, notify: impl Fn(&mut dyn Observer)) {
+    fn notify_all(&mut self, notify: impl Fn(&mut dyn Observer)) {
         match &mut self.ended_attempts {
             Some(ended) => notify(ended),
             None => notify(&mut self.log),
@@ -164,7 +164,7 @@ impl Observers {
     }
 
     /// Returns the observers for a new world that replaces this one: its log is empty.
-    pub(super) fn of_new_world(&mut self) -> Observers {
+    pub(super) fn take_for_new_world(&mut self) -> Observers {
         let before = std::mem::take(self);
         Observers {
             log: LogWriter::default(),
@@ -210,23 +210,23 @@ impl Observers {
 
     /// Lets the tamper replace an incoming request.
     pub(super) fn tamper_request(&mut self, now: Timestamp, request: &Request<'_>) -> Option<OwnedRequest> {
-        self.tamper.as_mut()?.request(now, request)
+        self.tamper.as_mut()?.on_request(now, request)
     }
 
     /// Lets the tamper change an outgoing response.
     pub(super) fn tamper_response(&mut self, now: Timestamp, request: &Request<'_>, response: &mut Response) {
         if let Some(tamper) = &mut self.tamper {
-            tamper.response(now, request, response);
+            tamper.on_response(now, request, response);
         }
     }
 
     /// Lets the tamper change an outgoing post.
     pub(super) fn tamper_post(&mut self, now: Timestamp, mode: Mode, post: &mut AttemptRequest) -> PostFate {
-        self.tamper.as_mut().map_or(PostFate::Unchanged, |tamper| tamper.post(now, mode, post))
+        self.tamper.as_mut().map_or(PostFate::Unchanged, |tamper| tamper.on_post(now, mode, post))
     }
 
     pub(super) fn on_sightings(&mut self, view: &WorldView<'_>, seen: &[Sighting]) {
-        self.each(|observer| observer.on_sightings(view, seen));
+        self.notify_all(|observer| observer.on_sightings(view, seen));
     }
 
     /// Returns the sightings that reach the service, and the time at which they do.
@@ -235,16 +235,16 @@ impl Observers {
         now: Timestamp,
         mut seen: Vec<Sighting>,
     ) -> (Timestamp, Vec<Sighting>) {
-        let at = self.tamper.as_mut().map_or(now, |tamper| tamper.sightings(now, &mut seen));
+        let at = self.tamper.as_mut().map_or(now, |tamper| tamper.on_sightings(now, &mut seen));
         (at, seen)
     }
 
     pub(super) fn on_heights(&mut self, now: Timestamp, heights: &[((Mode, Asset), u64)]) {
-        self.each(|observer| observer.on_heights(now, heights));
+        self.notify_all(|observer| observer.on_heights(now, heights));
     }
 
     pub(super) fn on_notice(&mut self, view: &WorldView<'_>, book: BookOf, notice: &Notice) {
-        self.each(|observer| observer.on_notice(view, book, notice));
+        self.notify_all(|observer| observer.on_notice(view, book, notice));
     }
 
     pub(super) fn on_post(
@@ -254,7 +254,7 @@ impl Observers {
         post: &AttemptRequest,
         arrival: &Arrival,
     ) {
-        self.each(|observer| observer.on_post(view, book, post, arrival));
+        self.notify_all(|observer| observer.on_post(view, book, post, arrival));
     }
 
     /// Reports the result of a post, which the tamper may change before the service receives it.
@@ -264,9 +264,9 @@ impl Observers {
         post: &AttemptRequest,
         outcome: &mut AttemptResult,
     ) {
-        self.each(|observer| observer.on_attempt_result(now, post, outcome));
+        self.notify_all(|observer| observer.on_attempt_result(now, post, outcome));
         if let Some(tamper) = &mut self.tamper {
-            tamper.outcome(now, post, outcome);
+            tamper.on_outcome(now, post, outcome);
         }
     }
 
@@ -278,17 +278,17 @@ impl Observers {
         end: &AttemptEnd,
         next_at: Option<Timestamp>,
     ) {
-        self.each(|observer| observer.on_attempt_end(view, book, post, end, next_at));
+        self.notify_all(|observer| observer.on_attempt_end(view, book, post, end, next_at));
     }
 
     pub(super) fn on_reorg(&mut self, now: Timestamp, chain: (Mode, Asset), depth: u32) {
-        self.each(|observer| observer.on_reorg(now, chain, depth));
+        self.notify_all(|observer| observer.on_reorg(now, chain, depth));
     }
 
     pub(super) fn on_restart(&mut self, view: &WorldView<'_>) {
-        self.each(|observer| observer.on_restart(view));
+        self.notify_all(|observer| observer.on_restart(view));
         if let Some(tamper) = &mut self.tamper {
-            tamper.restarted(view.now);
+            tamper.on_restart(view.now);
         }
     }
 }

@@ -11,11 +11,11 @@ use crate::{
 
 impl Observer for Record {
     fn on_sightings(&mut self, view: &WorldView<'_>, seen: &[Sighting]) {
-        self.note(view.now, Observation::Sightings(seen.to_vec()));
+        self.push(view.now, Observation::Sightings(seen.to_vec()));
     }
 
     fn on_heights(&mut self, now: Timestamp, heights: &[((Mode, Asset), u64)]) {
-        self.note(now, Observation::Heights(heights.to_vec()));
+        self.push(now, Observation::Heights(heights.to_vec()));
     }
 
     fn on_post(
@@ -38,15 +38,15 @@ impl Observer for Record {
             copies: arrival.copies,
             is_private: arrival.is_private,
         };
-        self.note(view.now, Observation::Post(Box::new(posted)));
+        self.push(view.now, Observation::Post(Box::new(posted)));
     }
 
     fn on_attempt_result(&mut self, now: Timestamp, post: &AttemptRequest, outcome: &AttemptResult) {
-        self.note(now, Observation::Landed { delivery: post.id, outcome: outcome.clone() });
+        self.push(now, Observation::PostResult { delivery: post.id, outcome: outcome.clone() });
     }
 
     fn on_restart(&mut self, view: &WorldView<'_>) {
-        self.note(view.now, Observation::Restarted);
+        self.push(view.now, Observation::Restart);
     }
 }
 
@@ -57,12 +57,12 @@ pub(in crate::sandbox) fn note_call(
     request: &Request<'_>,
     response: &Response,
 ) {
-    let seen = Entry { at, what: Observation::Call(Box::new(written(request, response))) };
+    let seen = Entry { at, observation: Observation::Call(Box::new(recorded_call(request, response))) };
     record.seen.insert(index.min(record.seen.len()), seen);
 }
 
 /// Returns the record of a request and its response, as an outside observer sees them.
-fn written(request: &Request<'_>, response: &Response) -> RecordedCall {
+fn recorded_call(request: &Request<'_>, response: &Response) -> RecordedCall {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let bearer = request.authorization.map(text);
     RecordedCall {

@@ -14,8 +14,8 @@ use reference_wire::fields::{Fields, PROSE_MAX, TEXT_MAX};
 
 use super::{
     Outcome, answer,
-    call::{SandboxCall, required},
-    nothing, records,
+    call::{SandboxCall, require},
+    empty_response, records,
 };
 use crate::{
     api::{
@@ -100,7 +100,7 @@ pub(super) fn open(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
         _ => None,
     });
     f.finish()?;
-    let id = required(id, "id")?;
+    let id = require(id, "id")?;
     let mut settings = Settings::new(&id);
     settings.change(draft);
     let kind = kind.unwrap_or(AccountKind::Organization);
@@ -115,7 +115,7 @@ pub(super) fn change(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let draft = read_settings(&mut f);
     f.finish()?;
     call.act((account, Mode::Live), Command::ChangeSettings(Box::new(draft)))?;
-    nothing()
+    empty_response()
 }
 
 pub(super) fn keys(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
@@ -155,7 +155,7 @@ pub(super) fn revoke_key(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let who = key.principal;
     f.finish()?;
     call.act((who.account, who.mode), Command::RevokeKey(id))?;
-    nothing()
+    empty_response()
 }
 
 pub(super) fn wallets(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
@@ -186,5 +186,5 @@ pub(super) fn set_wallet(call: &mut SandboxCall<'_>, mut body: Body<'_, WalletRe
 pub(super) fn remove_wallet(call: &mut SandboxCall<'_>, mut body: Body<'_, WalletRemoval>) -> Outcome {
     let book_id = call.own_book(body.account.clone(), body.mode, &mut body.fields);
     call.act(book_id, BookCommand::RemoveWallet(body.finish()?.asset))?;
-    nothing()
+    empty_response()
 }

@@ -147,7 +147,8 @@ mod tests {
             });
             let mut world = OutsideWorld { sandbox, endpoint: String::new() };
             world.sandbox.declare_forwarded("shop.example");
-            let answer = world.done("/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.example"}"#);
+            let answer =
+                world.call_ok("/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.example"}"#);
             world.endpoint = answer["endpoint"]["id"].as_str().expect("an id").to_owned();
             world
         }
@@ -158,19 +159,19 @@ mod tests {
         }
 
         #[track_caller]
-        fn done(&mut self, path: &str, body: &str) -> serde_json::Value {
+        fn call_ok(&mut self, path: &str, body: &str) -> serde_json::Value {
             let answer = answer_of(self.call(path, body));
             assert_eq!(answer.0, 200, "{}", answer.1);
             answer.1
         }
 
         fn send(&mut self) {
-            self.done(&format!("/sandbox/endpoints/{}/test", self.endpoint), "{}");
+            self.call_ok(&format!("/sandbox/endpoints/{}/test", self.endpoint), "{}");
         }
 
         #[track_caller]
-        fn waits(&mut self, path: &str, body: &str) -> PendingAdvance {
-            waiting(self.call(path, body))
+        fn call_pending(&mut self, path: &str, body: &str) -> PendingAdvance {
+            expect_pending(self.call(path, body))
         }
 
         /// Ends every open attempt with this status.
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn waiting(progress: Progress) -> PendingAdvance {
+    fn expect_pending(progress: Progress) -> PendingAdvance {
         match progress {
             Progress::Waiting(pending) => pending,
             Progress::Done(response) => panic!("the call is not pending: {response:?}"),
@@ -215,15 +216,15 @@ mod tests {
     fn the_clock_stops_while_an_attempt_is_in_flight() {
         let mut world = OutsideWorld::new();
         world.send();
-        let mut pending = world.waits("/sandbox/advance", r#"{"by":"10m"}"#);
+        let mut pending = world.call_pending("/sandbox/advance", r#"{"by":"10m"}"#);
         for (since, attempts) in [(Span::mins(0), 1), (Span::mins(1), 1), (Span::mins(6), 1)] {
             world.check_now(since);
-            pending = waiting(world.continue_call(pending));
+            pending = expect_pending(world.continue_call(pending));
             assert!(pending.awaits_attempt());
             world.check_now(since);
             assert_eq!(world.end_attempts(500), attempts);
             if since < Span::mins(6) {
-                pending = waiting(world.continue_call(pending));
+                pending = expect_pending(world.continue_call(pending));
             }
         }
         let (status, answer) = answer_of(world.continue_call(pending));
@@ -253,14 +254,15 @@ mod tests {
         world.send();
         let early = r#"{"by":"1h","stop_early":true}"#;
         for since in [Span::mins(0), Span::mins(1), Span::mins(6)] {
-            let pending = world.waits("/sandbox/advance", early);
+            let pending = world.call_pending("/sandbox/advance", early);
             world.end_attempts(500);
             let (_, answer) = answer_of(world.continue_call(pending));
             assert_eq!(answer["happened"].as_array().map(Vec::len), Some(1), "{answer}");
             world.check_now(since);
             // An event is not reported twice to a second call at the same time.
             let more = if since == Span::mins(0) { "55s" } else { "4m" };
-            let answer = world.done("/sandbox/advance", &format!(r#"{{"by":"{more}","stop_early":true}}"#));
+            let answer =
+                world.call_ok("/sandbox/advance", &format!(r#"{{"by":"{more}","stop_early":true}}"#));
             assert_eq!(answer["happened"].as_array().map(Vec::len), Some(0), "{answer}");
         }
     }
@@ -269,7 +271,7 @@ mod tests {
     fn attempts_of_other_calls_do_not_delay_a_call_forever() {
         let mut world = OutsideWorld::new();
         world.send();
-        let pending = world.waits("/sandbox/advance", r#"{"by":"10s"}"#);
+        let pending = world.call_pending("/sandbox/advance", r#"{"by":"10s"}"#);
         let first = world.sandbox.take_outgoing();
         world.send();
         let now = world.sandbox.now();
@@ -283,8 +285,8 @@ mod tests {
     fn a_waiting_call_is_refused_after_the_world_was_replaced() {
         let mut world = OutsideWorld::new();
         world.send();
-        let pending = world.waits("/sandbox/advance", r#"{"by":"10s"}"#);
-        world.done("/sandbox/world", "{}");
+        let pending = world.call_pending("/sandbox/advance", r#"{"by":"10s"}"#);
+        world.call_ok("/sandbox/world", "{}");
         assert_eq!(answer_of(world.continue_call(pending)).0, 409);
         world.check_now(Span::secs(0));
         assert_eq!(world.end_attempts(200), 0, "the old world's post is forgotten");
@@ -294,10 +296,10 @@ mod tests {
     fn a_replacing_world_refuses_calls_and_results_of_the_old_one() {
         let mut before = OutsideWorld::new();
         before.send();
-        let pending = before.waits("/sandbox/advance", r#"{"by":"10s"}"#);
+        let pending = before.call_pending("/sandbox/advance", r#"{"by":"10s"}"#);
         let first = before.sandbox.take_outgoing()[0].id;
         let mut after = OutsideWorld::new();
-        after.sandbox.succeed(before.sandbox.lineage());
+        after.sandbox.continue_lineage(before.sandbox.lineage());
         assert_eq!(answer_of(after.continue_call(pending)).0, 409);
         after.send();
         assert_ne!(after.sandbox.take_outgoing()[0].id, first);
@@ -312,9 +314,9 @@ mod tests {
     fn a_restart_loses_attempts_in_flight_and_posts_them_again() {
         let mut world = OutsideWorld::new();
         world.send();
-        let pending = world.waits("/sandbox/advance", r#"{"by":"10s"}"#);
+        let pending = world.call_pending("/sandbox/advance", r#"{"by":"10s"}"#);
         let lost = world.sandbox.take_outgoing();
-        world.done("/sandbox/restart", "{}");
+        world.call_ok("/sandbox/restart", "{}");
         let now = world.sandbox.now();
         world.sandbox.on_attempt_result(now, lost[0].id, AttemptResult::Answered(200).into());
         assert_eq!(world.sandbox.world.external.open.len(), 1, "the first report is of no use any more");

@@ -35,7 +35,7 @@ use crate::{
 const LATE_LOOKED_AT_MAX: usize = 1_000;
 
 /// Returns the book that the path names.
-pub(super) fn named(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
+pub(super) fn book_from_path(call: &SandboxCall<'_>) -> Result<BookOf, ApiError> {
     let [account, mode, ..] = call.parameters() else { unreachable!("the route names a book") };
     call.sandbox.find_book(account, Mode::parse(mode).ok_or(ApiError::NotFound)?)
 }
@@ -49,7 +49,7 @@ fn api_path(call: &SandboxCall<'_>) -> String {
 
 /// Returns byte for byte the response that a key of the book gets from `/v1/` with the rest of the path.
 pub(super) fn owner_reads(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let book_id = named(call)?;
+    let book_id = book_from_path(call)?;
     let path = api_path(call);
     let target = (path.as_str(), call.request.query);
     let body =
@@ -59,7 +59,7 @@ pub(super) fn owner_reads(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome 
 
 /// Creates or changes an object, like the same request to `/v1/` with a key of the book.
 pub(super) fn act(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
-    let book_id = named(call)?;
+    let book_id = book_from_path(call)?;
     f.finish()?;
     let request = call.request;
     let (command, status) = reference_wire::read_call(
@@ -78,11 +78,11 @@ pub(super) fn act(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
 }
 
 pub(super) fn counts(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    answer(call.sandbox.counts(named(call)?))
+    answer(call.sandbox.counts(book_from_path(call)?))
 }
 
-pub(super) fn late(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    answer(LateList { late: call.sandbox.late(named(call)?) })
+pub(super) fn late_payments(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    answer(LateList { late: call.sandbox.late_payments(book_from_path(call)?) })
 }
 
 impl Sandbox {
@@ -132,7 +132,7 @@ impl Sandbox {
             },
             links: count(&List::Links),
             events: book.events().count() as u64,
-            late: waiting(book).len() as u64,
+            late: unresolved_late_payments(book).len() as u64,
             endpoints: EndpointCounts {
                 enabled: endpoints(EndpointStatus::Enabled),
                 disabled: endpoints(EndpointStatus::Disabled),
@@ -141,9 +141,9 @@ impl Sandbox {
     }
 
     /// Returns the late payments that wait for the owner, newest first.
-    pub fn late(&self, book_id: (AccountNo, Mode)) -> Vec<LatePayment> {
+    pub fn late_payments(&self, book_id: (AccountNo, Mode)) -> Vec<LatePayment> {
         let book = self.book(book_id);
-        let late = waiting(book).into_iter().map(|(charge, transfer)| LatePayment {
+        let late = unresolved_late_payments(book).into_iter().map(|(charge, transfer)| LatePayment {
             charge: charge.code,
             status: charge.status().as_str().into(),
             asset: charge.terms.asset,
@@ -162,7 +162,7 @@ impl Sandbox {
 }
 
 /// Returns the unresolved late payments, newest announcement last.
-fn waiting(book: &Book) -> Vec<(&Charge, &Transfer)> {
+fn unresolved_late_payments(book: &Book) -> Vec<(&Charge, &Transfer)> {
     let notified =
         book.listing(&List::Events { kind: Some(EventType::ChargeLatePayment), charge: None, invoice: None });
     let count = notified.newest().map_or(0, |newest| notified.rank(newest));
@@ -189,7 +189,7 @@ fn waiting(book: &Book) -> Vec<(&Charge, &Transfer)> {
 
 /// Returns the transfers to a charge, with details for its owner.
 pub(super) fn transfers(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let book_id = named(call)?;
+    let book_id = book_from_path(call)?;
     let book = call.book(book_id);
     let charge = book.charge(book.find_charge(code(call.parameters()[2])?)?);
     let transfers = call.sandbox.transfers(book_id, charge);

@@ -154,6 +154,6 @@ pub(super) fn read_mode(fields: &mut Fields<'_>) -> Option<Mode> {
 }
 
 /// Returns the value of a required field.
-pub(super) fn required<T>(value: Option<T>, name: &str) -> Result<T, ApiError> {
+pub(super) fn require<T>(value: Option<T>, name: &str) -> Result<T, ApiError> {
     value.ok_or_else(|| ApiError::field(name, format!("The {name} field is required.")))
 }

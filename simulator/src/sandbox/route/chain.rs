@@ -8,8 +8,8 @@ use super::{
     Outcome,
     advance::AdvanceTarget,
     answer,
-    call::{SandboxCall, required},
-    nothing,
+    call::{SandboxCall, require},
+    empty_response,
 };
 use crate::{
     api::{
@@ -61,10 +61,10 @@ pub(super) fn pay(call: &mut SandboxCall<'_>, mut body: Body<'_, PayRequest>) ->
     let transfer = match (code, address) {
         (Some(code), _) => to_charge(call, code, asset, amount, share)?,
         (None, address) => {
-            let (asset, amount) = (required(asset, "asset")?, required(amount, "amount")?);
+            let (asset, amount) = (require(asset, "asset")?, require(amount, "amount")?);
             let amount = Coin::parse(&amount.0, asset)
                 .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
-            let address = spelled(asset.facts().form, mode, &required(address, "address")?);
+            let address = spelled(asset.facts().form, mode, &require(address, "address")?);
             if call.within.is_some_and(|own| call.book(own).charge_at(&address).is_none()) {
                 let message = "The address field is invalid: with an API key it takes the deposit address of a charge of \
                                the key's account and mode.";
@@ -158,7 +158,7 @@ pub(super) fn mine(call: &mut SandboxCall<'_>, mut body: Body<'_, Mine>) -> Outc
         let until = chain.block_after(now, blocks);
         call.advance("blocks", AdvanceTarget { until, stop_early: false, after: None })?;
     }
-    nothing()
+    empty_response()
 }
 
 pub(super) fn reorganise(call: &mut SandboxCall<'_>, mut body: Body<'_, ReorgRequest>) -> Outcome {
@@ -188,7 +188,7 @@ pub(super) fn reorganise(call: &mut SandboxCall<'_>, mut body: Body<'_, ReorgReq
 }
 
 /// Returns the chain that contains the transaction named in the body.
-fn named<'s>(
+fn chain_of_request<'s>(
     call: &'s mut SandboxCall<'_>,
     body: Body<'_, TransactionRequest>,
 ) -> Result<(&'s mut Chain, Timestamp, TxId), ApiError> {
@@ -198,20 +198,20 @@ fn named<'s>(
 }
 
 pub(super) fn double_spend(call: &mut SandboxCall<'_>, body: Body<'_, TransactionRequest>) -> Outcome {
-    let (chain, now, txid) = named(call, body)?;
+    let (chain, now, txid) = chain_of_request(call, body)?;
     new_transaction(&chain.double_spend(now, &txid).map_err(refusal)?)
 }
 
 pub(super) fn drop_transaction(call: &mut SandboxCall<'_>, body: Body<'_, TransactionRequest>) -> Outcome {
-    let (chain, now, txid) = named(call, body)?;
+    let (chain, now, txid) = chain_of_request(call, body)?;
     chain.drop_from_mempool(now, &txid).map_err(refusal)?;
-    nothing()
+    empty_response()
 }
 
 pub(super) fn rebroadcast(call: &mut SandboxCall<'_>, body: Body<'_, TransactionRequest>) -> Outcome {
-    let (chain, now, txid) = named(call, body)?;
+    let (chain, now, txid) = chain_of_request(call, body)?;
     chain.rebroadcast(now, &txid).map_err(refusal)?;
-    nothing()
+    empty_response()
 }
 
 pub(super) fn replace(call: &mut SandboxCall<'_>, mut body: Body<'_, ReplaceRequest>) -> Outcome {
@@ -233,7 +233,7 @@ pub(super) fn replace(call: &mut SandboxCall<'_>, mut body: Body<'_, ReplaceRequ
             let amount = Coin::parse(&text.0, asset)
                 .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
             let address = old.outputs.first().map(|output| output.address.clone());
-            vec![Output { address: required(address, "txid")?, amount }]
+            vec![Output { address: require(address, "txid")?, amount }]
         }
     };
     let fee = fee.unwrap_or(FeeLevel::Normal);
@@ -252,7 +252,7 @@ pub(super) fn stall(call: &mut SandboxCall<'_>, mut body: Body<'_, Stall>) -> Ou
     }
     let (chain, now) = chain(call, mode, stall.asset.0);
     chain.stall(now, stall.r#for.0);
-    nothing()
+    empty_response()
 }
 
 pub(super) fn congest(call: &mut SandboxCall<'_>, mut body: Body<'_, CongestRequest>) -> Outcome {
@@ -261,7 +261,7 @@ pub(super) fn congest(call: &mut SandboxCall<'_>, mut body: Body<'_, CongestRequ
     let (chain, now) = chain(call, mode, asset);
     let congestion = Congestion { empty_percent: empty.unwrap_or(0), full_percent: full.unwrap_or(0) };
     chain.congest(now, congestion).map_err(refusal)?;
-    nothing()
+    empty_response()
 }
 
 pub(super) fn watch(call: &mut SandboxCall<'_>, mut body: Body<'_, Watcher>) -> Outcome {
@@ -273,5 +273,5 @@ pub(super) fn watch(call: &mut SandboxCall<'_>, mut body: Body<'_, Watcher>) -> 
         let (chain, now) = chain(call, mode, asset.0);
         chain.rescan(now);
     }
-    nothing()
+    empty_response()
 }

@@ -7,7 +7,7 @@ use reference_wire::fields::Fields;
 
 use super::{
     EVENTS_MAX, Outcome, SETTINGS, account::read_settings, advance::AdvanceTarget, answer, call::SandboxCall,
-    events_after, nothing,
+    empty_response, events_after,
 };
 use crate::{
     api::{
@@ -79,7 +79,7 @@ pub(super) fn scenario(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
 }
 
 /// Replaces this world with a new one. The host allows it only with a frozen clock.
-pub(super) fn begin(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
+pub(super) fn replace_world(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let seed = f.whole("seed");
     let start = f.parsed_text("start", "2026-01-05T09:00:00Z", Timestamp::parse);
     let journal = f.truth("journal");
@@ -99,7 +99,7 @@ pub(super) fn begin(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
         journal: journal.unwrap_or(before.journal),
         ..before.clone()
     };
-    call.sandbox.begin_again(&setup, settings);
+    call.sandbox.replace_world(&setup, settings);
     let keys = call.sandbox.first_keys();
     let account = Sandbox::FIRST_ACCOUNT.to_owned();
     answer(NewAccount { account, keys: KeyPair { live: keys.live, test: keys.test } })
@@ -125,14 +125,14 @@ pub(super) fn advance(call: &mut SandboxCall<'_>, mut body: Body<'_, AdvanceRequ
     }
     let field = if says_by { "by" } else { "to" };
     call.advance(field, AdvanceTarget { until, stop_early, after })?;
-    nothing()
+    empty_response()
 }
 
 pub(super) fn restart(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     f.finish()?;
     let Sandbox { world, observers, .. } = &mut *call.sandbox;
     world.restart(observers)?;
-    nothing()
+    empty_response()
 }
 
 pub(super) fn set_rate(call: &mut SandboxCall<'_>, body: Body<'_, RateRequest>) -> Outcome {
@@ -140,5 +140,5 @@ pub(super) fn set_rate(call: &mut SandboxCall<'_>, body: Body<'_, RateRequest>) 
     let rate = rate.0.and_then(|text| Rate::parse(&text).ok());
     let world = call.world_mut();
     world.service.rate(world.now, asset, currency, rate);
-    nothing()
+    empty_response()
 }

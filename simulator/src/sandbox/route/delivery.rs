@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::{
     Outcome, answer,
     call::{SandboxCall, read_mode},
-    nothing, records,
+    empty_response, records,
 };
 use crate::{
     api::{Body, DeliveryAnswer, DeliveryList, DeliveryRecord, MerchantAnswer, MerchantRequest},
@@ -46,7 +46,7 @@ pub struct DeliveryFilter {
 impl DeliveryFilter {
     /// Returns the matching deliveries, newest first.
     fn newest<'b>(&self, book: &'b Book, limit: usize) -> impl Iterator<Item = &'b Delivery> {
-        self.of_book(book).filter(|delivery| self.takes(book, delivery)).take(limit)
+        self.of_book(book).filter(|delivery| self.matches(book, delivery)).take(limit)
     }
 
     /// Returns candidates, newest first, before the filters on single deliveries.
@@ -80,7 +80,7 @@ impl DeliveryFilter {
         Some(timeline(found.map(Subject::Invoice)).collect())
     }
 
-    fn takes(&self, book: &Book, delivery: &Delivery) -> bool {
+    fn matches(&self, book: &Book, delivery: &Delivery) -> bool {
         self.endpoint.is_none_or(|id| id == Some(book.endpoint(delivery.endpoint).id))
             && self.status.is_none_or(|wanted| wanted == delivery.state.as_str())
     }
@@ -148,22 +148,22 @@ impl Sandbox {
 }
 
 /// Returns the id of the delivery that the path names.
-fn named(call: &SandboxCall<'_>) -> Result<Uuid, ApiError> {
+fn id_from_path(call: &SandboxCall<'_>) -> Result<Uuid, ApiError> {
     Uuid::try_parse(call.parameters()[0]).map_err(|_| ApiError::NotFound)
 }
 
-pub(super) fn one(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
-    let id = named(call)?;
+pub(super) fn read_delivery(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
+    let id = id_from_path(call)?;
     let book_id = call.find_book(|book| book.outbox().find(id).is_some())?;
     answer(DeliveryAnswer { delivery: call.sandbox.delivery(book_id, id)? })
 }
 
 pub(super) fn resend(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
-    let id = named(call)?;
+    let id = id_from_path(call)?;
     let book_id = call.find_book(|book| book.outbox().find(id).is_some())?;
     f.finish()?;
     call.act(book_id, BookCommand::Resend(id))?;
-    nothing()
+    empty_response()
 }
 
 pub(super) fn set_merchant(call: &mut SandboxCall<'_>, body: Body<'_, MerchantRequest>) -> Outcome {

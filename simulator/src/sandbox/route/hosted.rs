@@ -8,7 +8,7 @@ use reference_core::{
 };
 use reference_wire::fields::Fields;
 
-use super::{Outcome, answer, call::SandboxCall, nothing};
+use super::{Outcome, answer, call::SandboxCall, empty_response};
 use crate::api::{Body, ChargeAnswer, ChoiceRequest, CoinRequest, LinkAnswer};
 
 fn visit(call: &mut SandboxCall<'_>, visit: Visit) -> Outcome {
@@ -20,7 +20,7 @@ fn visit(call: &mut SandboxCall<'_>, visit: Visit) -> Outcome {
     })?;
     let world = call.world_mut();
     match world.service.visit(world.now, visit)? {
-        VisitResult::Page => nothing(),
+        VisitResult::Page => empty_response(),
         VisitResult::Charge(account, mode, no) => {
             answer(ChargeAnswer { charge: call.book((account, mode)).charge(no).code })
         }

@@ -93,7 +93,7 @@ fn answer(value: impl Serialize) -> Outcome {
 }
 
 /// Returns a result without fields.
-fn nothing() -> Outcome {
+fn empty_response() -> Outcome {
     answer(Empty {})
 }
 
@@ -216,7 +216,7 @@ routes! {
     "/sandbox": GET World [], clock::overview;
     "/sandbox/scenario": GET World [], clock::scenario;
     "/sandbox/happenings": GET Book ["after"], clock::world_events;
-    "/sandbox/world": POST World ["seed", "start", "account", "journal"], clock::begin;
+    "/sandbox/world": POST World ["seed", "start", "account", "journal"], clock::replace_world;
     "/sandbox/advance": POST Book AdvanceRequest, clock::advance;
     "/sandbox/restart": POST World [], clock::restart;
     "/sandbox/rates": POST World RateRequest, clock::set_rate;
@@ -224,7 +224,7 @@ routes! {
     "/sandbox/accounts": POST World (ACCOUNT), account::open;
     "/sandbox/accounts/{id}": PATCH World (SETTINGS), account::change;
     "/sandbox/books/{account}/{mode}": GET World [], book::counts;
-    "/sandbox/books/{account}/{mode}/late": GET World [], book::late;
+    "/sandbox/books/{account}/{mode}/late": GET World [], book::late_payments;
     "/sandbox/books/{account}/{mode}/search": GET World ["q"], search::search;
     "/sandbox/books/{account}/{mode}/charges/{id}/transfers": GET World [], book::transfers;
     "/sandbox/books/{account}/{mode}/charges": GET World (ANY), book::owner_reads; POST World (CHARGE), book::act;
@@ -253,7 +253,7 @@ routes! {
     "/sandbox/mails": GET Book ["account", "mode", "limit"], owner::mails;
 
     "/sandbox/deliveries": GET Book (DELIVERIES), delivery::log;
-    "/sandbox/deliveries/{id}": GET Book [], delivery::one;
+    "/sandbox/deliveries/{id}": GET Book [], delivery::read_delivery;
     "/sandbox/deliveries/{id}/resend": POST Book [], delivery::resend;
     "/sandbox/merchants": POST World MerchantRequest, delivery::set_merchant;
 
@@ -306,7 +306,7 @@ impl Route {
 }
 
 /// Returns `true` if a call allows a field.
-pub(super) fn takes(method: &str, path: &str, field: &str) -> bool {
+pub(super) fn accepts_field(method: &str, path: &str, field: &str) -> bool {
     let route = ROUTES.iter().find(|route| route.parameters(path).is_some());
     let method = route.and_then(|route| route.methods.iter().find(|allowed| allowed.method == method));
     method.is_some_and(|method| method.fields.contains(&field))
@@ -333,13 +333,13 @@ pub(super) fn respond(sandbox: &mut Sandbox, request: &Request<'_>, within: Opti
         let pending = PendingAdvance::new(sandbox, target, before, within);
         return sandbox.run_until_blocked(pending);
     }
-    if !reads(request) && !sandbox.observers.is_log_disabled() {
+    if !is_read(request) && !sandbox.observers.is_log_disabled() {
         add_events(sandbox, &mut fields, before, within);
     }
     Progress::Done(finish(sandbox, fields))
 }
 
-fn reads(request: &Request<'_>) -> bool {
+fn is_read(request: &Request<'_>) -> bool {
     matches!(request.method, "GET" | "HEAD")
 }
 
@@ -378,7 +378,7 @@ fn dispatch(
         return Err(ApiError::BodyTooLarge);
     }
     let query;
-    let body: &[u8] = if !reads(request) {
+    let body: &[u8] = if !is_read(request) {
         request.body
     } else if method.fields == ANY {
         b""
@@ -391,7 +391,7 @@ fn dispatch(
         &query
     };
     let mut fields = Fields::read(body)?;
-    if !reads(request) {
+    if !is_read(request) {
         fields.only(method.fields);
     }
     let mut call = SandboxCall::new(sandbox, request, within, parameters);
@@ -430,7 +430,7 @@ fn add_events(sandbox: &Sandbox, fields: &mut Map<String, Value>, n: u64, within
 /// Returns the events after the `n`th that concern the book.
 fn events_after(sandbox: &Sandbox, n: u64, within: Option<Within>) -> impl Iterator<Item = &WorldEvent> {
     let within = within.map(|(no, mode)| (sandbox.service().account(no), mode));
-    sandbox.log().after(n).filter(move |event| {
+    sandbox.log().events_after(n).filter(move |event| {
         within.is_none_or(|(account, mode)| {
             let is_own = |address: &str| account.book(mode).charge_at(address).is_some();
             event.what.concerns(&account.id, mode, is_own)

@@ -14,7 +14,7 @@ use reference_wire::fields::{Fields, TEXT_MAX};
 use super::{
     Outcome, answer,
     call::{SandboxCall, read_mode},
-    nothing, records,
+    empty_response, records,
 };
 use crate::{
     api::{
@@ -57,14 +57,14 @@ pub(super) fn add_endpoint(call: &mut SandboxCall<'_>, mut body: Body<'_, Endpoi
     let events = events.unwrap_or_else(|| EventType::ALL.into()).into_iter().collect();
     call.world().judge_endpoint(&url)?;
     let done = call.act(book_id, BookCommand::AddEndpoint { url, events })?;
-    let endpoint = changed_endpoint(call, book_id, &done, Secret::ApiState);
+    let endpoint = changed_endpoint(call, book_id, &done, Secret::Visible);
     answer(EndpointAnswer { endpoint })
 }
 
 /// The visibility of an endpoint's secret: only the response that creates it shows it.
 #[derive(Clone, Copy)]
 enum Secret {
-    ApiState,
+    Visible,
     Hidden,
 }
 
@@ -79,7 +79,7 @@ fn changed_endpoint(
     let endpoint = call.book(book_id).endpoint(no);
     let mut record = records::endpoint(call.service(), book_id, endpoint);
     let (host, secret) = (endpoint.url.host().to_string(), endpoint.secret.clone());
-    record.secret = matches!(shows, Secret::ApiState).then(|| secret.reveal().to_owned());
+    record.secret = matches!(shows, Secret::Visible).then(|| secret.reveal().to_owned());
     call.world_mut().network.set_secret(&host, (book_id.0, book_id.1, no), secret);
     record
 }
@@ -114,14 +114,14 @@ pub(super) fn remove_endpoint(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outc
     let book_id = owner(call)?;
     f.finish()?;
     call.act(book_id, BookCommand::RemoveEndpoint(call.id()?))?;
-    nothing()
+    empty_response()
 }
 
 pub(super) fn rotate(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
     let book_id = owner(call)?;
     f.finish()?;
     let done = call.act(book_id, BookCommand::RotateSecret(call.id()?))?;
-    let endpoint = changed_endpoint(call, book_id, &done, Secret::ApiState);
+    let endpoint = changed_endpoint(call, book_id, &done, Secret::Visible);
     answer(EndpointAnswer { endpoint })
 }
 
@@ -149,7 +149,7 @@ fn on_charge(call: &mut SandboxCall<'_>, act: BookCommand) -> Outcome {
     let charge = call.id()?;
     let book_id = call.find_book(|book| book.find_charge(charge).is_ok())?;
     call.act(book_id, act)?;
-    nothing()
+    empty_response()
 }
 
 pub(super) fn void(call: &mut SandboxCall<'_>, f: Fields<'_>) -> Outcome {
@@ -167,7 +167,7 @@ fn on_invoice(call: &mut SandboxCall<'_>, f: Fields<'_>, act: BookCommand) -> Ou
     let invoice = call.id()?;
     let book_id = call.find_book(|book| book.find_invoice(invoice).is_ok())?;
     call.act(book_id, act)?;
-    nothing()
+    empty_response()
 }
 
 pub(super) fn mails(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {

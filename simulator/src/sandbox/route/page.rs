@@ -98,7 +98,7 @@ impl Sandbox {
             account: self.page_account(book_id),
             mode: book_id.1,
             invoice: view(book_id, no),
-            payment: telling_charge(book, invoice).map(|no| self.payment(book_id, no, charge)),
+            payment: charge_to_show(book, invoice).map(|no| self.payment(book_id, no, charge)),
             may_choose,
             coins: match may_choose {
                 true => self.coins(book_id, (Some(terms.amount), terms.currency), |_| true),
@@ -129,7 +129,7 @@ impl Sandbox {
             account: self.page_account(book_id),
             mode: book_id.1,
             link: view(book_id, no),
-            closed: closed(link, self.now()),
+            closed: closed_reason(link, self.now()),
             coins: self.coins(book_id, (price, terms.currency), takes),
         })
     }
@@ -168,7 +168,7 @@ impl Sandbox {
         let charge = book.charge(no);
         let asset = charge.terms.asset;
         let required = asset.required_confirmations(book.mode());
-        let coming = coming(charge, required);
+        let coming = unconfirmed_amount(charge, required);
         let total = charge.counted().plus(coming);
         PaymentPart {
             charge: view(book_id, no),
@@ -228,7 +228,7 @@ impl Sandbox {
 }
 
 /// Returns the unconfirmed amount that will count towards the charge.
-fn coming(charge: &Charge, required: u32) -> Coin {
+fn unconfirmed_amount(charge: &Charge, required: u32) -> Coin {
     let on_its_way = charge.transfers().iter().filter(|transfer| {
         transfer.standing == Standing::OnTime
             && transfer.is_alive()
@@ -260,7 +260,7 @@ fn stage(charge: &Charge, required: u32) -> PaymentStage {
 }
 
 /// Returns the charge to show for an invoice: the paid one, or else the newest.
-fn telling_charge(book: &Book, invoice: &Invoice) -> Option<ChargeNo> {
+fn charge_to_show(book: &Book, invoice: &Invoice) -> Option<ChargeNo> {
     let paid = |no: &&ChargeNo| book.charge(**no).status() == ChargeStatus::Paid;
     invoice.charges.iter().find(paid).or(invoice.charges.last()).copied()
 }
@@ -276,7 +276,7 @@ fn may_choose(book: &Book, invoice: &Invoice) -> bool {
 }
 
 /// Returns the reason why a link accepts no payments; `None` if it does.
-fn closed(link: &Link, now: Timestamp) -> Option<LinkClosed> {
+fn closed_reason(link: &Link, now: Timestamp) -> Option<LinkClosed> {
     if link.accepts_payments(now) {
         None
     } else if link.archived {

@@ -13,7 +13,7 @@ use reference_core::{
 };
 use reference_wire::fields::Fields;
 
-use super::{Outcome, answer, book::named, call::SandboxCall};
+use super::{Outcome, answer, book::book_from_path, call::SandboxCall};
 use crate::{
     api::{SearchAnswer, SearchHit, Word},
     sandbox::Sandbox,
@@ -30,7 +30,7 @@ const WANTED_MAX: usize = 255;
 type NamedText = (String, String);
 
 pub(super) fn search(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let book_id = named(call)?;
+    let book_id = book_from_path(call)?;
     let wanted = f.text("q", WANTED_MAX).unwrap_or_default().trim().to_owned();
     f.finish()?;
     if wanted.is_empty() || wanted.len() > WANTED_MAX {
@@ -51,9 +51,9 @@ impl Sandbox {
             found.extend(hit.map(|(field, value)| SearchHit { kind, id, field, value, status }));
             found.len() < FOUND_MAX
         };
-        let charges = newest(book, &List::Charges { status: None, link: None });
-        let invoices = newest(book, &List::Invoices { status: None });
-        let links = newest(book, &List::Links);
+        let charges = newest_members(book, &List::Charges { status: None, link: None });
+        let invoices = newest_members(book, &List::Invoices { status: None });
+        let links = newest_members(book, &List::Links);
         let _ = charges.into_iter().map(|no| book.charge(ChargeNo(no))).all(|charge| {
             add("charge".into(), charge.code.to_string(), of_charge(charge), charge.status().as_str().into())
         }) && invoices.into_iter().map(|no| book.invoice(InvoiceNo(no))).all(|invoice| {
@@ -65,7 +65,7 @@ impl Sandbox {
             )
         }) && links.into_iter().map(|no| book.link(LinkNo(no))).all(|link| {
             let status = if link.archived { "archived" } else { "active" };
-            let fields = vec![own("code", link.code), own("title", &link.terms.title)];
+            let fields = vec![named_text("code", link.code), named_text("title", &link.terms.title)];
             add("payment_link".into(), link.code.to_string(), fields, status.into())
         });
         found
@@ -73,7 +73,7 @@ impl Sandbox {
 }
 
 /// Returns the newest members of a list, newest first.
-fn newest(book: &Book, list: &List) -> Vec<u32> {
+fn newest_members(book: &Book, list: &List) -> Vec<u32> {
     let listing = book.listing(list);
     let count = listing.newest().map_or(0, |newest| listing.rank(newest));
     (count.saturating_sub(LOOKED_AT_MAX)..count).rev().filter_map(|nth| listing.select(nth)).collect()
@@ -94,35 +94,38 @@ fn by_id(book: &Book, wanted: &str) -> Vec<SearchHit> {
     event.into_iter().chain(delivery).collect()
 }
 
-fn own(name: &str, value: impl ToString) -> NamedText {
+fn named_text(name: &str, value: impl ToString) -> NamedText {
     (name.to_owned(), value.to_string())
 }
 
-fn known(name: &str, value: Option<&String>) -> Option<NamedText> {
-    value.map(|value| own(name, value))
+fn optional_named_text(name: &str, value: Option<&String>) -> Option<NamedText> {
+    value.map(|value| named_text(name, value))
 }
 
 fn of_charge(charge: &Charge) -> Vec<NamedText> {
     let (terms, customer) = (&charge.terms, charge.terms.customer());
-    let mut fields = vec![own("code", charge.code), own("deposit_address", &terms.deposit_address)];
-    fields.extend(charge.transfers().iter().map(|transfer| own("txid", &transfer.txid)));
-    fields.extend(charge.refunds().iter().filter_map(|refund| known("refund", refund.txid.as_ref())));
-    fields.extend(known("customer_email", customer.email.as_ref()));
-    fields.extend(known("customer_name", customer.name.as_ref()));
-    fields.extend(known("customer_reference", customer.reference.as_ref()));
+    let mut fields =
+        vec![named_text("code", charge.code), named_text("deposit_address", &terms.deposit_address)];
+    fields.extend(charge.transfers().iter().map(|transfer| named_text("txid", &transfer.txid)));
+    fields.extend(
+        charge.refunds().iter().filter_map(|refund| optional_named_text("refund", refund.txid.as_ref())),
+    );
+    fields.extend(optional_named_text("customer_email", customer.email.as_ref()));
+    fields.extend(optional_named_text("customer_name", customer.name.as_ref()));
+    fields.extend(optional_named_text("customer_reference", customer.reference.as_ref()));
     fields.extend(terms.metadata.iter().filter_map(|(key, value)| match value {
         MetaValue::Text(text) | MetaValue::Number(text) => Some((format!("metadata.{key}"), text.clone())),
         MetaValue::Truth(_) | MetaValue::Null => None,
     }));
-    fields.extend(known("description", terms.description.as_ref()));
+    fields.extend(optional_named_text("description", terms.description.as_ref()));
     fields
 }
 
 fn of_invoice(invoice: &Invoice) -> Vec<NamedText> {
     let terms = &invoice.terms;
-    let mut fields = vec![own("code", invoice.code), own("number", &invoice.number)];
-    fields.extend(known("customer_email", terms.customer_email.as_ref()));
-    fields.extend(known("customer_name", terms.customer_name.as_ref()));
-    fields.extend(known("memo", terms.memo.as_ref()));
+    let mut fields = vec![named_text("code", invoice.code), named_text("number", &invoice.number)];
+    fields.extend(optional_named_text("customer_email", terms.customer_email.as_ref()));
+    fields.extend(optional_named_text("customer_name", terms.customer_name.as_ref()));
+    fields.extend(optional_named_text("memo", terms.memo.as_ref()));
     fields
 }

@@ -31,7 +31,7 @@ fn call(world: &mut Sandbox, method: &str, target: &str, body: &str) -> (u16, Va
 }
 
 #[track_caller]
-fn done(world: &mut Sandbox, method: &str, target: &str, body: &str) -> Value {
+fn call_ok(world: &mut Sandbox, method: &str, target: &str, body: &str) -> Value {
     let (status, answer) = call(world, method, target, body);
     assert_eq!(status / 100, 2, "{method} {target} {body}: {answer}");
     answer
@@ -39,7 +39,7 @@ fn done(world: &mut Sandbox, method: &str, target: &str, body: &str) -> Value {
 
 /// Creates an object by a request with the world's own live key; returns its id.
 #[track_caller]
-fn made(world: &mut Sandbox, path: &str, body: &str) -> String {
+fn create_object(world: &mut Sandbox, path: &str, body: &str) -> String {
     let bearer = format!("Bearer {}", world.first_keys().live);
     let request = Request { authorization: Some(bearer.as_bytes()), ..request("POST", path, body) };
     let (status, answer) = read(&world.respond(world.now(), &request));
@@ -85,12 +85,13 @@ fn an_invalid_call_gets_the_allowed_values() {
 fn null_and_empty_text_count_as_missing() {
     let mut world = world();
     for advance in [r#"{"by":"1s","to":""}"#, r#"{"by":null,"to":"2026-01-05T09:00:02Z"}"#] {
-        done(&mut world, "POST", "/sandbox/advance", advance);
+        call_ok(&mut world, "POST", "/sandbox/advance", advance);
     }
     check("POST", "/sandbox/advance", r#"{"by":null,"to":""}"#, 422, "Give either by");
-    let charge = made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#);
+    let charge =
+        create_object(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"49.90","currency":"EUR"}"#);
     let pay = format!(r#"{{"charge":"{charge}","mode":null,"address":""}}"#);
-    done(&mut world, "POST", "/sandbox/pay", &pay);
+    call_ok(&mut world, "POST", "/sandbox/pay", &pay);
 }
 
 #[test]
@@ -107,7 +108,7 @@ fn a_path_has_one_route_that_lists_all_its_methods() {
 }
 
 /// Returns a path with an id of this world in place of the braces.
-fn filled(path: &str, ids: &[(&str, String)]) -> String {
+fn fill_path(path: &str, ids: &[(&str, String)]) -> String {
     let id = ids.iter().find(|(start, _)| path.starts_with(start)).map_or("acme", |(_, id)| id);
     path.replace("{id}", id).replace("{account}/{mode}", "acme/live")
 }
@@ -116,25 +117,29 @@ fn filled(path: &str, ids: &[(&str, String)]) -> String {
 fn unknown_fields_are_refused_everywhere() {
     let mut world = world();
     let endpoint =
-        done(&mut world, "POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.sim"}"#);
+        call_ok(&mut world, "POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.sim"}"#);
     let endpoint = endpoint["endpoint"]["id"].as_str().unwrap().to_owned();
-    let test = done(&mut world, "POST", &format!("/sandbox/endpoints/{endpoint}/test"), "");
-    let key = done(&mut world, "POST", "/sandbox/keys", r#"{"mode":"live"}"#);
+    let test = call_ok(&mut world, "POST", &format!("/sandbox/endpoints/{endpoint}/test"), "");
+    let key = call_ok(&mut world, "POST", "/sandbox/keys", r#"{"mode":"live"}"#);
     let ids = [
         ("/sandbox/endpoints", endpoint),
         ("/sandbox/deliveries", test["delivery"].as_str().unwrap().to_owned()),
         ("/sandbox/keys", key["key"]["id"].as_str().unwrap().to_owned()),
         (
             "/sandbox/charges",
-            made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"1","currency":"EUR"}"#),
+            create_object(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"1","currency":"EUR"}"#),
         ),
         (
             "/sandbox/invoices",
-            made(&mut world, "/v1/invoices", r#"{"amount":"1","currency":"EUR","customer_name":"Ann"}"#),
+            create_object(
+                &mut world,
+                "/v1/invoices",
+                r#"{"amount":"1","currency":"EUR","customer_name":"Ann"}"#,
+            ),
         ),
         (
             "/sandbox/links",
-            made(
+            create_object(
                 &mut world,
                 "/v1/payment-links",
                 r#"{"title":"Tea","pricing_type":"open","currency":"EUR"}"#,
@@ -143,7 +148,7 @@ fn unknown_fields_are_refused_everywhere() {
     ];
     for route in ROUTES {
         for method in route.methods.iter().filter(|method| method.method != "GET") {
-            let path = filled(route.path, &ids);
+            let path = fill_path(route.path, &ids);
             let (status, answer) = call(&mut world, method.method, &path, r#"{"strange":1}"#);
             assert_eq!(status, 422, "{} {path}: {answer}", method.method);
             assert!(answer["errors"]["strange"].is_array(), "{} {path}: {answer}", method.method);
@@ -180,12 +185,12 @@ fn test_is_the_mode_of_calls_without_one() {
         ("/sandbox/keys", "{}", "/key/mode"),
         ("/sandbox/endpoints", r#"{"url":"https://shop.sim"}"#, "/endpoint/mode"),
     ] {
-        let made = done(&mut world, "POST", path, body);
+        let made = call_ok(&mut world, "POST", path, body);
         assert_eq!(made.pointer(mode), Some(&"test".into()), "{made}");
     }
-    let before = done(&mut world, "GET", "/sandbox", "");
-    done(&mut world, "POST", "/sandbox/mine", r#"{"asset":"BTC","at_once":true}"#);
-    let after = done(&mut world, "GET", "/sandbox", "");
+    let before = call_ok(&mut world, "GET", "/sandbox", "");
+    call_ok(&mut world, "POST", "/sandbox/mine", r#"{"asset":"BTC","at_once":true}"#);
+    let after = call_ok(&mut world, "GET", "/sandbox", "");
     let height = |world: &Value, mode: &str| {
         let chains = world["chains"].as_array().expect("a list of chains");
         let chain = chains.iter().find(|chain| chain["asset"] == "BTC" && chain["mode"] == mode);
@@ -198,12 +203,12 @@ fn test_is_the_mode_of_calls_without_one() {
 #[test]
 fn the_first_address_is_shown_when_a_wallet_is_set() {
     let mut world = world();
-    let wallets = done(&mut world, "GET", "/sandbox/wallets", "");
+    let wallets = call_ok(&mut world, "GET", "/sandbox/wallets", "");
     let is_sol = |wallet: &&Value| wallet["asset"] == "SOL" && wallet["mode"] == "live";
     let wallet = wallets["wallets"].as_array().unwrap().iter().find(is_sol).unwrap().clone();
     let address = wallet["first_address"].as_str().expect("a world starts with wallets").to_owned();
     let body = format!(r#"{{"mode":"live","asset":"SOL","addresses":["{address}"]}}"#);
-    let set = done(&mut world, "PUT", "/sandbox/wallets", &body);
+    let set = call_ok(&mut world, "PUT", "/sandbox/wallets", &body);
     assert_eq!((&set["wallet"]["first_address"], &set["wallet"]["listed"]), (&address.into(), &1.into()));
 }
 
@@ -222,15 +227,20 @@ fn the_address_type_of_an_xpub_is_explicit() {
         [("p2wpkh", "bc1q"), ("p2sh-p2wpkh", "3"), ("p2pkh", "1LqBGSKuX5yYUonjxT5qGfpUsXKYYWeabA")]
     {
         let script_field = format!(r#","script":"{script}""#);
-        let wallet = &done(&mut world, "PUT", "/sandbox/wallets", &body("BTC", &script_field))["wallet"];
+        let wallet = &call_ok(&mut world, "PUT", "/sandbox/wallets", &body("BTC", &script_field))["wallet"];
         assert_eq!(wallet["script"], script);
         assert!(wallet["first_address"].as_str().unwrap().starts_with(begins), "{wallet}");
     }
     // The next charge gets such an address, and a payment to it arrives.
-    let charge = made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"1","currency":"EUR"}"#);
-    done(&mut world, "POST", "/sandbox/pay", &format!(r#"{{"charge":"{charge}"}}"#));
-    done(&mut world, "POST", "/sandbox/mine", r#"{"mode":"live","asset":"BTC","blocks":2,"at_once":true}"#);
-    let paid = done(&mut world, "GET", &format!("/sandbox/books/acme/live/charges/{charge}"), "");
+    let charge = create_object(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"1","currency":"EUR"}"#);
+    call_ok(&mut world, "POST", "/sandbox/pay", &format!(r#"{{"charge":"{charge}"}}"#));
+    call_ok(
+        &mut world,
+        "POST",
+        "/sandbox/mine",
+        r#"{"mode":"live","asset":"BTC","blocks":2,"at_once":true}"#,
+    );
+    let paid = call_ok(&mut world, "GET", &format!("/sandbox/books/acme/live/charges/{charge}"), "");
     assert_eq!(paid["data"]["status"], "paid", "{paid}");
     assert!(paid["data"]["deposit_address"].as_str().unwrap().starts_with('1'), "{paid}");
     for (body, part) in [
@@ -247,16 +257,16 @@ fn an_account_shows_its_business_until_it_is_removed() {
     let mut world = world();
     let settings =
         r#"{"support_phone":"+49 30 2","business":{"legal_name":"Acme GmbH","address":{"country":"DE"}}}"#;
-    done(&mut world, "PATCH", "/sandbox/accounts/acme", settings);
+    call_ok(&mut world, "PATCH", "/sandbox/accounts/acme", settings);
     let account =
-        |world: &mut Sandbox| done(world, "GET", "/sandbox/books/acme/live/account", "")["data"].clone();
+        |world: &mut Sandbox| call_ok(world, "GET", "/sandbox/books/acme/live/account", "")["data"].clone();
     let shown = account(&mut world);
     assert_eq!(shown["support_phone"], "+49 30 2");
     assert_eq!(shown["business"]["legal_name"], "Acme GmbH");
     assert_eq!(shown["business"]["address"]["country"], "DE");
     assert_eq!(shown["business"]["tax_id"], Value::Null);
     for nothing in [r#"{"support_phone":null,"business":null}"#, r#"{"business":{"address":{}}}"#] {
-        done(&mut world, "PATCH", "/sandbox/accounts/acme", nothing);
+        call_ok(&mut world, "PATCH", "/sandbox/accounts/acme", nothing);
         assert_eq!(account(&mut world)["business"], Value::Null, "{nothing}");
     }
     assert_eq!(account(&mut world)["support_phone"], Value::Null);
@@ -276,39 +286,45 @@ fn an_account_shows_its_business_until_it_is_removed() {
 fn observers_stay_when_a_world_is_replaced() {
     let mut world = world();
     world.disable_log();
-    done(&mut world, "POST", "/sandbox/world", r#"{"seed":2}"#);
-    let key = done(&mut world, "POST", "/sandbox/keys", r#"{"mode":"live"}"#);
+    call_ok(&mut world, "POST", "/sandbox/world", r#"{"seed":2}"#);
+    let key = call_ok(&mut world, "POST", "/sandbox/keys", r#"{"mode":"live"}"#);
     assert_eq!(key["happened"], Value::Null, "it stays terse: {key}");
-    world.keep_record(crate::record::Detail::Bytes);
-    done(&mut world, "POST", "/sandbox/world", r#"{"seed":3}"#);
-    done(&mut world, "POST", "/sandbox/keys", r#"{"mode":"live"}"#);
+    world.start_recording(crate::record::Detail::Bytes);
+    call_ok(&mut world, "POST", "/sandbox/world", r#"{"seed":3}"#);
+    call_ok(&mut world, "POST", "/sandbox/keys", r#"{"mode":"live"}"#);
     let seen = world.take_record().seen;
-    let calls = seen.iter().filter(|entry| matches!(entry.what, crate::record::Observation::Call(_)));
+    let calls = seen.iter().filter(|entry| matches!(entry.observation, crate::record::Observation::Call(_)));
     assert_eq!(calls.count(), 2);
 }
 
 #[test]
 fn late_money_that_was_sent_back_is_resolved() {
     let mut world = world();
-    let charge = made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"100","currency":"EUR"}"#);
-    done(&mut world, "POST", "/sandbox/advance", r#"{"by":"31m"}"#);
+    let charge =
+        create_object(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"100","currency":"EUR"}"#);
+    call_ok(&mut world, "POST", "/sandbox/advance", r#"{"by":"31m"}"#);
     for amount in ["0.001", "0.002"] {
         let pay = format!(r#"{{"charge":"{charge}","amount":"{amount}"}}"#);
-        done(&mut world, "POST", "/sandbox/pay", &pay);
+        call_ok(&mut world, "POST", "/sandbox/pay", &pay);
     }
-    done(&mut world, "POST", "/sandbox/mine", r#"{"mode":"live","asset":"BTC","blocks":2,"at_once":true}"#);
+    call_ok(
+        &mut world,
+        "POST",
+        "/sandbox/mine",
+        r#"{"mode":"live","asset":"BTC","blocks":2,"at_once":true}"#,
+    );
     for (refund, waiting) in [(None, 2), (Some("0.0005"), 2), (Some("0.0005"), 1), (Some("0.002"), 0)] {
         if let Some(amount) = refund {
             let body = format!(r#"{{"amount":"{amount}"}}"#);
-            made(&mut world, &format!("/v1/charges/{charge}/refunds"), &body);
+            create_object(&mut world, &format!("/v1/charges/{charge}/refunds"), &body);
         }
-        let late = done(&mut world, "GET", "/sandbox/books/acme/live/late", "");
+        let late = call_ok(&mut world, "GET", "/sandbox/books/acme/live/late", "");
         let late = late["late"].as_array().unwrap();
         assert_eq!(late.len(), waiting, "{late:?}");
-        let counts = done(&mut world, "GET", "/sandbox/books/acme/live", "");
+        let counts = call_ok(&mut world, "GET", "/sandbox/books/acme/live", "");
         assert_eq!(counts["late"], waiting, "{counts}");
         let path = format!("/sandbox/books/acme/live/charges/{charge}/transfers");
-        let transfers = done(&mut world, "GET", &path, "");
+        let transfers = call_ok(&mut world, "GET", &path, "");
         let transfers = transfers["transfers"].as_array().unwrap();
         let sent_back = transfers.iter().filter(|transfer| transfer["sent_back"] == true).count();
         assert_eq!(sent_back + waiting, 2, "{transfers:?}");
@@ -321,18 +337,19 @@ fn late_money_that_was_sent_back_is_resolved() {
 #[test]
 fn a_repeated_sighting_causes_no_event() {
     let mut world = world();
-    let charge = made(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"100","currency":"EUR"}"#);
-    done(&mut world, "POST", "/sandbox/watchers", r#"{"mode":"live","asset":"BTC","notices":"twice"}"#);
-    done(&mut world, "POST", "/sandbox/pay", &format!(r#"{{"charge":"{charge}"}}"#));
+    let charge =
+        create_object(&mut world, "/v1/charges", r#"{"asset":"BTC","amount":"100","currency":"EUR"}"#);
+    call_ok(&mut world, "POST", "/sandbox/watchers", r#"{"mode":"live","asset":"BTC","notices":"twice"}"#);
+    call_ok(&mut world, "POST", "/sandbox/pay", &format!(r#"{{"charge":"{charge}"}}"#));
     for _ in 0..2 {
-        done(
+        call_ok(
             &mut world,
             "POST",
             "/sandbox/mine",
             r#"{"mode":"live","asset":"BTC","blocks":1,"at_once":true}"#,
         );
     }
-    let happened = done(&mut world, "GET", "/sandbox/happenings?after=0", "")["happened"].clone();
+    let happened = call_ok(&mut world, "GET", "/sandbox/happenings?after=0", "")["happened"].clone();
     let states: Vec<_> = happened
         .as_array()
         .unwrap()
@@ -346,12 +363,12 @@ fn a_repeated_sighting_causes_no_event() {
 #[test]
 fn a_limit_of_mails_applies_to_the_total() {
     let mut world = world();
-    done(&mut world, "POST", "/sandbox/accounts", r#"{"id":"bakery"}"#);
+    call_ok(&mut world, "POST", "/sandbox/accounts", r#"{"id":"bakery"}"#);
     let invoice = r#"{"amount":"1","currency":"EUR","customer_email":"ann@example.com","send_email":true}"#;
-    made(&mut world, "/v1/invoices", invoice);
-    done(&mut world, "POST", "/sandbox/advance", r#"{"by":"1s"}"#);
-    let newest = made(&mut world, "/v1/invoices", invoice);
-    let mails = |world: &mut Sandbox, target: &str| done(world, "GET", target, "")["mails"].clone();
+    create_object(&mut world, "/v1/invoices", invoice);
+    call_ok(&mut world, "POST", "/sandbox/advance", r#"{"by":"1s"}"#);
+    let newest = create_object(&mut world, "/v1/invoices", invoice);
+    let mails = |world: &mut Sandbox, target: &str| call_ok(world, "GET", target, "")["mails"].clone();
     assert_eq!(mails(&mut world, "/sandbox/mails").as_array().map(Vec::len), Some(2));
     let one = mails(&mut world, "/sandbox/mails?limit=1");
     assert_eq!(one.as_array().map(Vec::len), Some(1));
@@ -361,13 +378,17 @@ fn a_limit_of_mails_applies_to_the_total() {
 #[test]
 fn a_post_inside_the_simulated_network_shows_its_headers() {
     let mut world = world();
-    let endpoint =
-        done(&mut world, "POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.sim/hooks"}"#);
+    let endpoint = call_ok(
+        &mut world,
+        "POST",
+        "/sandbox/endpoints",
+        r#"{"mode":"live","url":"https://shop.sim/hooks"}"#,
+    );
     let id = endpoint["endpoint"]["id"].as_str().unwrap();
-    let test = done(&mut world, "POST", &format!("/sandbox/endpoints/{id}/test"), "{}");
-    done(&mut world, "POST", "/sandbox/advance", r#"{"by":"1s"}"#);
+    let test = call_ok(&mut world, "POST", &format!("/sandbox/endpoints/{id}/test"), "{}");
+    call_ok(&mut world, "POST", "/sandbox/advance", r#"{"by":"1s"}"#);
     let path = format!("/sandbox/deliveries/{}", test["delivery"].as_str().unwrap());
-    let attempt = done(&mut world, "GET", &path, "")["delivery"]["attempts"][0].clone();
+    let attempt = call_ok(&mut world, "GET", &path, "")["delivery"]["attempts"][0].clone();
     let headers: Vec<String> = attempt["request_headers"]
         .as_array()
         .unwrap()
@@ -380,9 +401,9 @@ fn a_post_inside_the_simulated_network_shows_its_headers() {
 
     // A recorded request does not change with its endpoint.
     let moved = format!("/sandbox/endpoints/{id}");
-    done(&mut world, "POST", &format!("{moved}/rotate"), "{}");
-    done(&mut world, "PATCH", &moved, r#"{"url":"https://other.sim/hooks"}"#);
-    assert_eq!(done(&mut world, "GET", &path, "")["delivery"]["attempts"][0], attempt);
+    call_ok(&mut world, "POST", &format!("{moved}/rotate"), "{}");
+    call_ok(&mut world, "PATCH", &moved, r#"{"url":"https://other.sim/hooks"}"#);
+    assert_eq!(call_ok(&mut world, "GET", &path, "")["delivery"]["attempts"][0], attempt);
 }
 
 #[test]
@@ -395,9 +416,9 @@ fn a_jump_of_the_clock_is_bounded() {
     refused(&mut world, r#"{"by":"99999999h"}"#, "at most 3653 days");
     refused(&mut world, r#"{"to":"2040-01-01T00:00:00Z"}"#, "at most 3653 days");
     let beyond = r#"{"start":"8999-06-01T00:00:00Z"}"#;
-    done(&mut world, "POST", "/sandbox/world", beyond);
+    call_ok(&mut world, "POST", "/sandbox/world", beyond);
     refused(&mut world, r#"{"by":"3000d"}"#, "not past 9000-01-01");
-    done(&mut world, "POST", "/sandbox/advance", r#"{"by":"100d"}"#);
+    call_ok(&mut world, "POST", "/sandbox/advance", r#"{"by":"100d"}"#);
 }
 
 #[test]
@@ -417,26 +438,26 @@ fn a_key_jumps_at_most_a_year() {
 }
 
 /// Returns a world with one endpoint that is down and this number of deliveries to it.
-fn overdue(deliveries: u32) -> Sandbox {
+fn world_with_overdue(deliveries: u32) -> Sandbox {
     let mut world = world();
     let endpoint =
-        done(&mut world, "POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.sim"}"#);
-    done(&mut world, "POST", "/sandbox/merchants", r#"{"name":"shop","state":"down","answers":[]}"#);
+        call_ok(&mut world, "POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.sim"}"#);
+    call_ok(&mut world, "POST", "/sandbox/merchants", r#"{"name":"shop","state":"down","answers":[]}"#);
     let test = format!("/sandbox/endpoints/{}/test", endpoint["endpoint"]["id"].as_str().unwrap());
     for _ in 0..deliveries {
-        done(&mut world, "POST", &test, "");
+        call_ok(&mut world, "POST", &test, "");
     }
     world
 }
 
 #[test]
 fn a_response_has_a_bounded_number_of_events_and_the_next_position() {
-    let mut world = overdue(100);
-    let mut answer = done(&mut world, "POST", "/sandbox/advance", r#"{"by":"10d"}"#);
+    let mut world = world_with_overdue(100);
+    let mut answer = call_ok(&mut world, "POST", "/sandbox/advance", r#"{"by":"10d"}"#);
     let mut listed = answer["happened"].as_array().map_or(0, Vec::len);
     assert_eq!(listed, EVENTS_MAX);
     while let Some(next) = answer["next"].as_u64() {
-        answer = done(&mut world, "GET", &format!("/sandbox/happenings?after={next}"), "");
+        answer = call_ok(&mut world, "GET", &format!("/sandbox/happenings?after={next}"), "");
         let more = answer["happened"].as_array().map_or(0, Vec::len);
         if more == 0 {
             break;
@@ -448,7 +469,7 @@ fn a_response_has_a_bounded_number_of_events_and_the_next_position() {
 
 #[test]
 fn other_calls_are_served_while_a_call_moves_the_clock_far() {
-    let mut world = overdue(250);
+    let mut world = world_with_overdue(250);
     world.work_in_slices();
     let (start, body) = (world.now(), r#"{"by":"10d"}"#);
     let mut progress = world.call(start, &request("POST", "/sandbox/advance", body));
@@ -471,21 +492,23 @@ fn other_calls_are_served_while_a_call_moves_the_clock_far() {
     assert_eq!(read(&response).0, 200);
     assert_eq!(world.now(), start.plus(Span::days(10)));
     // Sliced work gives the same events at the same times.
-    let mut whole = overdue(250);
-    done(&mut whole, "POST", "/sandbox/advance", body);
-    let times = |world: &Sandbox| world.log().after(0).map(|event| event.at).collect::<Vec<_>>();
+    let mut whole = world_with_overdue(250);
+    call_ok(&mut whole, "POST", "/sandbox/advance", body);
+    let times = |world: &Sandbox| world.log().events_after(0).map(|event| event.at).collect::<Vec<_>>();
     assert_eq!(times(&world), times(&whole));
 }
 
 #[test]
 fn a_world_is_healed_before_it_is_left_alone() {
     let mut world = world();
-    let code = made(&mut world, "/v1/charges", r#"{"asset":"LTC","amount":"10.00","currency":"EUR"}"#);
-    done(&mut world, "POST", "/sandbox/watchers", r#"{"asset":"LTC","mode":"live","notices":"lost"}"#);
-    done(&mut world, "POST", "/sandbox/pay", &format!(r#"{{"charge":"{code}"}}"#));
-    done(&mut world, "POST", "/sandbox/mine", r#"{"mode":"live","asset":"LTC","blocks":3}"#);
+    let code =
+        create_object(&mut world, "/v1/charges", r#"{"asset":"LTC","amount":"10.00","currency":"EUR"}"#);
+    call_ok(&mut world, "POST", "/sandbox/watchers", r#"{"asset":"LTC","mode":"live","notices":"lost"}"#);
+    call_ok(&mut world, "POST", "/sandbox/pay", &format!(r#"{{"charge":"{code}"}}"#));
+    call_ok(&mut world, "POST", "/sandbox/mine", r#"{"mode":"live","asset":"LTC","blocks":3}"#);
     let status = |world: &mut Sandbox| {
-        done(world, "GET", &format!("/sandbox/books/acme/live/charges/{code}"), "")["data"]["status"].take()
+        call_ok(world, "GET", &format!("/sandbox/books/acme/live/charges/{code}"), "")["data"]["status"]
+            .take()
     };
     assert_eq!(status(&mut world), "pending", "the payment is unseen");
     assert!(world.next_of_service().is_some(), "its lock is yet to end");

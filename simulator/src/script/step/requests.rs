@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::is_default;
 use crate::{
-    script::{At, diagnostic::listed},
+    script::{At, diagnostic::list_allowed},
     value::{Amount, Duration, EventTypeName, Moment, Name, Offset, did_you_mean},
 };
 
@@ -189,7 +189,7 @@ fn known_status<E: serde::de::Error>(word: String) -> Result<String, E> {
         return Ok(word);
     }
     let way_on = did_you_mean(&word, STATUSES).unwrap_or_else(|| {
-        format!("write a name and its status, `expect: {{ c1: paid }}`; a status {}", listed(&STATUSES))
+        format!("write a name and its status, `expect: {{ c1: paid }}`; a status {}", list_allowed(&STATUSES))
     });
     Err(E::custom(format_args!("`{word}` is no status; {way_on}")))
 }

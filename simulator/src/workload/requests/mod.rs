@@ -77,19 +77,19 @@ impl Plan {
         self.add_key_wallets();
     }
 
-    fn at(&self, offset: u64) -> Timestamp {
+    fn time_at(&self, offset: u64) -> Timestamp {
         self.start.plus(Span::micros(offset))
     }
 
     /// Draws a body for an operation. One in ten has an invalid value.
     fn body(&self, method: &str, path: &str, at: u64, draw: &mut RngStream) -> Value {
         let fields = operation(method, path).fields;
-        let (coins, now) = (self.coins.clone(), self.at(at));
+        let (coins, now) = (self.coins.clone(), self.time_at(at));
         let context = Context { now, coins: &coins };
         let mut body = values::object(fields, context, draw);
         if !fields.is_empty() && draw.chance(1, 10) {
             let field = fields[draw.below(fields.len() as u64) as usize];
-            body[field.name] = values::bad(field.kind, context, draw);
+            body[field.name] = values::draw_invalid(field.kind, context, draw);
         }
         body
     }

@@ -38,8 +38,10 @@ impl Plan {
         let cents = crate::model::cents(&body["amount"]);
         let is_euro = matches!(body["currency"].as_str(), None | Some("EUR"));
         let rate = self.market.rate(asset, at).filter(|_| is_euro);
-        let due =
-            cents.filter(|cents| *cents > 0).zip(rate).map(|(cents, rate)| money::due(cents, rate, asset));
+        let due = cents
+            .filter(|cents| *cents > 0)
+            .zip(rate)
+            .map(|(cents, rate)| money::amount_due(cents, rate, asset));
         let opened = OpenedCharge { name: name.to_owned(), mode, asset, at, due, bounds: self.bounds };
         if draw.chance(2, 3) {
             self.plan_payment(&opened, draw);
@@ -49,10 +51,10 @@ impl Plan {
             let mut refund = self.body("POST", "/v1/charges/{id}/refunds", later, draw);
             match (draw.below(4), due) {
                 (0, _) => {}
-                (1, _) => refund["amount"] = json!(money::written(1, asset)),
+                (1, _) => refund["amount"] = json!(money::format_units(1, asset)),
                 (part, Some(due)) => {
                     let units = (due / u128::from(part - 1)).max(1);
-                    refund["amount"] = json!(money::written(units, asset));
+                    refund["amount"] = json!(money::format_units(units, asset));
                 }
                 _ => {}
             }
@@ -220,7 +222,7 @@ impl Plan {
         }
         if draw.chance(1, 6) {
             // Due today, or yesterday.
-            body["due_at"] = json!(values::day(self.at(at).minus(Span::hours(12 * draw.below(3)))));
+            body["due_at"] = json!(values::day(self.time_at(at).minus(Span::hours(12 * draw.below(3)))));
         }
         let mut request = request_in("POST", "/v1/invoices", mode);
         request.save.insert(name.clone(), "/data/id".to_owned());

@@ -23,7 +23,7 @@ use super::{PlantedFault, demo};
 struct Answers<F>(F);
 
 impl<F: FnMut(Timestamp, &Request<'_>, &mut Response) + Send> Tamper for Answers<F> {
-    fn response(&mut self, now: Timestamp, request: &Request<'_>, response: &mut Response) {
+    fn on_response(&mut self, now: Timestamp, request: &Request<'_>, response: &mut Response) {
         (self.0)(now, request, response);
     }
 }
@@ -37,8 +37,8 @@ pub(super) fn answers(
 struct Requests<F>(F);
 
 impl<F: FnMut(&mut OwnedRequest) + Send> Tamper for Requests<F> {
-    fn request(&mut self, _: Timestamp, request: &Request<'_>) -> Option<OwnedRequest> {
-        let mut other = OwnedRequest::of(request);
+    fn on_request(&mut self, _: Timestamp, request: &Request<'_>) -> Option<OwnedRequest> {
+        let mut other = OwnedRequest::from_request(request);
         (self.0)(&mut other);
         Some(other)
     }
@@ -61,7 +61,7 @@ fn list(path: &'static str, change: impl Fn(&str, &mut Vec<Value>) + Send + 'sta
     })
 }
 
-fn refused(status: u16, end: &'static str, granted: u16) -> Box<dyn Tamper> {
+fn grant_refused(status: u16, end: &'static str, granted: u16) -> Box<dyn Tamper> {
     answers(move |_, request, response| {
         if request.method == "POST" && request.path.ends_with(end) && response.status == status {
             response.status = granted;
@@ -77,15 +77,15 @@ struct LeakyFilter {
 }
 
 impl Tamper for LeakyFilter {
-    fn request(&mut self, _: Timestamp, request: &Request<'_>) -> Option<OwnedRequest> {
+    fn on_request(&mut self, _: Timestamp, request: &Request<'_>) -> Option<OwnedRequest> {
         let code = request.query?.split('&').find_map(|part| part.strip_prefix("charge="))?;
         let key = self.keys.get(code)?;
-        let mut other = OwnedRequest::of(request);
+        let mut other = OwnedRequest::from_request(request);
         other.authorization = Some(key.clone());
         Some(other)
     }
 
-    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+    fn on_response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
         if request.method == "POST" && request.path == "/v1/charges" && response.status == 201 {
             let body: Value = serde_json::from_slice(&response.body).expect("a charge is JSON");
             let code = body["data"]["id"].as_str().unwrap_or_default().to_owned();
@@ -121,13 +121,13 @@ struct VanishedBlocksCancel {
 }
 
 impl Tamper for VanishedBlocksCancel {
-    fn sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
+    fn on_sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
         let gone = sightings.iter().filter(|sighting| matches!(sighting.depth, Depth::Gone(_)));
         self.vanished.extend(gone.map(|sighting| sighting.address.clone()));
         now
     }
 
-    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+    fn on_response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
         if request.method != "POST" {
             return;
         }
@@ -160,11 +160,12 @@ fn late_money_stays() -> Box<dyn Tamper> {
 /// A fault: an unpaid charge counts refunded amounts as received.
 fn refunded_parts_count(data: &mut [Value]) {
     for charge in data.iter_mut().filter(|charge| charge["status"] != "paid") {
-        let units = |field: &str| money::read(charge[field].as_str().unwrap_or_default(), 18).unwrap_or(0);
+        let units =
+            |field: &str| money::parse_units(charge[field].as_str().unwrap_or_default(), 18).unwrap_or(0);
         let (due, received) = (units("asset_amount"), units("received_amount"));
         if units("refunded_amount") > 0 && received > 0 {
             // Amounts of every coin have at most 18 decimals, and this coin has exactly 18.
-            charge["remaining_amount"] = json!(money::written(due.saturating_sub(received), Asset::Eth));
+            charge["remaining_amount"] = json!(money::format_units(due.saturating_sub(received), Asset::Eth));
             if received >= due {
                 charge["status"] = json!("paid");
             }
@@ -180,7 +181,7 @@ struct RefundedIsAccepted {
 }
 
 impl Tamper for RefundedIsAccepted {
-    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+    fn on_response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
         let code = request.path.split('/').nth(3).unwrap_or_default();
         if request.path.ends_with("/refunds") && response.status == 201 {
             self.refunded.insert(code.to_owned());
@@ -250,13 +251,15 @@ pub(super) const FAULTS: &[PlantedFault] = &[
             })
         },
     ),
-    PlantedFault::new("a refund above what was received", &[Conservation], || refused(422, "/refunds", 201)),
-    PlantedFault::new("a charge with a detected payment is canceled", &[Edges], || {
-        refused(409, "/cancel", 200)
+    PlantedFault::new("a refund above what was received", &[Conservation], || {
+        grant_refused(422, "/refunds", 201)
     }),
-    PlantedFault::new("a completed invoice is voided", &[Edges, Once], || refused(409, "/void", 200)),
+    PlantedFault::new("a charge with a detected payment is canceled", &[Edges], || {
+        grant_refused(409, "/cancel", 200)
+    }),
+    PlantedFault::new("a completed invoice is voided", &[Edges, Once], || grant_refused(409, "/void", 200)),
     PlantedFault::new("a late payment is accepted although there is none", &[LateMoney], || {
-        refused(409, "/accept", 200)
+        grant_refused(409, "/accept", 200)
     }),
     PlantedFault::new("a later page lacks its first record", &[Paging, Once, SameObject, Filters], || {
         demo("page-gap")
@@ -413,7 +416,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         requests(|request| request.idempotency_key = None)
     }),
     PlantedFault::new("an idempotency key counts for any request", &[Once, Edges], || {
-        refused(409, "/v1/charges", 201)
+        grant_refused(409, "/v1/charges", 201)
     }),
     PlantedFault::new("a payment link accepts any number of payments", &[Edges, Once, SameObject], || {
         change_field("/v1/payment-links", "max_payments", |most| *most = Value::Null)
@@ -422,7 +425,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         change_field("/v1/payment-links", "amount", |amount| *amount = json!("7.77"))
     }),
     PlantedFault::new("a charge of another account is refused like an existing one", &[ModesApart], || {
-        refused(404, "/refunds", 409)
+        grant_refused(404, "/refunds", 409)
     }),
     PlantedFault::new("a description loses its non-ASCII characters", &[SameObject, Edges], || {
         change_field("/v1/charges", "description", |text| {

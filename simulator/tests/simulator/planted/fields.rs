@@ -20,7 +20,7 @@ fn read(path: &'static str, change: fn(&str, &mut Value)) -> Box<dyn Tamper> {
 }
 
 /// Changes the object in the body of every webhook.
-fn sent(change: fn(&mut Value)) -> Box<dyn Tamper> {
+fn change_webhooks(change: fn(&mut Value)) -> Box<dyn Tamper> {
     posts(move |_, _, post| {
         let mut body: Value = serde_json::from_slice(&post.body).expect("a webhook is JSON");
         if body.get("test").is_none() {
@@ -32,7 +32,7 @@ fn sent(change: fn(&mut Value)) -> Box<dyn Tamper> {
 }
 
 /// Changes every record of a list.
-fn each(body: &mut Value, change: impl Fn(&mut Value)) {
+fn change_each_record(body: &mut Value, change: impl Fn(&mut Value)) {
     body["data"].as_array_mut().into_iter().flatten().for_each(change);
 }
 
@@ -104,29 +104,37 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     }),
     PlantedFault::new("a charge lacks the field for the phone number", FIELDS, || {
         read("/v1/charges", |_, body| {
-            each(body, |charge| {
+            change_each_record(body, |charge| {
                 charge["customer"].as_object_mut().and_then(|customer| customer.remove("phone"));
             });
         })
     }),
     PlantedFault::new("the customer's address is in one field only", FIELDS, || {
-        read("/v1/charges", |_, body| each(body, |charge| charge["customer_email"] = Value::Null))
+        read("/v1/charges", |_, body| {
+            change_each_record(body, |charge| charge["customer_email"] = Value::Null)
+        })
     }),
     PlantedFault::new("a charge has a different checkout address", FIELDS, || {
-        read("/v1/charges", |_, body| each(body, |charge| charge["checkout_url"] = json!("/c/")))
+        read("/v1/charges", |_, body| {
+            change_each_record(body, |charge| charge["checkout_url"] = json!("/c/"))
+        })
     }),
     PlantedFault::new("an invoice loses its memo", FIELDS, || {
-        read("/v1/invoices", |_, body| each(body, |invoice| invoice["memo"] = Value::Null))
+        read("/v1/invoices", |_, body| change_each_record(body, |invoice| invoice["memo"] = Value::Null))
     }),
     PlantedFault::new("an invoice has the customer's name in `customer` only", FIELDS, || {
-        read("/v1/invoices", |_, body| each(body, |invoice| invoice["customer_name"] = Value::Null))
+        read("/v1/invoices", |_, body| {
+            change_each_record(body, |invoice| invoice["customer_name"] = Value::Null)
+        })
     }),
     PlantedFault::new("a payment link loses its custom fields", FIELDS, || {
-        read("/v1/payment-links", |_, body| each(body, |link| link["custom_fields"] = json!([])))
+        read("/v1/payment-links", |_, body| {
+            change_each_record(body, |link| link["custom_fields"] = json!([]))
+        })
     }),
     PlantedFault::new("a payment link was updated when it was viewed", FIELDS, || {
         read("/v1/payment-links", |_, body| {
-            each(body, |link| {
+            change_each_record(body, |link| {
                 if link["views_count"] != 0 {
                     link["updated_at"] = json!("2026-01-05T09:00:00.000001Z");
                 }
@@ -134,33 +142,33 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     PlantedFault::new("a webhook leaves out its transaction", FIELDS, || {
-        sent(|data| {
+        change_webhooks(|data| {
             data.as_object_mut().and_then(|data| data.remove("transaction"));
         })
     }),
     PlantedFault::new("a webhook has no metadata", FIELDS, || {
-        sent(|data| {
+        change_webhooks(|data| {
             if data["charge"].is_object() {
                 data["charge"]["metadata"] = json!({});
             }
         })
     }),
     PlantedFault::new("a webhook also has the id of the API", FIELDS, || {
-        sent(|data| {
+        change_webhooks(|data| {
             if data["charge"].is_object() {
                 data["charge"]["id"] = data["charge"]["code"].clone();
             }
         })
     }),
     PlantedFault::new("a webhook of an invoice has no page addresses", FIELDS, || {
-        sent(|data| {
+        change_webhooks(|data| {
             if data["invoice"].is_object() {
                 data["invoice"]["hosted_url"] = Value::Null;
             }
         })
     }),
     PlantedFault::new("a webhook shows the transfers of its charge as credited", FIELDS, || {
-        sent(|data| {
+        change_webhooks(|data| {
             for transfer in data["charge"]["transactions"].as_array_mut().into_iter().flatten() {
                 transfer["credited"] = json!(true);
             }

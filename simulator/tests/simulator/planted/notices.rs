@@ -25,23 +25,23 @@ use super::{PlantedFault, demo};
 struct Notices<F>(F);
 
 impl<F: FnMut(Timestamp, &mut Vec<Sighting>) + Send> Tamper for Notices<F> {
-    fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+    fn on_sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
         (self.0)(now, notices);
         now
     }
 }
 
-fn spoil(change: impl FnMut(Timestamp, &mut Vec<Sighting>) + Send + 'static) -> Box<dyn Tamper> {
+fn change_notices(change: impl FnMut(Timestamp, &mut Vec<Sighting>) + Send + 'static) -> Box<dyn Tamper> {
     Box::new(Notices(change))
 }
 
-fn each(mut change: impl FnMut(&mut Sighting) -> bool + Send + 'static) -> Box<dyn Tamper> {
-    spoil(move |_, notices| notices.retain_mut(|notice| change(notice)))
+fn filter_notices(mut change: impl FnMut(&mut Sighting) -> bool + Send + 'static) -> Box<dyn Tamper> {
+    change_notices(move |_, notices| notices.retain_mut(|notice| change(notice)))
 }
 
-type Place = (String, u32);
+type Outpoint = (String, u32);
 
-fn place(notice: &Sighting) -> Place {
+fn outpoint(notice: &Sighting) -> Outpoint {
     (notice.txid.clone(), notice.output)
 }
 
@@ -68,21 +68,21 @@ impl Charges {
 #[derive(Default)]
 struct LateMoneyLost {
     charges: Charges,
-    reported: BTreeSet<Place>,
+    reported: BTreeSet<Outpoint>,
 }
 
 impl Tamper for LateMoneyLost {
-    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+    fn on_response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
         if request.method == "POST" && request.path == "/v1/charges" {
             self.charges.learn(response);
         }
     }
 
-    fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+    fn on_sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
         notices.retain(|notice| {
             let end = self.charges.known.get(&notice.address).map(|(_, _, end)| *end);
-            end.is_none_or(|end| now < end) && self.reported.insert(place(notice))
-                || self.reported.contains(&place(notice))
+            end.is_none_or(|end| now < end) && self.reported.insert(outpoint(notice))
+                || self.reported.contains(&outpoint(notice))
         });
         now
     }
@@ -95,13 +95,13 @@ struct LastMomentIsLate {
 }
 
 impl Tamper for LastMomentIsLate {
-    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+    fn on_response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
         if request.method == "POST" && request.path == "/v1/charges" {
             self.charges.learn(response);
         }
     }
 
-    fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+    fn on_sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
         let next = now.plus(Span(1));
         let ends = |notice: &Sighting| {
             self.charges.known.get(&notice.address).is_some_and(|charge| charge.2 == next)
@@ -117,13 +117,13 @@ struct AnyCoinCounts {
 }
 
 impl Tamper for AnyCoinCounts {
-    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+    fn on_response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
         if request.method == "POST" && request.path == "/v1/charges" {
             self.charges.learn(response);
         }
     }
 
-    fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+    fn on_sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
         for notice in notices {
             if let Some((asset, ..)) = self.charges.known.get(&notice.address)
                 && notice.asset != *asset
@@ -141,15 +141,15 @@ const CHAIN: &[Invariant] =
 /// A fault: a fee bump is reported a moment after the removal of the replaced transaction.
 #[derive(Default)]
 struct BumpComesLater {
-    reported: BTreeSet<Place>,
+    reported: BTreeSet<Outpoint>,
     later: Vec<Sighting>,
 }
 
 impl Tamper for BumpComesLater {
-    fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+    fn on_sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
         let is_bumped = notices.iter().any(|notice| notice.depth == Depth::Gone(Disappearance::Replaced));
         let (fresh, known): (Vec<Sighting>, Vec<Sighting>) =
-            std::mem::take(notices).into_iter().partition(|notice| self.reported.insert(place(notice)));
+            std::mem::take(notices).into_iter().partition(|notice| self.reported.insert(outpoint(notice)));
         notices.append(&mut self.later);
         notices.extend(known);
         if is_bumped {
@@ -165,21 +165,21 @@ impl Tamper for BumpComesLater {
 #[derive(Default)]
 struct HoldTakesMore {
     charges: Charges,
-    reported: BTreeMap<Place, Sighting>,
+    reported: BTreeMap<Outpoint, Sighting>,
 }
 
 impl Tamper for HoldTakesMore {
-    fn response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
+    fn on_response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
         if request.method == "POST" && request.path == "/v1/charges" {
             self.charges.learn(response);
         }
     }
 
-    fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+    fn on_sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
         let mut gone = Vec::new();
         for notice in notices.iter() {
             let is_late = self.charges.known.get(&notice.address).is_some_and(|charge| now >= charge.2);
-            if is_late && !self.reported.contains_key(&place(notice)) {
+            if is_late && !self.reported.contains_key(&outpoint(notice)) {
                 let held = self.reported.values().find(|reported| reported.address == notice.address);
                 gone.extend(held.map(|reported| Sighting {
                     depth: Depth::Gone(Disappearance::Replaced),
@@ -187,7 +187,7 @@ impl Tamper for HoldTakesMore {
                 }));
             }
         }
-        self.reported.extend(notices.iter().map(|notice| (place(notice), notice.clone())));
+        self.reported.extend(notices.iter().map(|notice| (outpoint(notice), notice.clone())));
         gone.append(notices);
         *notices = gone;
         now
@@ -201,7 +201,7 @@ struct PaidIsForGood {
 }
 
 impl Tamper for PaidIsForGood {
-    fn post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
+    fn on_post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
         let body: Value = serde_json::from_slice(&post.body).unwrap_or_default();
         if body["event"] == "charge.paid" {
             let address = body["data"]["charge"]["deposit_address"].as_str().unwrap_or_default();
@@ -210,7 +210,7 @@ impl Tamper for PaidIsForGood {
         PostFate::Unchanged
     }
 
-    fn sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+    fn on_sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
         let falls = |depth| matches!(depth, Depth::Gone(_) | Depth::Confirmations(0));
         notices.retain(|notice| !(falls(notice.depth) && self.paid.contains(&notice.address)));
         now
@@ -231,7 +231,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     }),
     PlantedFault::new("one confirmation too few", CHAIN, || demo("one-confirmation-more")),
     PlantedFault::new("one confirmation too many", CHAIN, || {
-        each(|notice| {
+        filter_notices(|notice| {
             if let Depth::Confirmations(n @ 2..) = &mut notice.depth {
                 *n -= 1;
             }
@@ -239,10 +239,10 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     PlantedFault::new("an orphaned transaction stays counted", CHAIN, || {
-        let mut deepest: BTreeMap<Place, u32> = BTreeMap::new();
-        each(move |notice| match notice.depth {
+        let mut deepest: BTreeMap<Outpoint, u32> = BTreeMap::new();
+        filter_notices(move |notice| match notice.depth {
             Depth::Confirmations(n) => {
-                let known = deepest.entry(place(notice)).or_default();
+                let known = deepest.entry(outpoint(notice)).or_default();
                 *known = n.max(*known);
                 n == *known
             }
@@ -251,7 +251,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     }),
     PlantedFault::new("a vanished transfer is not reported", CHAIN, || demo("vanished-unheard")),
     PlantedFault::new("a double-spent transfer is confirmed", CHAIN, || {
-        each(|notice| {
+        filter_notices(|notice| {
             if notice.depth == Depth::Gone(Disappearance::DoubleSpent) {
                 notice.depth = Depth::Confirmations(100);
             }
@@ -259,7 +259,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     PlantedFault::new("a replaced transfer is confirmed", CHAIN, || {
-        each(|notice| {
+        filter_notices(|notice| {
             if notice.depth == Depth::Gone(Disappearance::Replaced) {
                 notice.depth = Depth::Confirmations(100);
             }
@@ -267,10 +267,10 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     PlantedFault::new("only the first output of a transaction counts", CHAIN, || {
-        each(|notice| notice.output == 0)
+        filter_notices(|notice| notice.output == 0)
     }),
     PlantedFault::new("a transfer that is noticed twice counts twice", CHAIN, || {
-        spoil(|_, notices| {
+        change_notices(|_, notices| {
             let again: Vec<Sighting> = notices
                 .iter()
                 .map(|notice| Sighting { output: notice.output + 100, ..notice.clone() })
@@ -279,20 +279,20 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     PlantedFault::new("every transfer is one unit too small", CHAIN, || {
-        each(|notice| {
+        filter_notices(|notice| {
             notice.amount = notice.amount.less(Coin::unit(notice.asset));
             true
         })
     }),
     PlantedFault::new("transfers are not reported before their first block", CHAIN, || {
         let mut known = BTreeSet::new();
-        each(move |notice| {
-            notice.depth != Depth::Confirmations(0) && known.insert(place(notice))
-                || known.contains(&place(notice))
+        filter_notices(move |notice| {
+            notice.depth != Depth::Confirmations(0) && known.insert(outpoint(notice))
+                || known.contains(&outpoint(notice))
         })
     }),
     PlantedFault::new("transfers count as soon as they are seen", CHAIN, || {
-        each(|notice| {
+        filter_notices(|notice| {
             if notice.depth == Depth::Confirmations(0) {
                 notice.depth = Depth::Confirmations(100);
             }
@@ -308,12 +308,12 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("a payment in another coin counts", CHAIN, || Box::<AnyCoinCounts>::default()),
     PlantedFault::new("a transfer that comes back is not reported again", CHAIN, || {
         let mut gone = BTreeSet::new();
-        each(move |notice| match notice.depth {
+        filter_notices(move |notice| match notice.depth {
             Depth::Gone(_) => {
-                gone.insert(place(notice));
+                gone.insert(outpoint(notice));
                 true
             }
-            Depth::Confirmations(_) => !gone.contains(&place(notice)),
+            Depth::Confirmations(_) => !gone.contains(&outpoint(notice)),
         })
     }),
 ];

@@ -21,7 +21,7 @@ use super::{PlantedFault, demo};
 struct Posts<F>(F);
 
 impl<F: FnMut(Timestamp, Mode, &mut AttemptRequest) -> PostFate + Send> Tamper for Posts<F> {
-    fn post(&mut self, now: Timestamp, mode: Mode, post: &mut AttemptRequest) -> PostFate {
+    fn on_post(&mut self, now: Timestamp, mode: Mode, post: &mut AttemptRequest) -> PostFate {
         (self.0)(now, mode, post)
     }
 }
@@ -48,7 +48,7 @@ fn write(post: &mut AttemptRequest, change: impl FnOnce(String) -> String) {
 struct Outcomes<F>(F);
 
 impl<F: FnMut(&AttemptRequest, &mut AttemptResult) + Send> Tamper for Outcomes<F> {
-    fn outcome(&mut self, _: Timestamp, post: &AttemptRequest, outcome: &mut AttemptResult) {
+    fn on_outcome(&mut self, _: Timestamp, post: &AttemptRequest, outcome: &mut AttemptResult) {
         (self.0)(post, outcome);
     }
 }
@@ -58,7 +58,7 @@ fn outcomes(change: impl FnMut(&AttemptRequest, &mut AttemptResult) + Send + 'st
 }
 
 /// Returns another valid id.
-fn other(id: Uuid) -> Uuid {
+fn other_id(id: Uuid) -> Uuid {
     Uuid::from_u128(id.as_u128() ^ 1)
 }
 
@@ -70,12 +70,12 @@ struct RestartRepeats {
 }
 
 impl Tamper for RestartRepeats {
-    fn post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
+    fn on_post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
         let before = self.last.insert(post.endpoint, post.clone());
         match before.filter(|_| std::mem::take(&mut self.is_due)) {
             None => PostFate::Unchanged,
             Some(mut again) => {
-                let id = other(again.id);
+                let id = other_id(again.id);
                 let (from, to) = (post_id(&again.id), post_id(&id));
                 write(&mut again, |text| text.replacen(&from, &to, 1));
                 again.id = id;
@@ -84,7 +84,7 @@ impl Tamper for RestartRepeats {
         }
     }
 
-    fn restarted(&mut self, _: Timestamp) {
+    fn on_restart(&mut self, _: Timestamp) {
         self.is_due = true;
     }
 }
@@ -102,14 +102,14 @@ impl ResendIsRepeated {
 }
 
 impl Tamper for ResendIsRepeated {
-    fn post(&mut self, now: Timestamp, _: Mode, _: &mut AttemptRequest) -> PostFate {
+    fn on_post(&mut self, now: Timestamp, _: Mode, _: &mut AttemptRequest) -> PostFate {
         match self.again.take_if(|(failed, _)| now.since(*failed) >= ResendIsRepeated::PAUSE) {
             None => PostFate::Unchanged,
             Some((_, again)) => PostFate::WithExtra(Box::new(again)),
         }
     }
 
-    fn outcome(&mut self, now: Timestamp, post: &AttemptRequest, outcome: &mut AttemptResult) {
+    fn on_outcome(&mut self, now: Timestamp, post: &AttemptRequest, outcome: &mut AttemptResult) {
         if outcome.is_success() {
             self.delivered.insert(post.id);
         } else if self.delivered.contains(&post.id) {
@@ -140,7 +140,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("every event goes to one endpoint twice", SENT, || {
         posts(|_, _, post| {
             let mut again = post.clone();
-            again.id = other(post.id);
+            again.id = other_id(post.id);
             let (from, to) = (post_id(&post.id), post_id(&again.id));
             write(&mut again, |text| text.replacen(&from, &to, 1));
             PostFate::WithExtra(Box::new(again))

@@ -36,7 +36,7 @@ pub(super) fn open(url: &str, token: &str, script: &Script) -> Result<(), Failur
             note!(
                 "played {} steps of the scenario; the clock is {} after its start",
                 played.steps,
-                played.lasted
+                played.duration
             );
         }
         Err(error) => {

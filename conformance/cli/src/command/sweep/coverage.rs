@@ -50,7 +50,7 @@ pub(super) fn table(sum: &SweepTotals, Width(width): Width) -> String {
     let since = |seed: u64| seed.wrapping_sub(sum.from).to_string();
     let columns: Vec<Option<Fault>> = std::iter::once(None).chain(Matrix::columns().map(Some)).collect();
     let word = |fault: Option<Fault>| fault.map_or("no fault", Fault::as_str);
-    let longest = matrix.reached().map(|(_, seed)| since(seed).len()).max().unwrap_or(1);
+    let longest = matrix.reached_cells().map(|(_, seed)| since(seed).len()).max().unwrap_or(1);
     let cell = longest.max(columns.len().to_string().len()) + 2;
     let from = sum.from;
     let _ = writeln!(
@@ -119,7 +119,7 @@ fn gaps(matrix: &Matrix) -> String {
         );
     }
     let mut reasons: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for (kind, fault, why) in matrix.impossible() {
+    for (kind, fault, why) in matrix.impossible_pairs() {
         reasons.entry(why).or_default().push(format!("{kind} under {}", fault.as_str()));
     }
     for (why, pairs) in reasons {
@@ -139,8 +139,8 @@ mod tests {
         let from = 812_345_678_901_234_567;
         let mut sum = SweepTotals { from, ..SweepTotals::default() };
         let cell = Cell { kind: "charge.paid", situation: Situation::Deep, fault: Some(Fault::Reorg) };
-        sum.matrix.note(cell, from + 12);
-        sum.matrix.note(Cell { fault: None, ..cell }, from + 4_711);
+        sum.matrix.record(cell, from + 12);
+        sum.matrix.record(Cell { fault: None, ..cell }, from + 4_711);
         sum
     }
 

@@ -13,7 +13,7 @@ use std::{
 
 use serde_json::{Value, json};
 use simulator::{
-    exhaust::{Exploration, Extent, Path, Scope, Tried},
+    exhaust::{Exploration, Extent, Path, PathResult, Scope},
     invariant::Violation,
     shrink::shrink,
     sweep::Runner,
@@ -101,7 +101,7 @@ fn attempt(
     search: &Exploration,
     paths: Vec<Path>,
     is_over: &(dyn Fn() -> bool + Sync),
-) -> Option<Vec<(Path, Tried)>> {
+) -> Option<Vec<(Path, PathResult)>> {
     let jobs = args.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from);
     let (next, last, is_cut) = (AtomicUsize::new(0), AtomicUsize::new(paths.len()), AtomicBool::new(false));
     let all = Mutex::new(Vec::new());
@@ -147,7 +147,7 @@ fn save(
     let script = shrink(&runner, &search.script(path), &violation).script;
     let name = format!("invariant-{}-{}.yaml", violation.invariant.number(), search.scope().name);
     let file = save_scenario(&args.save, &name, &script.to_yaml())?;
-    Ok(CounterExample { inputs: search.words(path), violation, path: file })
+    Ok(CounterExample { inputs: search.input_names(path), violation, path: file })
 }
 
 fn text(all: &[ScopeResult], args: &Sweep, code: u8) -> String {
@@ -201,7 +201,7 @@ fn report(all: &[ScopeResult], args: &Sweep, code: u8) -> Value {
             let failure = found.as_ref().map(|CounterExample { inputs: words, violation, path }| {
                 json!({
                     "number": violation.invariant.number(), "law": violation.invariant.as_str(), "shape": violation.shape,
-                    "what": violation.what, "inputs": words, "scenario": path.display().to_string(),
+                    "what": violation.details, "inputs": words, "scenario": path.display().to_string(),
                 })
             });
             json!({

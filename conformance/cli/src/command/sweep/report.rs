@@ -163,7 +163,7 @@ pub(super) fn json(sum: &SweepTotals) -> Value {
         .collect();
     let cells: Vec<Value> = sum
         .matrix
-        .reached()
+        .reached_cells()
         .map(|(cell, seed)| {
             json!({
                 "event": cell.kind, "situation": cell.situation.as_str(),
@@ -179,7 +179,7 @@ pub(super) fn json(sum: &SweepTotals) -> Value {
         .collect();
     let impossible: Vec<Value> = sum
         .matrix
-        .impossible()
+        .impossible_pairs()
         .into_iter()
         .map(|(kind, fault, why)| json!({ "event": kind, "fault": fault.as_str(), "why": why }))
         .collect();
@@ -214,7 +214,7 @@ fn violation_json(violation: &Violation) -> Value {
         "number": violation.invariant.number(),
         "law": violation.invariant.as_str(),
         "shape": violation.shape,
-        "what": violation.what,
+        "what": violation.details,
         "at": violation.at.map(|at| at.to_string()),
     })
 }

@@ -110,7 +110,7 @@ impl ShardResult {
         let failed = |group: &FailureGroup| FailedInvariant {
             invariant: group.violation.invariant.number(),
             shape: group.violation.shape.clone(),
-            what: group.violation.what.clone(),
+            what: group.violation.details.clone(),
             first_seed: group.first,
             seeds: group.seeds,
         };
@@ -134,7 +134,7 @@ impl ShardResult {
             digests: totals.digests.clone(),
             overlap,
             differing: totals.differing.clone(),
-            cells: totals.matrix.reached().map(reached).collect(),
+            cells: totals.matrix.reached_cells().map(reached).collect(),
             jobs: totals.jobs as u64,
             took_us: u64::try_from(totals.took.as_micros()).unwrap_or(u64::MAX),
         }
@@ -175,7 +175,7 @@ impl ShardResult {
             let violation = Violation {
                 invariant: invariant(failed.invariant)?,
                 shape: failed.shape.clone(),
-                what: failed.what.clone(),
+                details: failed.what.clone(),
                 at: None,
             };
             let key = (violation.invariant, violation.shape.clone());
@@ -185,7 +185,7 @@ impl ShardResult {
         }
         let mut matrix = Matrix::default();
         for cell in &self.cells {
-            matrix.note(cell.read()?, cell.first_seed);
+            matrix.record(cell.read()?, cell.first_seed);
         }
         other.matrix = matrix;
         totals.absorb(other);

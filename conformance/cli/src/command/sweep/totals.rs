@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 use simulator::{
     demo::DemoFault,
     invariant::{Invariant, Violation},
-    shrink::Shrunk,
+    shrink::ShrinkResult,
     sweep::{Matrix, Verdict},
 };
 
@@ -23,7 +23,7 @@ pub(super) struct FailureGroup {
 /// A failure, shrunk to a scenario.
 pub(super) struct SavedScenario {
     pub(super) path: PathBuf,
-    pub(super) shrunk: Shrunk,
+    pub(super) shrunk: ShrinkResult,
 }
 
 /// The totals of all simulations.
@@ -60,7 +60,7 @@ impl SweepTotals {
             *sum += checks;
         }
         for cell in verdict.cells {
-            self.matrix.note(cell, seed);
+            self.matrix.record(cell, seed);
         }
         if let Some(difference) = verdict.differs {
             self.differing.insert(seed, difference);

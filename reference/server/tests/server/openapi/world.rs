@@ -44,7 +44,7 @@ impl World {
             ..Setup::new(Seed(1), Timestamp::parse("2026-01-05T09:00:00Z").expect("a moment"), BASE)
         });
         sandbox.declare_forwarded("hooks.example");
-        sandbox.keep_history();
+        sandbox.enable_history();
         let keys = sandbox.first_keys();
         World {
             sandbox,

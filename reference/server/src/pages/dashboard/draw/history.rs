@@ -169,7 +169,7 @@ async fn rows(context: &PageContext) -> Result<Vec<HistoryRow>, Refusal> {
     let happened = context
         .read(|book| {
             let log = book.sandbox.log();
-            let newest = log.after(log.count().saturating_sub(HAPPENINGS_SHOWN));
+            let newest = log.events_after(log.count().saturating_sub(HAPPENINGS_SHOWN));
             Ok(newest
                 .filter(|event| event.is_visible_to(&place.account, place.mode))
                 .cloned()

@@ -183,7 +183,7 @@ pub(super) async fn world(context: &PageContext) -> Result<PageView, Refusal> {
         .read(|book| {
             let log = book.sandbox.log();
             let happened: Vec<WorldEvent> =
-                log.after(log.count().saturating_sub(HAPPENINGS_SHOWN)).cloned().collect();
+                log.events_after(log.count().saturating_sub(HAPPENINGS_SHOWN)).cloned().collect();
             Ok((book.sandbox.overview(), book.account(), happened))
         })
         .await?;

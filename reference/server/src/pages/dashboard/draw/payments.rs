@@ -295,7 +295,7 @@ struct LateBlock<'a> {
 }
 
 pub(super) async fn late_payments(context: &PageContext) -> Result<PageView, Refusal> {
-    let list = List::single_page(context.read(|book| Ok(book.sandbox.late(book.place))).await?);
+    let list = List::single_page(context.read(|book| Ok(book.sandbox.late_payments(book.place))).await?);
     let block = live_block("late", &LateBlock { context, list })?;
     Ok(PageView { state: None, title: "Late payments".to_owned(), blocks: vec![block] })
 }

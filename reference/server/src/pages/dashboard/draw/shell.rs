@@ -67,7 +67,7 @@ struct Menu {
 
 /// Renders the menu, with the number of late payments.
 pub(in super::super) async fn menu(context: &PageContext) -> Result<Part, Refusal> {
-    let late = context.read(|book| Ok(book.sandbox.late(book.place).len())).await?;
+    let late = context.read(|book| Ok(book.sandbox.late_payments(book.place).len())).await?;
     let section = context.page.section();
     let entry = |(path, label): &(&'static str, &'static str)| MenuEntry {
         id: path.trim_start_matches('/'),
