@@ -98,10 +98,10 @@ fn judge(members: &BTreeSet<&str>, inside: &BTreeSet<WorkspaceDependency>) -> Ve
         let layer = layer_of(&edge.from)?;
         let allows = |list: &[&str]| list.contains(&edge.on.as_str());
         let allowed = allows(layer.uses) || (edge.dev_only && allows(layer.tests_use));
-        let place = if edge.dev_only { " in its tests" } else { "" };
+        let suffix = if edge.dev_only { " in its tests" } else { "" };
         let uses = if layer.uses.is_empty() { "none of ours".to_owned() } else { layer.uses.join(", ") };
         (!allowed)
-            .then(|| format!("`{}` depends on `{}`{place}; it may depend on {uses}", edge.from, edge.on))
+            .then(|| format!("`{}` depends on `{}`{suffix}; it may depend on {uses}", edge.from, edge.on))
     });
     unknown.chain(wrong).collect()
 }

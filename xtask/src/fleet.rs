@@ -206,8 +206,8 @@ impl Cluster {
 
     /// Kills a daemon.
     fn kill(&mut self, name: &str) -> Result<(), String> {
-        let place = self.daemons.iter().position(|(running, _)| *running == name).ok_or("no such daemon")?;
-        let (_, mut process) = self.daemons.remove(place);
+        let index = self.daemons.iter().position(|(running, _)| *running == name).ok_or("no such daemon")?;
+        let (_, mut process) = self.daemons.remove(index);
         process
             .kill()
             .and_then(|()| process.wait())

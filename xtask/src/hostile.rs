@@ -68,8 +68,8 @@ pub(crate) fn run(root: &Path, options: &HostileOptions) -> Result<bool, String>
         return Err(format!("`{target}` is not a target; there are {}", targets.join(", ")));
     }
     let program = build(root)?;
-    let place = |kind: &str| root.join("target/hostile").join(kind).join(target);
-    let (learned, found) = (place("learned"), place("found"));
+    let directory_of = |kind: &str| root.join("target/hostile").join(kind).join(target);
+    let (learned, found) = (directory_of("learned"), directory_of("found"));
     for directory in [&learned, &found] {
         fs::create_dir_all(directory)
             .map_err(|err| format!("cannot make `{}`: {err}", directory.display()))?;

@@ -478,8 +478,8 @@ impl Service {
 
     /// Returns all books, by account, live before test.
     pub fn books(&self) -> impl Iterator<Item = (AccountNo, Mode, &Book)> {
-        self.accounts.iter().enumerate().flat_map(|(place, account)| {
-            Mode::ALL.into_iter().map(move |mode| (AccountNo::from_index(place), mode, account.book(mode)))
+        self.accounts.iter().enumerate().flat_map(|(index, account)| {
+            Mode::ALL.into_iter().map(move |mode| (AccountNo::from_index(index), mode, account.book(mode)))
         })
     }
 

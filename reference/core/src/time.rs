@@ -164,8 +164,8 @@ impl fmt::Display for Timestamp {
             (20..26, self.0),
         ];
         let mut text = *b"0000-00-00T00:00:00.000000Z";
-        for (place, mut number) in numbers {
-            for digit in text[place].iter_mut().rev() {
+        for (range, mut number) in numbers {
+            for digit in text[range].iter_mut().rev() {
                 *digit += (number % 10) as u8;
                 number /= 10;
             }

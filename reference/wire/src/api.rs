@@ -183,8 +183,8 @@ impl Api {
         let cache = &mut book_state(&mut self.books, who).json;
         let (account, public_url) = (self.service.account(who.account), &self.service.config().public_url);
         let heights = self.service.heights();
-        let scene = json::Scene { account, mode: who.mode, public_url, base, now, heights };
-        let body = json::answer(&scene, answer, cache);
+        let response_context = json::Scene { account, mode: who.mode, public_url, base, now, heights };
+        let body = json::answer(&response_context, answer, cache);
         Response { status, headers: Vec::new(), body }
     }
 
@@ -194,9 +194,9 @@ impl Api {
 }
 
 fn book_state<'b>(books: &'b mut Vec<[BookState; 2]>, who: &Principal) -> &'b mut BookState {
-    let place = who.account.index();
-    if books.len() <= place {
-        books.resize_with(place + 1, Default::default);
+    let index = who.account.index();
+    if books.len() <= index {
+        books.resize_with(index + 1, Default::default);
     }
-    &mut books[place][who.mode as usize]
+    &mut books[index][who.mode as usize]
 }

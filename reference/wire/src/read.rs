@@ -263,8 +263,8 @@ pub(crate) fn list(kind: Kind, query: Option<&str>) -> Result<(List, PageRequest
         }
     }
     let mut take = |name: &str| {
-        let place = values.iter().position(|(known, _)| known == name)?;
-        Some(values.swap_remove(place).1)
+        let index = values.iter().position(|(known, _)| known == name)?;
+        Some(values.swap_remove(index).1)
     };
     let page = take("page").map_or(Some(1), |text| whole(&text, u64::MAX));
     if page.is_none() {

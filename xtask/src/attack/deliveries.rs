@@ -145,12 +145,12 @@ fn queue(context: &CaseContext) -> Measured {
 fn endpoints(host: &mut Host, urls: impl Iterator<Item = String>) -> Result<Vec<String>, CaseFailure> {
     let mut paths = Vec::new();
     for (n, url) in urls.enumerate() {
-        let (nth, place) = (n / (2 * ENDPOINTS_MAX), n % (2 * ENDPOINTS_MAX));
+        let (nth, index) = (n / (2 * ENDPOINTS_MAX), n % (2 * ENDPOINTS_MAX));
         let name = format!("busy-{nth}");
-        if place == 0 {
+        if index == 0 {
             account(host, &name)?;
         }
-        let mode = if place < ENDPOINTS_MAX { "live" } else { "test" };
+        let mode = if index < ENDPOINTS_MAX { "live" } else { "test" };
         paths.push(endpoint(host, &name, mode, &url)?);
     }
     Ok(paths)

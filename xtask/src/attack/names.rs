@@ -97,17 +97,17 @@ impl DnsServer {
 
 /// Answers a query with one question: A with the address, other types with no record. Slow names get no response.
 fn answer(question: &[u8], state: &State) -> Option<Vec<u8>> {
-    let mut place = 12;
-    let first = question.get(place + 1..place + 1 + usize::from(*question.get(place)?))?;
+    let mut position = 12;
+    let first = question.get(position + 1..position + 1 + usize::from(*question.get(position)?))?;
     if first.starts_with(SLOW.as_bytes()) && state.is_slow.load(Relaxed) {
         state.lookups.fetch_add(1, Relaxed);
         return None;
     }
-    while *question.get(place)? != 0 {
-        place += usize::from(question[place]) + 1;
+    while *question.get(position)? != 0 {
+        position += usize::from(question[position]) + 1;
     }
-    let end = place + 5;
-    let is_a = question.get(place + 1..place + 3)? == [0, 1];
+    let end = position + 5;
+    let is_a = question.get(position + 1..position + 3)? == [0, 1];
     let mut answer = question.get(..end)?.to_vec();
     // A response with recursion available: one question, one record or none.
     answer[2..4].copy_from_slice(&[0x81, 0x80]);

@@ -289,19 +289,19 @@ fn outputs(context: &CaseContext) -> Measured {
             false,
         );
     }
-    let mut places = vec!["no/such".to_owned()];
+    let mut destinations = vec!["no/such".to_owned()];
     // A file system of 64 KiB that is almost full.
     let full = context.directory.join("full");
     if names::is_inside() {
         fs::write(full.join("filler"), vec![0; 128 * 1024]).err().ok_or("the full disk is not full")?;
-        places.push(full.display().to_string());
+        destinations.push(full.display().to_string());
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$0\" check --list > /dev/full"]).arg(&context.program);
         look(&StartedProgram::start(command)?.end(TIMEOUT), &["check", "--list"], true);
     }
     let refusing = target(418, |_| "{}".to_owned())?;
-    for place in &places {
-        let at = |name: &str| format!("{place}/{name}");
+    for destination in &destinations {
+        let at = |name: &str| format!("{destination}/{name}");
         let report = format!("html={}", at("run.html"));
         let commands: [&[&str]; 6] = [
             &["sweep", "--seeds", "1", "--jobs", "1", "--out", &at("out")],
@@ -313,7 +313,7 @@ fn outputs(context: &CaseContext) -> Measured {
         ];
         for arguments in commands {
             // Output that fits is no failure, and a server that is ready continues.
-            let fails = place.starts_with("no/");
+            let fails = destination.starts_with("no/");
             let running = start(context, &directory, arguments)?;
             if arguments[0] == "serve" && !fails {
                 thread::sleep(UNDER_WAY);

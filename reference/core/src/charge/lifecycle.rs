@@ -123,14 +123,14 @@ impl Charge {
         let mut replaced = Vec::new();
         for sighting in sightings {
             match self.place(sighting) {
-                Some(place) => {
-                    let transfer = &mut self.transfers[place];
+                Some(index) => {
+                    let transfer = &mut self.transfers[index];
                     if sighting.depth == Depth::Gone(Disappearance::Replaced) && transfer.is_alive() {
-                        replaced.push(place);
+                        replaced.push(index);
                     }
                     transfer.take_depth(now, sighting, required);
-                    self.report_lateness(place, &mut changes);
-                    touched.push(place);
+                    self.report_lateness(index, &mut changes);
+                    touched.push(index);
                 }
                 None => unknown.push(sighting),
             }
@@ -158,10 +158,10 @@ impl Charge {
     /// Each replaces one, and an output that is reported twice counts once.
     fn fee_bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> Vec<(&'s str, Timestamp)> {
         let mut bumps: Vec<(&str, Timestamp)> = Vec::new();
-        for (nth, &place) in replaced.iter().enumerate() {
-            let old = &self.transfers[place];
-            let outputs = |places: &[usize]| -> Vec<Coin> {
-                let transfers = places.iter().map(|&place| &self.transfers[place]);
+        for (nth, &index) in replaced.iter().enumerate() {
+            let old = &self.transfers[index];
+            let outputs = |indexes: &[usize]| -> Vec<Coin> {
+                let transfers = indexes.iter().map(|&index| &self.transfers[index]);
                 transfers
                     .filter(|transfer| transfer.txid == old.txid)
                     .map(|transfer| transfer.amount)
@@ -189,13 +189,13 @@ impl Charge {
         required: u32,
         changes: &mut Vec<ChargeChange>,
     ) -> Option<usize> {
-        let place = match self.place(sighting) {
-            Some(place) => place,
+        let index = match self.place(sighting) {
+            Some(index) => index,
             None if matches!(sighting.depth, Depth::Gone(_)) => return None,
             None => self.meet(first_seen, sighting, changes),
         };
-        self.transfers[place].take_depth(now, sighting, required);
-        Some(place)
+        self.transfers[index].take_depth(now, sighting, required);
+        Some(index)
     }
 
     /// Ends a hold that is over, before new transfers are applied.
@@ -269,16 +269,16 @@ impl Charge {
                 && transfer.is_confirmed(required)
         };
         let meant: Vec<usize> =
-            (0..self.transfers.len()).filter(|&place| is_meant(&self.transfers[place])).collect();
-        let taken: Vec<usize> = meant.iter().copied().filter(|&place| !self.was_sent_back(place)).collect();
+            (0..self.transfers.len()).filter(|&index| is_meant(&self.transfers[index])).collect();
+        let taken: Vec<usize> = meant.iter().copied().filter(|&index| !self.was_sent_back(index)).collect();
         if taken.is_empty() {
             return Err(ApiError::conflict(match meant.is_empty() {
                 true => "There is no confirmed late payment to accept on this charge.",
                 false => "The late payment was refunded already, so it can't be accepted.",
             }));
         }
-        for &place in &taken {
-            let transfer = &mut self.transfers[place];
+        for &index in &taken {
+            let transfer = &mut self.transfers[index];
             transfer.standing = Standing::Accepted;
             // A transfer that fell short before is reported again once it is accepted.
             transfer.is_underpaid_reported = false;
@@ -323,8 +323,8 @@ impl Charge {
     }
 
     /// Reports a late transfer once, when it is present.
-    fn report_lateness(&mut self, place: usize, changes: &mut Vec<ChargeChange>) {
-        let transfer = &mut self.transfers[place];
+    fn report_lateness(&mut self, index: usize, changes: &mut Vec<ChargeChange>) {
+        let transfer = &mut self.transfers[index];
         if transfer.standing == Standing::Late && transfer.is_alive() && !transfer.is_late_reported {
             transfer.is_late_reported = true;
             changes.push(ChargeChange::LatePayment { txid: transfer.txid.clone(), amount: transfer.amount });
@@ -334,8 +334,8 @@ impl Charge {
     /// Credits confirmed transfers and reverses the credit of unconfirmed ones.
     fn settle(&mut self, touched: &[usize], required: u32, changes: &mut Vec<ChargeChange>) {
         let mut credited = Vec::new();
-        for &place in touched {
-            let transfer = &mut self.transfers[place];
+        for &index in touched {
+            let transfer = &mut self.transfers[index];
             let counts = match transfer.standing {
                 Standing::Late => false,
                 Standing::OnTime | Standing::Accepted | Standing::Extra => true,
@@ -343,7 +343,7 @@ impl Charge {
             let confirmed = transfer.is_confirmed(required);
             if counts && confirmed && !transfer.credited {
                 transfer.credited = true;
-                credited.push(place);
+                credited.push(index);
             } else if !confirmed {
                 transfer.credited = false;
             }
@@ -363,9 +363,9 @@ impl Charge {
             self.status = ChargeStatus::Paid;
             self.paid_at = self.transfers.iter().filter(|t| t.credited).filter_map(|t| t.confirmed_at).max();
             // Transfers to an open charge that are still pending now exceed the amount due.
-            for place in 0..self.transfers.len() {
-                if !self.transfers[place].credited && !self.was_sent_back(place) {
-                    let transfer = &mut self.transfers[place];
+            for index in 0..self.transfers.len() {
+                if !self.transfers[index].credited && !self.was_sent_back(index) {
+                    let transfer = &mut self.transfers[index];
                     transfer.standing = Standing::Extra;
                     // No later sighting may come for a confirmed transfer, so it is credited now.
                     transfer.credited = transfer.is_confirmed(required);
@@ -378,8 +378,8 @@ impl Charge {
             self.status = ChargeStatus::Underpaid;
         }
         let mut is_news = false;
-        for &place in credited {
-            is_news |= !std::mem::replace(&mut self.transfers[place].is_underpaid_reported, true);
+        for &index in credited {
+            is_news |= !std::mem::replace(&mut self.transfers[index].is_underpaid_reported, true);
         }
         if is_news {
             changes.push(ChargeChange::Underpaid { txid, received: self.received() });

@@ -169,10 +169,10 @@ fn json_text() -> impl Strategy<Value = String> {
 fn a_body() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         6 => json_text().prop_map(String::into_bytes),
-        2 => (json_text(), any::<prop::sample::Index>(), any::<u8>()).prop_map(|(text, place, byte)| {
+        2 => (json_text(), any::<prop::sample::Index>(), any::<u8>()).prop_map(|(text, position, byte)| {
             let mut bytes = text.into_bytes();
-            let place = place.index(bytes.len());
-            bytes[place] = byte;
+            let position = position.index(bytes.len());
+            bytes[position] = byte;
             bytes
         }),
         1 => vec(any::<u8>(), 0..200),

@@ -26,7 +26,7 @@ mod page;
 pub use page::{Look, Page};
 
 /// The usual paths of Chromium, besides the one in `CHARGEPROOF_CHROMIUM`.
-const PLACES: &[&str] = &[
+const BROWSER_PATHS: &[&str] = &[
     "/usr/bin/chromium",
     "/usr/bin/chromium-browser",
     "/usr/bin/google-chrome-stable",
@@ -156,8 +156,9 @@ impl Shared {
 fn program() -> Option<PathBuf> {
     let configured = std::env::var_os("CHARGEPROOF_CHROMIUM").map(PathBuf::from);
     // A configured browser has no fallback.
-    let places = configured.map_or_else(|| PLACES.iter().map(PathBuf::from).collect(), |path| vec![path]);
-    places.into_iter().find(|path| path.exists())
+    let paths =
+        configured.map_or_else(|| BROWSER_PATHS.iter().map(PathBuf::from).collect(), |path| vec![path]);
+    paths.into_iter().find(|path| path.exists())
 }
 
 /// Returns `true` if a missing browser is a failure.
