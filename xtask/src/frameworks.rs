@@ -105,7 +105,7 @@ fn judge(
 /// Installs the Python packages; returns the reason if there is no Python.
 fn install_python(home: &Path) -> Result<Option<String>, String> {
     if !exists("python3") {
-        return Ok(Some("there is no `python3` here".to_owned()));
+        return Ok(Some("`python3` is not installed".to_owned()));
     }
     let stamp = home.join("python.installed");
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == PYTHON.join(" ")) {
@@ -126,7 +126,7 @@ fn install_python(home: &Path) -> Result<Option<String>, String> {
 /// Installs the Node.js packages; returns the reason if there is no Node.js.
 fn install_node(home: &Path) -> Result<Option<String>, String> {
     if !exists("node") || !exists("npm") {
-        return Ok(Some("there is no `node` or no `npm` here".to_owned()));
+        return Ok(Some("`node` or `npm` is not installed".to_owned()));
     }
     let wanted = fs::read_to_string(home.join("package.json"))
         .map_err(|err| format!("cannot read `package.json` of the servers: {err}"))?;

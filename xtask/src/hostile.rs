@@ -54,7 +54,7 @@ fn span(text: &str) -> Result<u64, String> {
     let parts = units.iter().find_map(|(word, unit)| Some((text.strip_suffix(*word)?, unit)));
     let seconds = parts.and_then(|(number, unit)| number.parse::<u64>().ok()?.checked_mul(*unit));
     let seconds = seconds.filter(|seconds| (1..=48 * 3600).contains(seconds));
-    seconds.ok_or_else(|| "it takes 90s, 5m or 1h, from 1s to 48h".to_owned())
+    seconds.ok_or_else(|| "the value must be a duration such as 90s, 5m or 1h, from 1s to 48h".to_owned())
 }
 
 /// Runs the task. Returns `true` if no fault was found.

@@ -209,7 +209,7 @@ mod tests {
         check("tidy --fast", Some("unexpected argument"));
         check("crash --rounds 0", Some("0 is not in 1.."));
         check("hostile", Some("required"));
-        check("hostile judge --for 0s", Some("it takes 90s, 5m or 1h"));
+        check("hostile judge --for 0s", Some("such as 90s, 5m or 1h"));
         check("planted --jobs 0", Some("0 is not in 1.."));
         check("gateways --jobs 0", Some("0 is not in 1..=256"));
         check("dist --repository a/b", Some("begins with https://"));

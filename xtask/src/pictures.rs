@@ -64,7 +64,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let browser = BROWSERS
         .into_iter()
         .find(|name| is_installed(name))
-        .ok_or_else(|| format!("no browser is installed; it takes one of {}", BROWSERS.join(", ")))?;
+        .ok_or_else(|| format!("no browser is installed; supported browsers: {}", BROWSERS.join(", ")))?;
     let program = served::build(root)?;
     let scratch = root.join("target/pictures");
     fresh(&scratch)?;

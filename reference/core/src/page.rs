@@ -146,7 +146,7 @@ impl Page {
         let left = skipped.map_or(0, |skipped| total.saturating_sub(skipped));
         let members = (left.saturating_sub(size)..left)
             .rev()
-            .map(|nth| listing.select(nth).expect("every place below the rank has a member"))
+            .map(|nth| listing.select(nth).expect("every index below the rank has a member"))
             .collect();
         Page {
             current: request.page,
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_read_list_is_evicted_first() {
-        let most = u32::try_from(PageMemory::<u32>::LISTS_MAX).expect("some hundred");
+        let most = u32::try_from(PageMemory::<u32>::LISTS_MAX).expect("LISTS_MAX fits 32 bits");
         let mut memory = PageMemory::default();
         // The clock is frozen.
         let now = Timestamp(0);

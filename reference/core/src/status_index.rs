@@ -31,7 +31,7 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
     pub fn push(&mut self, member: u32, class: usize) {
         assert!(self.members.last().is_none_or(|&last| last < member), "members are added in rising order");
         self.members.push(member);
-        self.class_of.push(u8::try_from(class).expect("a handful of classes"));
+        self.class_of.push(u8::try_from(class).expect("class numbers fit 8 bits"));
         for (n, bits) in self.classes.iter_mut().enumerate() {
             bits.push(n == class);
         }
@@ -45,7 +45,7 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
     pub fn change(&mut self, member: u32, class: usize) {
         let Ok(position) = self.members.binary_search(&member) else { return };
         let old = usize::from(self.class_of[position]);
-        self.class_of[position] = u8::try_from(class).expect("a handful of classes");
+        self.class_of[position] = u8::try_from(class).expect("class numbers fit 8 bits");
         self.classes[old].set(position, false);
         self.classes[class].set(position, true);
     }

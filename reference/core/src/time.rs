@@ -195,7 +195,7 @@ impl Day {
 
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.format(DAY).expect("every date has this form"))
+        f.write_str(&self.0.format(DAY).expect("every date can be formatted"))
     }
 }
 

@@ -109,7 +109,7 @@ impl ObjectCache {
             surround(&mut self.buffer, write);
             *slot = Some(CachedObject { no, version, answer: Bytes::copy_from_slice(&self.buffer) });
         }
-        slot.as_ref().expect("it was written now, if not before")
+        slot.as_ref().expect("the object was written above or is cached")
     }
 }
 

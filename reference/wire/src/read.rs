@@ -301,8 +301,9 @@ pub(crate) fn list(kind: Kind, query: Option<&str>) -> Result<(List, PageRequest
         },
     };
     errors.into_result()?;
-    let (page, per_page) = (page.expect("refused if wrong"), per_page.expect("refused if wrong"));
-    let per_page = u32::try_from(per_page).expect("at most PER_PAGE_MAX");
+    let (page, per_page) =
+        (page.expect("invalid values were refused"), per_page.expect("invalid values were refused"));
+    let per_page = u32::try_from(per_page).expect("per_page is at most PER_PAGE_MAX");
     Ok((list, PageRequest { page, per_page }, anchor))
 }
 

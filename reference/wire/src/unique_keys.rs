@@ -30,7 +30,7 @@ pub(crate) fn twin_key(json: &str) -> Option<Cow<'_, str>> {
     None
 }
 
-/// Returns the position of the quote that ends a text.
+/// Returns the position of the quote that ends a string.
 fn end_of_text(text: &str) -> usize {
     let mut escaped = false;
     let end = text.bytes().position(|byte| {

@@ -135,7 +135,7 @@ impl Serialize for Pairs<'_> {
                 MetaValue::Null => map.serialize_entry(key, &())?,
                 MetaValue::Number(text) => {
                     let as_written: &RawValue =
-                        serde_json::from_str(text).expect("it was read from a request as a number");
+                        serde_json::from_str(text).expect("the request contained it as a number");
                     map.serialize_entry(key, as_written)?;
                 }
             }

@@ -54,7 +54,7 @@ pub(crate) fn label(book: &Book, no: DeliveryNo) -> AttemptRequest {
         kind: delivery.payload.kind,
         secret: endpoint.secret.clone(),
         body: Bytes::new(),
-        attempt: u32::try_from(delivery.attempts.len()).expect("a delivery has few attempts") + 1,
+        attempt: u32::try_from(delivery.attempts.len()).expect("the number of attempts fits 32 bits") + 1,
     }
 }
 

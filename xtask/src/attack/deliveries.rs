@@ -131,7 +131,7 @@ fn queue(context: &CaseContext) -> Measured {
     }
     let waited = first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?;
     let log = host.call("GET", "/sandbox/deliveries?account=acme", None, &Value::Null)?;
-    let deliveries = log["deliveries"].as_array().ok_or("the log is no list")?;
+    let deliveries = log["deliveries"].as_array().ok_or("the delivery log is not a list")?;
     if deliveries.len() < taken {
         return Err(CaseFailure::Broken(format!("the log shows {} deliveries", deliveries.len())));
     }

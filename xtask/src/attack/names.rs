@@ -127,7 +127,7 @@ mod tests {
     fn question(name: &str, kind: u8) -> Vec<u8> {
         let mut bytes = vec![7, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
         for label in name.split('.') {
-            bytes.push(u8::try_from(label.len()).expect("labels in tests are short"));
+            bytes.push(u8::try_from(label.len()).expect("labels in tests are shorter than 256 bytes"));
             bytes.extend(label.as_bytes());
         }
         bytes.extend([0, 0, kind, 0, 1]);

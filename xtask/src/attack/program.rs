@@ -312,7 +312,7 @@ fn outputs(context: &CaseContext) -> Measured {
             &["serve", "--listen", "127.0.0.1:0", "--ready-file", &at("ready.json")],
         ];
         for arguments in commands {
-            // Output that fits is no failure, and a server that is ready continues.
+            // Output that fits is not a failure, and a server that is ready continues.
             let fails = destination.starts_with("no/");
             let running = start(context, &directory, arguments)?;
             if arguments[0] == "serve" && !fails {
@@ -342,7 +342,7 @@ fn sizes(context: &CaseContext) -> Measured {
     let url = target(200, move |_| huge.clone())?;
     let checked = run(context, &directory, &["check", &url, "--quick"])?;
     if checked.peak == 0 {
-        return Err(CaseFailure::Skipped("it takes /proc of Linux".to_owned()));
+        return Err(CaseFailure::Skipped("requires /proc of Linux".to_owned()));
     }
     let (mut memory, mut longest, mut taken) = (0, 0, 0);
     let text = vec![b'x'; 100_000_000];

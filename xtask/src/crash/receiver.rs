@@ -40,7 +40,7 @@ impl Receiver {
             connection.send(response(if nth % 5 == 0 { 503 } else { 200 }, ""))?;
             Ok(ControlFlow::Break(()))
         });
-        let address = address.map_err(|error| format!("there is no receiver: {error}"))?;
+        let address = address.map_err(|error| format!("the receiver cannot start: {error}"))?;
         Ok(Receiver { address, seen })
     }
 

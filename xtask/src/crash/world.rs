@@ -57,7 +57,7 @@ impl ServedProgram {
         receiver: &Receiver,
         checkpoint_after: &str,
     ) -> Result<ServedProgram, String> {
-        let directory = directory.to_str().ok_or("the path of the workspace is no text")?;
+        let directory = directory.to_str().ok_or("the path of the workspace is not UTF-8")?;
         let forward = format!("https://shop.example=http://{}", receiver.address);
         let options = [
             ["--data", directory],
@@ -202,7 +202,8 @@ impl ServedProgram {
         let mut all = Vec::new();
         for page in 1.. {
             let answer = self.call("GET", &format!("{list}?per_page={PAGE}&page={page}"), "")?;
-            let records = answer["data"].as_array().ok_or_else(|| format!("{list} is no list: {answer}"))?;
+            let records =
+                answer["data"].as_array().ok_or_else(|| format!("{list} is not a list: {answer}"))?;
             all.extend_from_slice(records);
             if records.len() < PAGE {
                 break;

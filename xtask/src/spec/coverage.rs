@@ -103,7 +103,7 @@ impl fmt::Display for Coverage {
             writeln!(out, "no open statement cites {it}")?;
         }
         for (id, hash) in &self.stale {
-            writeln!(out, "`{id}` cites {hash}, which is no sentence of the text")?;
+            writeln!(out, "`{id}` cites {hash}, which is not a sentence of the text")?;
         }
         for (id, stated, found) in &self.misplaced {
             writeln!(out, "`{id}` refers to section {stated}; the sentences that it cites are in {found}")?;
@@ -146,7 +146,7 @@ mod tests {
         let coverage = Coverage::of(&sentences(TEXT), &entries);
         let report = coverage.to_string();
         let lines: Vec<_> = report.lines().collect();
-        let (_, findings) = lines.split_last().expect("the totals");
+        let (_, findings) = lines.split_last().expect("the last line has the totals");
         assert_eq!(findings.join("\n"), expected);
         assert_eq!(coverage.is_complete(), expected.is_empty());
     }
@@ -176,7 +176,7 @@ mod tests {
     fn a_statement_goes_when_its_sentence_goes() {
         check(
             &[BOTH, REST, ("a.old", "1", "must", &["It was so."])],
-            "`a.old` cites f8d354e292442065, which is no sentence of the text",
+            "`a.old` cites f8d354e292442065, which is not a sentence of the text",
         );
     }
 

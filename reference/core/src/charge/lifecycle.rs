@@ -142,7 +142,7 @@ impl Charge {
         let (bumped, new): (Vec<_>, Vec<_>) =
             unknown.into_iter().partition(|sighting| time_of(sighting).is_some());
         for sighting in bumped {
-            let (_, first_seen) = time_of(sighting).expect("it was sorted out as a fee bump");
+            let (_, first_seen) = time_of(sighting).expect("the partition selected fee bumps");
             touched.extend(self.see(now, *first_seen, sighting, required, &mut changes));
         }
         self.end_hold(now, &touched, required, &mut changes);

@@ -1,4 +1,4 @@
-//! The text of a decimal, in place: every object that is written has ten of them.
+//! The text of a decimal in a fixed buffer, without an allocation: every object that is written has ten of them.
 
 use std::{
     fmt::{self, Write},
@@ -31,7 +31,7 @@ impl DecimalText {
     }
 
     fn add(&mut self, digits: impl fmt::Display) {
-        write!(self, "{digits}").expect("there is room for 128 bits");
+        write!(self, "{digits}").expect("the buffer has room for 128 bits");
     }
 
     /// Returns the text without trailing zeros, and without the point if no decimals remain.

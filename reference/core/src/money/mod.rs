@@ -18,7 +18,7 @@ use crate::asset::Asset;
 
 const ATTO_DIGITS: u32 = 18;
 
-/// The reason why a text is not an amount. Prints the allowed forms.
+/// The reason why a string is not a valid amount. Prints the allowed forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AmountError {
     /// Not digits with an optional point and more digits.

@@ -25,7 +25,7 @@ fn fetch() -> Option<String> {
     let home = directory().join(format!("axe-core-{VERSION}"));
     let file = home.join("node_modules/axe-core/axe.min.js");
     if !file.exists() {
-        std::fs::create_dir_all(&home).expect("a directory for axe-core");
+        std::fs::create_dir_all(&home).expect("the directory can be created");
         let npm = Command::new("npm")
             .args(["install", "--no-save", "--no-audit", "--no-fund", "--silent", "--prefix"])
             .arg(&home)

@@ -149,14 +149,14 @@ impl Page {
 
     /// Returns the address of the page.
     pub async fn address(&self) -> String {
-        self.eval("location.href").await.as_str().expect("an address").to_owned()
+        self.eval("location.href").await.as_str().expect("`location.href` is a string").to_owned()
     }
 
     /// Returns the visible text of an element.
     pub async fn text(&self, selector: &str) -> String {
         self.wait_for(selector).await;
         let text = self.eval(&read(selector)).await;
-        text.as_str().expect("text").to_owned()
+        text.as_str().expect("the script returns a string").to_owned()
     }
 
     /// Returns the number of elements.
@@ -164,7 +164,7 @@ impl Page {
         self.eval(&format!("document.querySelectorAll({}).length", json!(selector)))
             .await
             .as_u64()
-            .expect("a count")
+            .expect("the script returns a number")
     }
 
     /// Returns `true` if an element exists and is visible.
@@ -202,7 +202,7 @@ impl Page {
         self.until(&there, || format!("{selector} led nowhere")).await;
     }
 
-    /// Types a text into a field in place of its content.
+    /// Replaces the content of a field by typed text.
     pub async fn fill(&self, selector: &str, text: &str) {
         let condition = format!(
             "(() => {{ const it = document.querySelector({}); it.focus(); it.select(); return true; }})()",
@@ -276,10 +276,10 @@ impl Page {
     pub async fn screenshot(&self, path: &Path) {
         let params = json!({ "format": "png", "captureBeyondViewport": true });
         let picture = self.command("Page.captureScreenshot", params).await;
-        let bytes = decode(picture["data"].as_str().expect("a picture"));
-        std::fs::create_dir_all(path.parent().expect("a file in a directory"))
-            .expect("a directory for pictures");
-        std::fs::write(path, bytes).expect("a picture can be written");
+        let bytes = decode(picture["data"].as_str().expect("the browser returns a screenshot"));
+        std::fs::create_dir_all(path.parent().expect("the file has a directory"))
+            .expect("the directory can be created");
+        std::fs::write(path, bytes).expect("the screenshot can be written");
     }
 }
 

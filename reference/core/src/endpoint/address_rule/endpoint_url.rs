@@ -164,7 +164,7 @@ pub fn judge_url(text: &str) -> Result<EndpointUrl, Refusal> {
 }
 
 fn has_at_sign_before_host(text: &str) -> bool {
-    let (_, rest) = text.split_once(':').expect("what was read as a URL has a scheme");
+    let (_, rest) = text.split_once(':').expect("a parsed URL has a scheme");
     let authority = rest.trim_start_matches('/').split(['/', '?', '#']).next();
     authority.is_some_and(|authority| authority.contains('@'))
 }
