@@ -65,7 +65,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "tidy",
-        what: "rules about files, modules and guides that no lint knows",
+        what: "rules about files, modules and guides that no lint checks",
         run: Run::Check(tidy::findings),
     },
     Step {
@@ -75,7 +75,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "direction",
-        what: "packages depend on each other one way only",
+        what: "dependencies between packages follow the allowed directions",
         run: Run::Check(direction::findings),
     },
     Step {

@@ -23,7 +23,7 @@ const PYTHON: [&str; 4] =
 struct Framework {
     name: &'static str,
     language: Language,
-    /// The command line; `PORT` stands for the port.
+    /// The command line; `PORT` is replaced by the port.
     command: &'static [&'static str],
 }
 

@@ -65,7 +65,7 @@ enum Task {
     Mutants(ForeignOptions),
     /// Plants bugs in a copy of the core and the API, and searches for each by scenarios, random worlds and exhaustion
     Planted(planted::PlantedOptions),
-    /// Judges small servers on other people's frameworks; options go to `check` (needs python3, node)
+    /// Judges small servers on third-party frameworks; options go to `check` (needs python3, node)
     Frameworks(ForeignOptions),
     /// Judges the reference server behind nginx, HAProxy, Varnish and Apache
     Gateways(gateways::GatewayOptions),

@@ -15,7 +15,7 @@ use crate::tools::{fresh, is_installed, succeeds};
 const DIRECTORY: &str = ".github/pictures";
 /// The browsers that can take screenshots, in order of preference.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-/// Options that keep a headless browser quiet: no updates, no background requests, no scroll bars in the picture.
+/// Options of a headless browser: no updates, no background requests, no scroll bars in the picture.
 const QUIET: [&str; 8] = [
     "--headless",
     "--no-sandbox",

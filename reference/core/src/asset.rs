@@ -76,7 +76,7 @@ macro_rules! assets {
 
 /// The constants of a coin.
 pub struct AssetFacts {
-    /// The code in requests and answers: `USDT_TRON`.
+    /// The code in requests and responses: `USDT_TRON`.
     pub code: &'static str,
     /// The network, as used in explorer links: `tron`.
     pub network: &'static str,

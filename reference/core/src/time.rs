@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_timestamp_prints_as_the_calendar_says() {
-        // Spread over all years, so that every month and many leap days are met.
+        // Spread over all years, so that every month and many leap days are covered.
         for n in 0..20_000 {
             let moment = Timestamp(n * (Timestamp::LAST.0 / 20_000) + n);
             assert_eq!(moment.to_string(), utc(moment).format(STAMP).unwrap());

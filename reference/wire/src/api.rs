@@ -49,7 +49,7 @@ impl Api {
         Api { service: Service::new(config), books: Vec::new(), is_unread: false }
     }
 
-    /// Sets that responses are not read from now on, or are again. Unread successful responses have no body.
+    /// Declares that responses are not read from now on, or are read again. Unread successful responses have no body.
     pub fn set_unread(&mut self, is_unread: bool) {
         self.is_unread = is_unread;
     }

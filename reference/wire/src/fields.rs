@@ -27,7 +27,7 @@ pub const PROSE_MAX: usize = 2_000;
 pub const QUESTIONS_MAX: usize = 20;
 
 /// The number of unknown keys that an error response lists.
-const STRANGERS_NAMED_MAX: usize = 20;
+const UNKNOWN_KEYS_LISTED_MAX: usize = 20;
 
 /// An object's entries, in order.
 struct Entries<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
@@ -196,15 +196,15 @@ impl<'a> Fields<'a> {
 
     /// Adds an error for every key that is not in `known`, up to a bound.
     pub fn only(&mut self, known: &[&str]) {
-        let strange: Vec<String> = self
+        let unknown: Vec<String> = self
             .entries
             .iter()
             .map(|(key, _)| key)
             .filter(|key| !known.contains(&key.as_ref()))
-            .take(STRANGERS_NAMED_MAX)
+            .take(UNKNOWN_KEYS_LISTED_MAX)
             .map(|key| key.clone().into_owned())
             .collect();
-        for key in strange {
+        for key in unknown {
             self.wrong(&key, "The {} field is not known here.");
         }
     }

@@ -32,7 +32,7 @@ const LARGE_PAGE: usize = 1 << 20;
 /// memory.
 const OWN_ROOM: usize = 33 << 20;
 
-/// The context in which an answer is written.
+/// The context of a response.
 pub(crate) struct Scene<'a> {
     pub(crate) account: &'a Account,
     pub(crate) mode: Mode,

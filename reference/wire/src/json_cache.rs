@@ -10,7 +10,7 @@ use bytes::Bytes;
 const SLOTS: usize = 8_192;
 /// The estimated size of an object whose size is unknown.
 const GUESS: usize = 1_200;
-/// The bytes before and after an object in its own answer.
+/// The bytes before and after an object in its own response.
 const AROUND: (&[u8], &[u8]) = (b"{\"data\":", b"}");
 
 /// The serialized objects of one book.

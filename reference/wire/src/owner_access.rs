@@ -37,7 +37,7 @@ pub fn read_call(
     Ok((route.call(query, body)?, status))
 }
 
-/// Returns the body of an answer, as a key of the book would get it.
+/// Returns the body of the response that a key of the book would get.
 ///
 /// `base`: the start of the links in lists.
 pub fn write_answer(

@@ -23,7 +23,7 @@ use reference_core::{
 };
 use uuid::Uuid;
 
-/// The place where an object appears, which decides its fields.
+/// The kind of document that contains an object. It determines the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Facet {
     /// In a response, alone or in a list.

@@ -11,7 +11,7 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "tunnel",
         what: "a remote client without the token, through a tunnel or a proxy on this machine",
         bounds: &[
-            Bound { what: "paths that answer without the token", most: 0, unit: Unit::Count },
+            Bound { what: "paths accessible without the token", most: 0, unit: Unit::Count },
             Bound { what: "paths that refuse the token", most: 0, unit: Unit::Count },
         ],
         is_long: false,
@@ -19,11 +19,11 @@ pub(super) const CASES: &[AttackCase] = &[
     },
     AttackCase {
         name: "clock-far",
-        what: "the sandbox and a test key send the clock away for good",
+        what: "the sandbox and a test key move the clock far into the future",
         bounds: &[
-            Bound { what: "jumps beyond the bound that are taken", most: 0, unit: Unit::Count },
-            Bound { what: "jumps within the bound that are refused", most: 0, unit: Unit::Count },
-            Bound { what: "requests of a live key that are 429 afterwards", most: 0, unit: Unit::Count },
+            Bound { what: "jumps beyond the limit that are accepted", most: 0, unit: Unit::Count },
+            Bound { what: "jumps within the limit that are refused", most: 0, unit: Unit::Count },
+            Bound { what: "later requests of a live key that get 429", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: clock_far,
@@ -31,7 +31,7 @@ pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "clock-end",
         what: "the clock reaches its end while a key is at its limit",
-        bounds: &[Bound { what: "requests of that key that are 429 afterwards", most: 0, unit: Unit::Count }],
+        bounds: &[Bound { what: "later requests of that key that get 429", most: 0, unit: Unit::Count }],
         is_long: false,
         run: clock_end,
     },

@@ -22,7 +22,7 @@ const FIRST_ATTEMPT: Bound =
 pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "queue",
-        what: "one account has as many endpoints as it may on a host that never answers, and opens 30 charges",
+        what: "an account with all its endpoints on a host that never responds opens 30 charges",
         bounds: &[
             FIRST_ATTEMPT,
             Bound { what: "endpoints that a book accepts", most: ENDPOINTS_MAX as u64, unit: Unit::Count },
@@ -83,8 +83,8 @@ pub(super) const CASES: &[AttackCase] = &[
         bounds: &[
             Bound { what: "threads of the server", most: 100, unit: Unit::Count },
             Bound { what: "until another account has saved an endpoint", most: 1_000, unit: Unit::Millis },
-            Bound { what: "good names that are refused", most: 0, unit: Unit::Count },
-            Bound { what: "time-outs that are called something else", most: 0, unit: Unit::Count },
+            Bound { what: "valid names that are refused", most: 0, unit: Unit::Count },
+            Bound { what: "timeouts reported as another error", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: lookups,

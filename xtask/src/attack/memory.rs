@@ -26,7 +26,7 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "tricklers",
         what: "10 clients ask for a page of 20 MB each and read a few bytes a second",
         bounds: &[
-            Bound { what: "until another client has a page as large", most: 10_000, unit: Unit::Millis },
+            Bound { what: "until another client has received such a page", most: 10_000, unit: Unit::Millis },
             Bound { what: "memory above idle", most: 96, unit: Unit::Mebibytes },
         ],
         is_long: true,
@@ -36,7 +36,7 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "advance",
         what: "the clock is advanced by ten years, with 5,000 charges and 5 endpoints that are down",
         bounds: &[
-            Bound { what: "the longest that another account's request waits", most: 50, unit: Unit::Moment },
+            Bound { what: "longest wait of another account's request", most: 50, unit: Unit::Moment },
             Bound { what: "memory above idle", most: 400, unit: Unit::Mebibytes },
             Bound { what: "size of the answer", most: 2, unit: Unit::Mebibytes },
         ],

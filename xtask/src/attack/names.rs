@@ -84,7 +84,7 @@ impl DnsServer {
         Ok(DnsServer { state })
     }
 
-    /// Sets if queries for slow names get no response.
+    /// Sets the behaviour for slow names: `true` to leave their queries without a response.
     pub(crate) fn be_slow(&self, is_slow: bool) {
         self.state.is_slow.store(is_slow, Relaxed);
     }

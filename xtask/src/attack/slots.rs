@@ -55,7 +55,7 @@ pub(super) const CASES: &[AttackCase] = &[
     },
     AttackCase {
         name: "descriptors",
-        what: "idle clients take all descriptors of a process that may have 256",
+        what: "idle clients use all descriptors of a process that is limited to 256",
         bounds: &[
             Bound { what: "until a delivery arrives", most: 2_000, unit: Unit::Millis },
             Bound { what: "connection errors that hide their cause", most: 0, unit: Unit::Count },

@@ -20,7 +20,7 @@ pub(crate) struct Gateway {
     pub(crate) version: String,
     /// The arguments that run the gateway in the foreground, in one process group.
     arguments: Vec<String>,
-    /// The template of the configuration; `{{name}}` stands for a part or for a value of the run.
+    /// The template of the configuration; `{{name}}` is replaced by a part or by a value of the run.
     template: String,
     /// Parts that a deployment may replace.
     #[serde(default)]

@@ -11,8 +11,8 @@ const OPENINGS: [&str; 15] = [
     "How", "If", "Nobody", "Nothing", "Somebody", "What", "When", "Where", "Whether", "Which", "Who",
     "Whoever", "Whom", "Whose", "Why",
 ];
-/// Words with a standard word in their place, and the number of their occurrences in Rust files. The number may only fall:
-/// lower it when words were replaced.
+/// Nonstandard words, with the standard word and the maximum number of occurrences in Rust files. Lower the maximum when
+/// words were replaced.
 const WORDS: [(&str, &str, usize); 24] = [
     ("told", "recorded, reported or stated", 0),
     ("tell", "report, state or distinguish", 0),

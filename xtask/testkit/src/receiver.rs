@@ -117,7 +117,7 @@ impl Receiver {
         }
     }
 
-    /// Returns the value of `--forward` for a host that stands for this receiver.
+    /// Returns the value of `--forward` that maps a host to this receiver.
     pub fn forward(&self, host: &str) -> String {
         format!("https://{host}=http://{}", self.address)
     }

@@ -130,7 +130,7 @@ impl Book {
         Ok(id)
     }
 
-    /// Posts a delivery again, under its id.
+    /// Resends a delivery under the same id.
     pub(crate) fn resend(&mut self, context: &BookContext<'_>, id: Uuid) -> Result<(), ApiError> {
         let no = self.outbox.find(id).ok_or(ApiError::NotFound)?;
         if self.endpoint(self.outbox.get(no).endpoint).status != EndpointStatus::Enabled {

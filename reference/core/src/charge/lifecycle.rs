@@ -36,7 +36,7 @@ pub enum ChargeChange {
         /// Its amount.
         amount: Coin,
     },
-    /// Enough is confirmed.
+    /// The confirmed amount is enough.
     Paid {
         /// The deciding transaction.
         txid: Arc<str>,
@@ -357,7 +357,7 @@ impl Charge {
         if self.status == ChargeStatus::Paid {
             return;
         }
-        // A closed charge is credited only what fell short while it was open and what was accepted.
+        // A closed charge has credit only from transfers that fell short while it was open, and from accepted ones.
         let txid = self.transfers[last].txid.clone();
         if self.counted().covers(self.terms.asset_amount, self.bounds.tolerance) {
             self.status = ChargeStatus::Paid;
@@ -387,7 +387,7 @@ impl Charge {
     }
 
     /// Returns `true` if transfers on time hold the charge open after its lock: together they are enough, and the longest
-    /// hold is not over. A lower bar would let one unit of dust keep the rate.
+    /// hold is not over. A lower bound would let a dust payment keep the rate.
     fn is_held(&self, now: Timestamp) -> bool {
         let on_time = self.transfers.iter().filter(|t| t.standing == Standing::OnTime && t.is_alive());
         let coming: Coin = on_time.map(|transfer| transfer.amount).sum();

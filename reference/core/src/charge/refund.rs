@@ -26,8 +26,8 @@ impl Charge {
         self.refunds.iter().map(|refund| refund.amount).sum()
     }
 
-    /// Returns the total of the refunds without those of late transfers that are present and not accepted: these were never
-    /// received.
+    /// Returns the total of the refunds of received money: without refunds of late transfers that are present and not
+    /// accepted.
     pub(super) fn refunded_of_received(&self) -> Coin {
         let is_apart = |transfer: &Transfer| transfer.standing == Standing::Late && transfer.is_alive();
         let late = self.transfers.iter().enumerate().filter(|(_, transfer)| is_apart(transfer));

@@ -24,7 +24,7 @@ impl DecimalText {
         let mut text = DecimalText { bytes: [0; LEN_MAX], len: 0 };
         text.add(whole);
         let point = text.len;
-        // The unit keeps the leading zeros of the decimals, and its own digit stands where the point belongs.
+        // Adding the unit keeps the decimals' leading zeros; the point then replaces the unit's digit.
         text.add(unit + part);
         text.bytes[point] = b'.';
         text

@@ -181,7 +181,7 @@ fn a_body() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Returns paths in which `{n}` stands for the id of the nth object of the inhabited service.
+/// Returns paths in which `{n}` is replaced by the id of the nth object of the populated service.
 fn a_path() -> impl Strategy<Value = String> {
     let kind = select(&["charges", "payment-links", "invoices", "events", "account", "nowhere"][..]);
     let verb = select(&["cancel", "refunds", "archive", "send", "void", "nothing", ""][..]);

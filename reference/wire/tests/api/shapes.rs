@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::test_service::{Call, MEMPOOL, Reply, TestService, code, code_of, deep, lay_out, string};
 
-/// Returns status, headers and body as one text.
+/// Returns status, headers and body as one string.
 fn shown(reply: &Reply) -> String {
     let mut text = format!("{}\n", reply.status());
     for (name, value) in &reply.0.headers {

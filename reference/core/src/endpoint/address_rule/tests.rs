@@ -1,4 +1,4 @@
-//! The address rule as tables: what is typed or resolved on the left, the verdict on the right.
+//! Tables of the address rule: the typed or resolved address on the left, the verdict on the right.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
