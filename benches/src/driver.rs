@@ -97,8 +97,8 @@ impl BenchDriver {
             custom_fields: Vec::new(),
         };
         let bearer = reference_wire::bearer(Some(self.authorization.as_bytes()));
-        let who = self.api.service.admit(self.now, bearer).expect("the new key is valid").principal;
-        match self.api.service.on_call(self.now, &who, Call::CreateCharge(Box::new(draft))) {
+        let principal = self.api.service.admit(self.now, bearer).expect("the new key is valid").principal;
+        match self.api.service.on_call(self.now, &principal, Call::CreateCharge(Box::new(draft))) {
             Ok(Answer::Charge(no)) => no,
             other => unreachable!("opening a charge gives a charge, not {other:?}"),
         }

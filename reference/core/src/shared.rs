@@ -117,13 +117,13 @@ fn read<'de, T: Deserialize<'de>, A: Clone + 'static, D: Deserializer<'de>>(
     match SharedSlot::<T>::deserialize(deserializer)? {
         SharedSlot::Alone(value) => Ok(hold(value)),
         SharedSlot::First(value) => {
-            let held = hold(value);
-            READ.with_borrow_mut(|read| read.push(Box::new(held.clone())));
-            Ok(held)
+            let shared = hold(value);
+            READ.with_borrow_mut(|read| read.push(Box::new(shared.clone())));
+            Ok(shared)
         }
         SharedSlot::Again(number) => READ.with_borrow(|read| {
-            let held = read.get(number as usize).and_then(|held| held.downcast_ref::<A>());
-            held.cloned().ok_or_else(|| D::Error::custom("a value that was not written before"))
+            let shared = read.get(number as usize).and_then(|shared| shared.downcast_ref::<A>());
+            shared.cloned().ok_or_else(|| D::Error::custom("a value that was not written before"))
         }),
     }
 }

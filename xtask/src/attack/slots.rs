@@ -99,12 +99,12 @@ fn slots(context: &CaseContext) -> Measured {
 }
 
 /// Fills all slots with connections that have sent an incomplete request or handshake.
-fn owed(context: &CaseContext, options: &[&str], beginnings: &[&str]) -> Measured {
+fn owed(context: &CaseContext, options: &[&str], prefixes: &[&str]) -> Measured {
     let host = context.serve(options)?;
     let mut lines = Vec::new();
-    for beginning in beginnings.iter().cycle().take(SLOTS) {
+    for prefix in prefixes.iter().cycle().take(SLOTS) {
         let Ok(mut line) = Connection::open(&host.address) else { break };
-        line.send(beginning)?;
+        line.send(prefix)?;
         lines.push(line);
     }
     new_client(&host, &lines)

@@ -101,8 +101,8 @@ impl ServedProgram {
 
     /// Repeats the request for a charge with its `Idempotency-Key`. Returns the code.
     pub(super) fn repeat(&self, charge: &AcknowledgedCharge) -> Result<String, String> {
-        let who = (self.address(), self.key());
-        let reply = open_charge(&mut self.line.borrow_mut(), who, &charge.order, &charge.body);
+        let caller = (self.address(), self.key());
+        let reply = open_charge(&mut self.line.borrow_mut(), caller, &charge.order, &charge.body);
         let (_, answer) = reply.map_err(|error| error.to_string())?;
         Ok(answer["data"]["code"].as_str().unwrap_or_default().to_owned())
     }

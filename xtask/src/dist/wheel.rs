@@ -60,12 +60,14 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
 fn write_project(build: &Build, project: &Path) -> Result<(), String> {
     sources::python(build.root, &project.join("python"))?;
     build.write_texts(project)?;
-    let (here, there) = ("manifest-path = \"Cargo.toml\"", build.root.join("conformance/cli/Cargo.toml"));
+    let (relative, absolute) =
+        ("manifest-path = \"Cargo.toml\"", build.root.join("conformance/cli/Cargo.toml"));
     let manifest = read(&build.root.join("conformance/cli/pyproject.toml"))?;
-    if !manifest.contains(here) {
-        return Err(format!("conformance/cli/pyproject.toml lacks `{here}`"));
+    if !manifest.contains(relative) {
+        return Err(format!("conformance/cli/pyproject.toml lacks `{relative}`"));
     }
-    let mut manifest = manifest.replace(here, &format!("manifest-path = {:?}", there.display().to_string()));
+    let mut manifest =
+        manifest.replace(relative, &format!("manifest-path = {:?}", absolute.display().to_string()));
     if let Some(repository) = &build.repository {
         let files = build.files().unwrap_or_default();
         manifest.push_str(&format!(

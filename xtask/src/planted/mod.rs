@@ -211,7 +211,7 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<(), String> {
-    if fs::read(path).is_ok_and(|there| there == content) {
+    if fs::read(path).is_ok_and(|existing| existing == content) {
         return Ok(());
     }
     fs::create_dir_all(path.parent().expect("a file has a directory")).map_err(|err| err.to_string())?;

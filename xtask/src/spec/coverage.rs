@@ -57,15 +57,15 @@ impl Coverage {
 
         let (mut stale, mut misplaced) = (Vec::new(), Vec::new());
         for (id, entry) in entries {
-            let (there, gone): (Vec<_>, Vec<_>) =
+            let (known, unknown): (Vec<_>, Vec<_>) =
                 entry.source.iter().partition(|hash| sections.contains_key(*hash));
             let (stated, found) =
-                (stated(&entry.spec), there.iter().flat_map(|hash| &sections[*hash]).copied().collect());
+                (stated(&entry.spec), known.iter().flat_map(|hash| &sections[*hash]).copied().collect());
             // The section of a missing sentence is unknown.
-            if gone.is_empty() && stated != found {
+            if unknown.is_empty() && stated != found {
                 misplaced.push((id.clone(), list(&stated), list(&found)));
             }
-            stale.extend(gone.into_iter().map(|hash| (id.clone(), hash.clone())));
+            stale.extend(unknown.into_iter().map(|hash| (id.clone(), hash.clone())));
         }
         Coverage { sentences: sentences.len(), entries: entries.len(), uncited, unopened, stale, misplaced }
     }
@@ -111,7 +111,7 @@ impl fmt::Display for Coverage {
         writeln!(
             out,
             "{} sentences, {} without a statement, {} without an open one; \
-             {} statements, {} citations of what is not there, {} misplaced",
+             {} statements, {} citations of unknown sentences, {} misplaced",
             self.sentences,
             self.uncited.len(),
             self.unopened.len(),
@@ -198,7 +198,7 @@ mod tests {
         let entries = [entry(BOTH)].into_iter().collect();
         let report = Coverage::of(&sentences(TEXT), &entries).to_string();
         let totals = "3 sentences, 1 without a statement, 0 without an open one; \
-                      1 statements, 0 citations of what is not there, 0 misplaced\n";
+                      1 statements, 0 citations of unknown sentences, 0 misplaced\n";
         assert!(report.ends_with(totals), "{report}");
     }
 }

@@ -28,7 +28,7 @@ const WORDS: [(&str, &str, usize); 24] = [
     ("looker", "observer", 0),
     ("lookers", "observers", 0),
     ("stranger", "the unknown or foreign thing itself", 0),
-    ("strangers", "the unknown or foreign things themselves", 2),
+    ("strangers", "the unknown or foreign things themselves", 0),
     ("anew", "again, or: new", 2),
     ("learnt", "observed", 0),
     ("trio", "the comparison or triple it is", 0),

@@ -419,8 +419,9 @@ impl Charge {
 
 /// Returns the amount that a transaction pays with its present outputs.
 fn paid(sightings: &[&Sighting], txid: &str) -> Coin {
-    let there = |sighting: &&&Sighting| sighting.txid == txid && !matches!(sighting.depth, Depth::Gone(_));
+    let is_present =
+        |sighting: &&&Sighting| sighting.txid == txid && !matches!(sighting.depth, Depth::Gone(_));
     let outputs: BTreeMap<u32, Coin> =
-        sightings.iter().filter(there).map(|sighting| (sighting.output, sighting.amount)).collect();
+        sightings.iter().filter(is_present).map(|sighting| (sighting.output, sighting.amount)).collect();
     outputs.into_values().sum()
 }

@@ -157,9 +157,12 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
     // A late payment pays a charge only after it was accepted.
     let enough = rightful >= coin("0.002475");
     prop_assert!(!becomes_paid || enough, "paid with {rightful}");
-    let there = case.chain.iter().filter(|(_, (_, depth))| matches!(depth, Depth::Confirmations(_)));
-    let there: Coin = there.map(|(index, _)| coin(TRANSFERS[*index].1)).sum();
-    prop_assert!(!becomes_paid || there.less(refunds) >= coin("0.002475"), "paid with money that went back");
+    let present = case.chain.iter().filter(|(_, (_, depth))| matches!(depth, Depth::Confirmations(_)));
+    let present: Coin = present.map(|(index, _)| coin(TRANSFERS[*index].1)).sum();
+    prop_assert!(
+        !becomes_paid || present.less(refunds) >= coin("0.002475"),
+        "paid with refunded money"
+    );
     prop_assert!(status == "paid" || received == rightful, "late money counts before it is accepted");
     let open = matches!(status.as_str(), "pending" | "underpaid");
     prop_assert!(!(open && rightful.less(refunds) >= coin("0.002475")), "{status} with {received}");
@@ -170,8 +173,8 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
         .iter()
         .filter(|(_, (seen_at, depth))| *seen_at < case.ends && matches!(depth, Depth::Confirmations(_)));
     let coming: Coin = on_time.map(|(index, _)| coin(TRANSFERS[*index].1)).sum();
-    let held = coming >= coin("0.002475") && service.now < case.ends.plus(Span::hours(24));
-    prop_assert!(!open || service.now < case.ends || held, "nothing holds it open");
+    let is_held = coming >= coin("0.002475") && service.now < case.ends.plus(Span::hours(24));
+    prop_assert!(!open || service.now < case.ends || is_held, "nothing holds it open");
     prop_assert!(status != "expired" || service.now >= case.ends, "expired before its time");
 
     // The events are in causal order, with at most one `charge.paid`.

@@ -103,7 +103,7 @@ impl Browser {
             let name = std::thread::current().name().unwrap_or("a browser test").to_owned();
             assert!(
                 !is_required(),
-                "{name}: there is no browser here, and CI or CHARGEPROOF_BROWSER=required asks for one: \
+                "{name}: no browser is installed, and CI or CHARGEPROOF_BROWSER=required asks for one: \
                  install Debian's package chromium, or set CHARGEPROOF_CHROMIUM"
             );
             // Not `eprintln!`, whose output the runner hides when a test passes.
