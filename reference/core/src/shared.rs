@@ -19,7 +19,7 @@ enum SharedSlot<T> {
 }
 
 thread_local! {
-    /// The numbers of the written values, by address; `None` outside of [`writing`], where every owner writes a copy.
+    /// The numbers of the written values, by address; `None` outside of [`write_shared`], where every owner writes a copy.
     static WRITTEN: RefCell<Option<HashMap<usize, u32>>> = const { RefCell::new(None) };
     /// The values read so far, by number.
     static READ: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
@@ -33,7 +33,7 @@ pub fn writing<T>(write: impl FnOnce() -> T) -> T {
     written
 }
 
-/// Runs `read` on the output of [`writing`].
+/// Runs `read` on the output of [`write_shared`].
 pub fn reading<T>(read: impl FnOnce() -> T) -> T {
     READ.take();
     let value = read();

@@ -36,7 +36,7 @@ impl WalletCache {
         WalletCache { seed, known: Arc::default() }
     }
 
-    /// Returns the built-in wallet of `realm`: that of [`Wallet::seeded`] with the seed of this cache.
+    /// Returns the built-in wallet of `realm`: that of [`Wallet::from_seed`] with the seed of this cache.
     pub fn wallet(&self, realm: &str, form: AddressForm, mode: Mode) -> Wallet {
         self.with(|known| {
             let key = (realm.to_owned(), form, mode);

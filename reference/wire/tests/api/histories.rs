@@ -159,10 +159,7 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
     prop_assert!(!becomes_paid || enough, "paid with {rightful}");
     let present = case.chain.iter().filter(|(_, (_, depth))| matches!(depth, Depth::Confirmations(_)));
     let present: Coin = present.map(|(index, _)| coin(TRANSFERS[*index].1)).sum();
-    prop_assert!(
-        !becomes_paid || present.less(refunds) >= coin("0.002475"),
-        "paid with refunded money"
-    );
+    prop_assert!(!becomes_paid || present.less(refunds) >= coin("0.002475"), "paid with refunded money");
     prop_assert!(status == "paid" || received == rightful, "late money counts before it is accepted");
     let open = matches!(status.as_str(), "pending" | "underpaid");
     prop_assert!(!(open && rightful.less(refunds) >= coin("0.002475")), "{status} with {received}");
