@@ -174,7 +174,7 @@ pub(crate) fn run(root: &Path, options: &CiOptions) -> bool {
         println!("{verdict}  {:<11} {:>4}.{}s", step.name, took.as_secs(), took.subsec_millis() / 100);
     }
     for (step, _, _) in results.iter().filter(|(_, passed, _)| !passed) {
-        println!("again: cargo xtask ci --only {}", step.name);
+        println!("to repeat: cargo xtask ci --only {}", step.name);
     }
     results.iter().all(|(_, passed, _)| *passed)
 }

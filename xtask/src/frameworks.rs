@@ -134,7 +134,7 @@ fn install_node(home: &Path) -> Result<Option<String>, String> {
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(None);
     }
-    println!("==> installing what package.json names");
+    println!("==> installing the packages of package.json");
     let npm = ["install", "--no-fund", "--no-audit", "--loglevel", "error"];
     if !succeeds(Command::new("npm").args(npm).current_dir(home)) {
         return Err("the frameworks for Node.js cannot be installed; they come from npm".to_owned());

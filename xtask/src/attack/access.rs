@@ -106,7 +106,7 @@ fn tool_moves(host: &mut Host, arguments: &Value) -> Result<bool, CaseFailure> {
     answer["result"]["isError"]
         .as_bool()
         .map(|is_error| !is_error)
-        .ok_or_else(|| CaseFailure::Broken(format!("the tool answers {answer}")))
+        .ok_or_else(|| CaseFailure::Broken(format!("the tool returned {answer}")))
 }
 
 fn clock_far(context: &CaseContext) -> Measured {

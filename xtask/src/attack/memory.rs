@@ -75,7 +75,7 @@ fn waiting_clients(host: &Host, count: usize) -> Result<Vec<Connection>, CaseFai
 fn readers(context: &CaseContext) -> Measured {
     let (host, size) = with_a_large_page(context)?;
     if size < 4_000_000 {
-        return Err(CaseFailure::Broken(format!("the page has {size} bytes only")));
+        return Err(CaseFailure::Broken(format!("the page has only {size} bytes")));
     }
     let idle = host.memory()?;
     host.forget_peak()?;
@@ -92,7 +92,7 @@ fn small(host: &Host) -> Result<(), CaseFailure> {
     let answer = Connection::open(&host.address)?.call("GET", "/v1/account", Some(&host.live), "")?;
     match answer.status {
         200 => Ok(()),
-        status => Err(CaseFailure::Broken(format!("a small answer is {status}"))),
+        status => Err(CaseFailure::Broken(format!("a small request gets {status}"))),
     }
 }
 
@@ -178,7 +178,7 @@ fn advance(context: &CaseContext) -> Measured {
     })?;
     let overview = host.call("GET", "/sandbox", None, &Value::Null)?;
     if overview["happenings"].as_u64().unwrap_or(0) < 10_000 {
-        return Err(CaseFailure::Broken("hardly anything happened on the way".to_owned()));
+        return Err(CaseFailure::Broken("fewer than 10,000 events happened during the advance".to_owned()));
     }
     Ok(vec![longest.load(Relaxed), above(host.peak()?, idle), (size as u64).div_ceil(MEBIBYTE)])
 }

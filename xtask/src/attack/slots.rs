@@ -113,7 +113,7 @@ fn owed(context: &CaseContext, options: &[&str], prefixes: &[&str]) -> Measured 
 /// Returns the longest wait of new clients while others hold all connection slots.
 fn new_client(host: &Host, others: &[Connection]) -> Measured {
     if others.len() < SLOTS {
-        let why = format!("this machine gives {} connections only; `ulimit -n` bounds them", others.len());
+        let why = format!("this machine allows only {} connections; raise `ulimit -n`", others.len());
         return Err(CaseFailure::Skipped(why));
     }
     let mut longest = 0;

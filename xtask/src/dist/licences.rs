@@ -47,7 +47,7 @@ pub(super) fn of_dependencies(root: &Path, platform: &str) -> Result<String, Str
         }
         let files = terms(package.manifest_path.parent().unwrap_or(root))?;
         let Some(expression) = &package.license else {
-            return Err(format!("{name} states no licence; an SPDX expression is needed"));
+            return Err(format!("{name} states no licence; an SPDX expression is required"));
         };
         heads.push_str(&format!("{name}: {expression}\n"));
         for text in files {
