@@ -60,15 +60,15 @@ const TRACES: [&str; 8] = [
 fn opens(
     host: &Host,
     version: &str,
-    line: &str,
+    header: &str,
     (method, path, body): (&str, &str, &str),
 ) -> Result<bool, CaseFailure> {
     let mut connection = Connection::open(&host.address)?;
     let (address, length) = (&host.address, body.len());
-    let line = if line.is_empty() { String::new() } else { format!("{line}\r\n") };
+    let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
     connection.send(format!(
         "{method} {path} HTTP/{version}\r\nHost: {address}\r\nContent-Type: application/json\r\n\
-         Content-Length: {length}\r\n{line}\r\n{body}"
+         Content-Length: {length}\r\n{header}\r\n{body}"
     ))?;
     Ok(matches!(connection.message()?.status, 200..=399))
 }
@@ -134,10 +134,10 @@ fn clock_end(context: &CaseContext) -> Measured {
 
 /// Sends requests with the live key; returns the number of responses with 429.
 fn too_many(host: &Host, count: usize) -> Result<u64, CaseFailure> {
-    let mut line = Connection::open(&host.address)?;
+    let mut connection = Connection::open(&host.address)?;
     let mut refused = 0;
     for _ in 0..count {
-        refused += u64::from(line.call("GET", "/v1/account", Some(&host.live), "")?.status == 429);
+        refused += u64::from(connection.call("GET", "/v1/account", Some(&host.live), "")?.status == 429);
     }
     Ok(refused)
 }

@@ -105,14 +105,14 @@ impl Host {
         body: &Value,
     ) -> Result<Value, CaseFailure> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        if let Some(line) = &mut self.line
-            && let Ok(answer) = line.call(method, path, key, &body)
+        if let Some(connection) = &mut self.line
+            && let Ok(answer) = connection.call(method, path, key, &body)
         {
             return Ok(answer.success().map_err(|why| format!("{method} {path}: {why}"))?);
         }
-        let mut line = Connection::open(&self.address)?;
-        let answer = line.call(method, path, key, &body)?;
-        self.line = Some(line);
+        let mut connection = Connection::open(&self.address)?;
+        let answer = connection.call(method, path, key, &body)?;
+        self.line = Some(connection);
         Ok(answer.success().map_err(|why| format!("{method} {path}: {why}"))?)
     }
 

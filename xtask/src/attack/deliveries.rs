@@ -259,10 +259,10 @@ fn lookups(context: &CaseContext) -> Measured {
     // They save more endpoints, each over a new connection, without waiting for the response.
     let mut saving = Vec::new();
     for n in 0..16 {
-        let mut line = Connection::open(&host.address)?;
+        let mut connection = Connection::open(&host.address)?;
         let body = json!({ "account": "acme", "url": slow(1_000 + n) }).to_string();
-        line.begin("POST", "/sandbox/endpoints", None, &body)?;
-        saving.push(line);
+        connection.begin("POST", "/sandbox/endpoints", None, &body)?;
+        saving.push(connection);
     }
     let until = Instant::now() + TIMEOUT;
     while names.left_waiting() < 16 && Instant::now() < until {
@@ -274,8 +274,9 @@ fn lookups(context: &CaseContext) -> Measured {
     let saved = millis(began.elapsed());
     threads = threads.max(host.threads()?);
     let mut messages = Vec::new();
-    for mut line in saving {
-        messages.push(line.message()?.json()["errors"]["url"][0].as_str().unwrap_or_default().to_owned());
+    for mut connection in saving {
+        messages
+            .push(connection.message()?.json()["errors"]["url"][0].as_str().unwrap_or_default().to_owned());
     }
     // The first attempts have timed out by now.
     let first = host.call("GET", &format!("/sandbox/deliveries/{}", sent[0]), None, &Value::Null)?;

@@ -63,13 +63,13 @@ fn with_a_large_page(context: &CaseContext) -> Result<(Host, usize), CaseFailure
 
 /// Opens clients that have requested the large page.
 fn waiting_clients(host: &Host, count: usize) -> Result<Vec<Connection>, CaseFailure> {
-    let mut lines = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..count {
-        let mut line = Connection::open(&host.address)?;
-        line.begin("GET", LARGE, Some(&host.live), "")?;
-        lines.push(line);
+        let mut connection = Connection::open(&host.address)?;
+        connection.begin("GET", LARGE, Some(&host.live), "")?;
+        connections.push(connection);
     }
-    Ok(lines)
+    Ok(connections)
 }
 
 fn readers(context: &CaseContext) -> Measured {
@@ -100,17 +100,17 @@ fn slow_readers(context: &CaseContext) -> Measured {
     let (host, _) = with_a_large_page(context)?;
     let idle = host.memory()?;
     host.forget_peak()?;
-    let mut lines = waiting_clients(&host, 10)?;
+    let mut connections = waiting_clients(&host, 10)?;
     let over = AtomicBool::new(false);
     let waited = thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Relaxed) {
                 // A closed client reconnects and repeats its request.
-                for line in &mut lines {
-                    if !line.read_some() {
+                for connection in &mut connections {
+                    if !connection.read_some() {
                         let Ok(mut again) = Connection::open(&host.address) else { continue };
                         let _ = again.begin("GET", LARGE, Some(&host.live), "");
-                        *line = again;
+                        *connection = again;
                     }
                 }
                 thread::sleep(Duration::from_millis(200));
@@ -156,11 +156,11 @@ fn advance(context: &CaseContext) -> Measured {
     let (over, longest) = (AtomicBool::new(false), AtomicU64::new(0));
     let size = thread::scope(|scope| {
         let watching = scope.spawn(|| -> Result<(), CaseFailure> {
-            let mut line = Connection::open(&host.address)?;
+            let mut connection = Connection::open(&host.address)?;
             let paths = ["/healthz", "/v1/account", "/v1/charges?per_page=1"];
             for path in paths.iter().cycle() {
                 let began = Instant::now();
-                line.call("GET", path, Some(other), "")?;
+                connection.call("GET", path, Some(other), "")?;
                 longest.fetch_max(millis(began.elapsed()), Relaxed);
                 if over.load(Relaxed) {
                     break;

@@ -81,33 +81,33 @@ pub(super) const CASES: &[AttackCase] = &[
 
 /// Opens connections, every second one after a request, as many as the system allows.
 fn idle(host: &Host, count: usize) -> Vec<Connection> {
-    let mut lines = Vec::new();
+    let mut connections = Vec::new();
     for n in 0..count {
-        let Ok(mut line) = Connection::open(&host.address) else { break };
-        if n % 2 == 0 && line.call("GET", "/healthz", None, "").is_err() {
+        let Ok(mut connection) = Connection::open(&host.address) else { break };
+        if n % 2 == 0 && connection.call("GET", "/healthz", None, "").is_err() {
             break;
         }
-        lines.push(line);
+        connections.push(connection);
     }
-    lines
+    connections
 }
 
 fn slots(context: &CaseContext) -> Measured {
     let host = context.serve(&[])?;
-    let lines = idle(&host, SLOTS);
-    new_client(&host, &lines)
+    let connections = idle(&host, SLOTS);
+    new_client(&host, &connections)
 }
 
 /// Fills all slots with connections that have sent an incomplete request or handshake.
 fn owed(context: &CaseContext, options: &[&str], prefixes: &[&str]) -> Measured {
     let host = context.serve(options)?;
-    let mut lines = Vec::new();
+    let mut connections = Vec::new();
     for prefix in prefixes.iter().cycle().take(SLOTS) {
-        let Ok(mut line) = Connection::open(&host.address) else { break };
-        line.send(prefix)?;
-        lines.push(line);
+        let Ok(mut connection) = Connection::open(&host.address) else { break };
+        connection.send(prefix)?;
+        connections.push(connection);
     }
-    new_client(&host, &lines)
+    new_client(&host, &connections)
 }
 
 /// Returns the longest wait of new clients while others hold all connection slots.
@@ -136,13 +136,13 @@ fn streams(context: &CaseContext) -> Measured {
         let opened = host.call("POST", "/v1/charges", Some(&live), &charge)?;
         codes.push(opened["data"]["code"].as_str().ok_or("a charge has no code")?.to_owned());
     }
-    let mut lines = Vec::new();
+    let mut connections = Vec::new();
     for n in 0..STREAMS {
         let path = format!("/c/{}/live", codes[n.saturating_sub(STREAMS / 2 - 1)]);
-        let mut line = Connection::open(&host.address)?;
-        line.begin("GET", &path, None, "")?;
-        while !line.line()?.starts_with("data: ") {}
-        lines.push(line);
+        let mut connection = Connection::open(&host.address)?;
+        connection.begin("GET", &path, None, "")?;
+        while !connection.line()?.starts_with("data: ") {}
+        connections.push(connection);
     }
     // Each new stream caused a rendering of the page.
     thread::sleep(Duration::from_millis(200));

@@ -69,9 +69,9 @@ impl ServedProgram {
         let began = Instant::now();
         let served = served::start(program, options.as_flattened())?;
         let took = began.elapsed();
-        let line = Connection::open(served.value("address"))
+        let connection = Connection::open(served.value("address"))
             .map_err(|error| format!("the server does not respond: {error}"))?;
-        Ok(ServedProgram { served, line: RefCell::new(line), took })
+        Ok(ServedProgram { served, line: RefCell::new(connection), took })
     }
 
     pub(crate) fn address(&self) -> &str {
