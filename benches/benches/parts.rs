@@ -19,8 +19,8 @@ use reference_core::{
 };
 
 fn money(c: &mut Criterion) {
-    let amount = Fiat::parse("49.90").expect("a constant");
-    let rate = Rate::parse("57123.45").expect("a constant");
+    let amount = Fiat::parse("49.90").expect("the constant is valid");
+    let rate = Rate::parse("57123.45").expect("the constant is valid");
     c.bench_function("quote, 8 decimals", |b| {
         b.iter(|| black_box(rate).quote(black_box(amount), Asset::Btc))
     });

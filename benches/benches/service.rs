@@ -16,7 +16,7 @@ fn reads(c: &mut Criterion) {
         let mut driver = BenchDriver::new(Asset::Sol, 0);
         (0..size).for_each(|_| driver.complete_charge());
         let newest: serde_json::Value =
-            serde_json::from_slice(&driver.get("/v1/events?per_page=1").body).expect("answers are JSON");
+            serde_json::from_slice(&driver.get("/v1/events?per_page=1").body).expect("responses are JSON");
         let event = newest["data"][0]["id"].as_str().expect("an event has an id").to_owned();
         let code = newest["data"][0]["charge"]["id"].as_str().expect("a charge has an id").to_owned();
         let deep = size / PAGE / 2;

@@ -21,12 +21,12 @@ const SCENARIO: &str = include_str!("../../scenarios/delivery/shop_is_down.yaml"
 
 /// Records a quick run against a server in this process: without the burst of requests up to the rate limit.
 fn recorded() -> Recording {
-    let runtime = tokio::runtime::Runtime::new().expect("threads");
+    let runtime = tokio::runtime::Runtime::new().expect("the system has threads for the runtime");
     runtime.block_on(async {
         let config = Config { rate_limit: None, ..Config::local() };
-        let server = Server::start_with(config, populated).await.expect("a free port");
+        let server = Server::start_with(config, populated).await.expect("a port is free");
         let keys = server.first_keys().expect("the server has just started");
-        let url = server.url().parse().expect("a server's own address");
+        let url = server.url().parse().expect("the server's URL is valid");
         let mut plan = Plan::new(url, Secret::new(keys.live), Secret::new(keys.test));
         plan.quick = true;
         let outcome = check(plan, &mut RealTime::start(), &mut Silent).await;
@@ -69,7 +69,7 @@ fn scenarios(c: &mut Criterion) {
     c.bench_function("read a scenario", |b| {
         b.iter(|| Script::parse("shop_is_down.yaml", black_box(SCENARIO)))
     });
-    let script = Script::parse("shop_is_down.yaml", SCENARIO).expect("a scenario of our own");
+    let script = Script::parse("shop_is_down.yaml", SCENARIO).expect("the built-in scenario is valid");
     c.bench_function("play a scenario", |b| {
         b.iter(|| play(black_box(&script), None, &mut LocalStage::default()))
     });
@@ -80,7 +80,7 @@ fn worlds(c: &mut Criterion) {
     let runner = Runner::default();
     let mut seeds = (0..16).cycle();
     c.bench_function("sweep world", |b| {
-        b.iter(|| runner.try_seed(black_box(seeds.next().expect("a cycle has no end"))))
+        b.iter(|| runner.try_seed(black_box(seeds.next().expect("a cycle never ends"))))
     });
 }
 

@@ -40,7 +40,7 @@ pub struct BenchDriver {
 impl BenchDriver {
     /// Creates a driver with charges in this coin, and this many endpoints for all events.
     pub fn new(asset: Asset, endpoints: usize) -> BenchDriver {
-        let now = Timestamp::parse("2026-01-05T09:00:00Z").expect("a constant");
+        let now = Timestamp::parse("2026-01-05T09:00:00Z").expect("the constant is valid");
         let mut api = Api::new(ServiceConfig {
             seed: Seed(1),
             dialect: Dialect::default(),
@@ -78,7 +78,7 @@ impl BenchDriver {
             "/v1/payment-links",
             r#"{"title":"Tea","pricing_type":"fixed","amount":"49.90","currency":"EUR"}"#,
         );
-        let link: serde_json::Value = serde_json::from_slice(&link.body).expect("answers are JSON");
+        let link: serde_json::Value = serde_json::from_slice(&link.body).expect("responses are JSON");
         let code = link["data"]["id"].as_str().expect("a link has an id").to_owned();
         self.link = Some(code.clone());
         code
@@ -97,8 +97,8 @@ impl BenchDriver {
             custom_fields: Vec::new(),
         };
         let bearer = reference_wire::bearer(Some(self.authorization.as_bytes()));
-        let who = self.api.service.admit(self.now, bearer).expect("a key that was just made").principal;
-        match self.api.service.on_call(self.now, &who, Call::CreateCharge(Box::new(draft))) {
+        let principal = self.api.service.admit(self.now, bearer).expect("the new key is valid").principal;
+        match self.api.service.on_call(self.now, &principal, Call::CreateCharge(Box::new(draft))) {
             Ok(Answer::Charge(no)) => no,
             other => unreachable!("opening a charge gives a charge, not {other:?}"),
         }
@@ -182,8 +182,8 @@ mod tests {
             let mut driver = BenchDriver::new(asset, 1);
             driver.complete_charge();
             driver.complete_charge();
-            let page: serde_json::Value =
-                serde_json::from_slice(&driver.get("/v1/events?per_page=3").body).expect("JSON");
+            let page: serde_json::Value = serde_json::from_slice(&driver.get("/v1/events?per_page=3").body)
+                .expect("responses are JSON");
             let kinds: Vec<_> = (0..3).filter_map(|n| page["data"][n]["type"].as_str()).collect();
             assert_eq!(kinds, ["charge.paid", "charge.payment_detected", "charge.created"]);
             assert_eq!((page["meta"]["total"].as_u64(), driver.delivered()), (Some(6), 6));

@@ -19,7 +19,7 @@ impl World {
     pub fn new() -> World {
         let sandbox = Sandbox::new(&Setup::new(
             Seed(1),
-            Timestamp::parse("2026-01-05T09:00:00Z").expect("a constant"),
+            Timestamp::parse("2026-01-05T09:00:00Z").expect("the constant is valid"),
             "https://pay.example",
         ));
         let authorization = format!("Bearer {}", sandbox.first_keys().live);
@@ -44,7 +44,7 @@ impl World {
         let response = self.send(method, path, body);
         let text = String::from_utf8_lossy(&response.body);
         assert!(response.status < 300, "{method} {path}: {} {text}", response.status);
-        serde_json::from_slice(&response.body).expect("answers are JSON")
+        serde_json::from_slice(&response.body).expect("responses are JSON")
     }
 
     /// Opens a charge and returns its code.

@@ -65,7 +65,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "tidy",
-        what: "rules about files, modules and guides that no lint knows",
+        what: "rules about files, modules and guides that no lint checks",
         run: Run::Check(tidy::findings),
     },
     Step {
@@ -75,7 +75,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "direction",
-        what: "packages depend on each other one way only",
+        what: "dependencies between packages follow the allowed directions",
         run: Run::Check(direction::findings),
     },
     Step {
@@ -174,7 +174,7 @@ pub(crate) fn run(root: &Path, options: &CiOptions) -> bool {
         println!("{verdict}  {:<11} {:>4}.{}s", step.name, took.as_secs(), took.subsec_millis() / 100);
     }
     for (step, _, _) in results.iter().filter(|(_, passed, _)| !passed) {
-        println!("again: cargo xtask ci --only {}", step.name);
+        println!("to repeat: cargo xtask ci --only {}", step.name);
     }
     results.iter().all(|(_, passed, _)| *passed)
 }

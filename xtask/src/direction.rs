@@ -92,16 +92,20 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
 
 fn judge(members: &BTreeSet<&str>, inside: &BTreeSet<WorkspaceDependency>) -> Vec<String> {
     let unknown = members.iter().filter(|name| layer_of(name).is_none()).map(|name| {
-        format!("`{name}` is not in the table of packages; enter it in xtask/src/direction.rs with what it may use")
+        format!("`{name}` is not in the table of packages; add it and its allowed dependencies to xtask/src/direction.rs")
     });
     let wrong = inside.iter().filter_map(|edge| {
         let layer = layer_of(&edge.from)?;
         let allows = |list: &[&str]| list.contains(&edge.on.as_str());
         let allowed = allows(layer.uses) || (edge.dev_only && allows(layer.tests_use));
-        let place = if edge.dev_only { " in its tests" } else { "" };
-        let uses = if layer.uses.is_empty() { "none of ours".to_owned() } else { layer.uses.join(", ") };
+        let suffix = if edge.dev_only { " in its tests" } else { "" };
+        let uses = if layer.uses.is_empty() {
+            "no package of this workspace".to_owned()
+        } else {
+            layer.uses.join(", ")
+        };
         (!allowed)
-            .then(|| format!("`{}` depends on `{}`{place}; it may depend on {uses}", edge.from, edge.on))
+            .then(|| format!("`{}` depends on `{}`{suffix}; it may depend on {uses}", edge.from, edge.on))
     });
     unknown.chain(wrong).collect()
 }
@@ -128,13 +132,15 @@ mod tests {
             "reference-core",
             "simulator",
             false,
-            &["`reference-core` depends on `simulator`; it may depend on none of ours"],
+            &["`reference-core` depends on `simulator`; it may depend on no package of this workspace"],
         );
         check(
             "reference-core",
             "simulator",
             true,
-            &["`reference-core` depends on `simulator` in its tests; it may depend on none of ours"],
+            &[
+                "`reference-core` depends on `simulator` in its tests; it may depend on no package of this workspace",
+            ],
         );
     }
 
@@ -156,7 +162,12 @@ mod tests {
     fn only_tests_and_tasks_use_the_test_support() {
         check("load", "testkit", true, &[]);
         check("xtask", "testkit", false, &[]);
-        check("load", "testkit", false, &["`load` depends on `testkit`; it may depend on none of ours"]);
+        check(
+            "load",
+            "testkit",
+            false,
+            &["`load` depends on `testkit`; it may depend on no package of this workspace"],
+        );
     }
 
     #[test]

@@ -92,7 +92,7 @@ fn slurm(root: &Path) -> Result<bool, String> {
     let shards = home.join("shards");
     let mut merged = merge(&program, &shards)?;
     for shard in merged["missing"].as_array().cloned().unwrap_or_default() {
-        println!("missing, and run again here: {shard}");
+        println!("missing shard, repeated here: {shard}");
     }
     if merged["missing"].as_array().is_some_and(|missing| !missing.is_empty()) {
         for shard in (1..=SHARDS).filter(|shard| !shards.join(format!("{shard}.json")).exists()) {
@@ -105,7 +105,7 @@ fn slurm(root: &Path) -> Result<bool, String> {
     let one = sweep(&program, &home, &[])?;
     let differing: Vec<&str> = COMPARED.into_iter().filter(|key| merged[*key] != one[*key]).collect();
     for key in &differing {
-        println!("{key} differs: merged {}, of one process {}", merged[*key], one[*key]);
+        println!("{key} differs: {} merged, {} in one process", merged[*key], one[*key]);
     }
     let is_whole = merged["missing"].as_array().is_some_and(Vec::is_empty);
     println!("{} worlds in {SHARDS} shards, {} events: {}", merged["seeds"], merged["events"], one["result"]);
@@ -129,7 +129,7 @@ fn sweep(program: &Path, home: &Path, options: &[&str]) -> Result<Value, String>
 }
 
 fn merge(program: &Path, shards: &Path) -> Result<Value, String> {
-    let files = fs::read_dir(shards).map_err(|error| format!("no task left a result: {error}"))?;
+    let files = fs::read_dir(shards).map_err(|error| format!("no task wrote a result: {error}"))?;
     let files = files.filter_map(|entry| Some(entry.ok()?.path()));
     let files: Vec<PathBuf> =
         files.filter(|path| path.extension().is_some_and(|extension| extension == "json")).collect();
@@ -141,7 +141,7 @@ fn merge(program: &Path, shards: &Path) -> Result<Value, String> {
 fn json(command: &mut Command) -> Result<Value, String> {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("cannot start {command:?}: {error}"))?;
-    serde_json::from_slice(&output.stdout).map_err(|error| format!("{command:?} printed no JSON: {error}"))
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("{command:?} did not print JSON: {error}"))
 }
 
 /// The daemons of two nodes and of their controller, on the loopback interface. Killed on drop.
@@ -206,8 +206,8 @@ impl Cluster {
 
     /// Kills a daemon.
     fn kill(&mut self, name: &str) -> Result<(), String> {
-        let place = self.daemons.iter().position(|(running, _)| *running == name).ok_or("no such daemon")?;
-        let (_, mut process) = self.daemons.remove(place);
+        let index = self.daemons.iter().position(|(running, _)| *running == name).ok_or("no such daemon")?;
+        let (_, mut process) = self.daemons.remove(index);
         process
             .kill()
             .and_then(|()| process.wait())

@@ -23,7 +23,7 @@ const PYTHON: [&str; 4] =
 struct Framework {
     name: &'static str,
     language: Language,
-    /// The command line; `PORT` stands for the port.
+    /// The command line; `PORT` is replaced by the port.
     command: &'static [&'static str],
 }
 
@@ -105,7 +105,7 @@ fn judge(
 /// Installs the Python packages; returns the reason if there is no Python.
 fn install_python(home: &Path) -> Result<Option<String>, String> {
     if !exists("python3") {
-        return Ok(Some("there is no `python3` here".to_owned()));
+        return Ok(Some("`python3` is not installed".to_owned()));
     }
     let stamp = home.join("python.installed");
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == PYTHON.join(" ")) {
@@ -126,7 +126,7 @@ fn install_python(home: &Path) -> Result<Option<String>, String> {
 /// Installs the Node.js packages; returns the reason if there is no Node.js.
 fn install_node(home: &Path) -> Result<Option<String>, String> {
     if !exists("node") || !exists("npm") {
-        return Ok(Some("there is no `node` or no `npm` here".to_owned()));
+        return Ok(Some("`node` or `npm` is not installed".to_owned()));
     }
     let wanted = fs::read_to_string(home.join("package.json"))
         .map_err(|err| format!("cannot read `package.json` of the servers: {err}"))?;
@@ -134,7 +134,7 @@ fn install_node(home: &Path) -> Result<Option<String>, String> {
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(None);
     }
-    println!("==> installing what package.json names");
+    println!("==> installing the packages of package.json");
     let npm = ["install", "--no-fund", "--no-audit", "--loglevel", "error"];
     if !succeeds(Command::new("npm").args(npm).current_dir(home)) {
         return Err("the frameworks for Node.js cannot be installed; they come from npm".to_owned());

@@ -54,7 +54,7 @@ fn span(text: &str) -> Result<u64, String> {
     let parts = units.iter().find_map(|(word, unit)| Some((text.strip_suffix(*word)?, unit)));
     let seconds = parts.and_then(|(number, unit)| number.parse::<u64>().ok()?.checked_mul(*unit));
     let seconds = seconds.filter(|seconds| (1..=48 * 3600).contains(seconds));
-    seconds.ok_or_else(|| "it takes 90s, 5m or 1h, from 1s to 48h".to_owned())
+    seconds.ok_or_else(|| "the value must be a duration such as 90s, 5m or 1h, from 1s to 48h".to_owned())
 }
 
 /// Runs the task. Returns `true` if no fault was found.
@@ -65,26 +65,26 @@ pub(crate) fn run(root: &Path, options: &HostileOptions) -> Result<bool, String>
         return Ok(true);
     };
     if !targets.contains(target) {
-        return Err(format!("`{target}` is not a target; there are {}", targets.join(", ")));
+        return Err(format!("`{target}` is not a target; targets: {}", targets.join(", ")));
     }
     let program = build(root)?;
-    let place = |kind: &str| root.join("target/hostile").join(kind).join(target);
-    let (learned, found) = (place("learned"), place("found"));
+    let directory_of = |kind: &str| root.join("target/hostile").join(kind).join(target);
+    let (learned, found) = (directory_of("learned"), directory_of("found"));
     for directory in [&learned, &found] {
         fs::create_dir_all(directory)
             .map_err(|err| format!("cannot make `{}`: {err}", directory.display()))?;
     }
     let begin = SystemTime::now();
-    let mut hunt = Command::new(program);
-    hunt.current_dir(root).env("HOSTILE_TARGET", target).arg(&learned).args(seeds(root, target)?);
-    hunt.arg(format!("-artifact_prefix={}/", found.display()));
-    hunt.arg(format!("-max_total_time={seconds}"));
-    hunt.args([format!("-timeout={SECONDS_MAX}"), format!("-rss_limit_mb={MEGABYTES_MAX}")]);
-    hunt.args(["-print_final_stats=1", "-reload=1"]);
+    let mut fuzzer = Command::new(program);
+    fuzzer.current_dir(root).env("HOSTILE_TARGET", target).arg(&learned).args(seeds(root, target)?);
+    fuzzer.arg(format!("-artifact_prefix={}/", found.display()));
+    fuzzer.arg(format!("-max_total_time={seconds}"));
+    fuzzer.args([format!("-timeout={SECONDS_MAX}"), format!("-rss_limit_mb={MEGABYTES_MAX}")]);
+    fuzzer.args(["-print_final_stats=1", "-reload=1"]);
     if *jobs > 1 {
-        hunt.arg(format!("-fork={jobs}"));
+        fuzzer.arg(format!("-fork={jobs}"));
     }
-    let status = hunt.status().map_err(|err| format!("cannot start {hunt:?}: {err}"))?;
+    let status = fuzzer.status().map_err(|err| format!("cannot start {fuzzer:?}: {err}"))?;
     // An earlier finding is rewritten under its name when found again.
     let is_new = |file: &PathBuf| {
         fs::metadata(file).and_then(|metadata| metadata.modified()).is_ok_and(|at| at >= begin)
@@ -92,7 +92,7 @@ pub(crate) fn run(root: &Path, options: &HostileOptions) -> Result<bool, String>
     let news: Vec<PathBuf> = files(&found)?.into_iter().filter(is_new).collect();
     if news.is_empty() {
         // A run that ended early without a finding did not fuzz.
-        return if status.success() { Ok(true) } else { Err(format!("the hunt ended with {status}")) };
+        return if status.success() { Ok(true) } else { Err(format!("libFuzzer ended with {status}")) };
     }
     for file in &news {
         let file = file.strip_prefix(root).unwrap_or(file).display();

@@ -65,7 +65,7 @@ enum Task {
     Mutants(ForeignOptions),
     /// Plants bugs in a copy of the core and the API, and searches for each by scenarios, random worlds and exhaustion
     Planted(planted::PlantedOptions),
-    /// Judges small servers on other people's frameworks; options go to `check` (needs python3, node)
+    /// Judges small servers on third-party frameworks; options go to `check` (needs python3, node)
     Frameworks(ForeignOptions),
     /// Judges the reference server behind nginx, HAProxy, Varnish and Apache
     Gateways(gateways::GatewayOptions),
@@ -209,7 +209,7 @@ mod tests {
         check("tidy --fast", Some("unexpected argument"));
         check("crash --rounds 0", Some("0 is not in 1.."));
         check("hostile", Some("required"));
-        check("hostile judge --for 0s", Some("it takes 90s, 5m or 1h"));
+        check("hostile judge --for 0s", Some("such as 90s, 5m or 1h"));
         check("planted --jobs 0", Some("0 is not in 1.."));
         check("gateways --jobs 0", Some("0 is not in 1..=256"));
         check("dist --repository a/b", Some("begins with https://"));

@@ -151,7 +151,7 @@ mod tests {
                 { "name": "reference-core", "dependencies": [] }
             ] }"#,
         )
-        .expect("what cargo answers");
+        .expect("the metadata is valid");
         let edge = |dev_only| WorkspaceDependency {
             from: "simulator".into(),
             on: "reference-core".into(),

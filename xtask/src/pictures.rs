@@ -15,7 +15,7 @@ use crate::tools::{fresh, is_installed, succeeds};
 const DIRECTORY: &str = ".github/pictures";
 /// The browsers that can take screenshots, in order of preference.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
-/// Options that keep a headless browser quiet: no updates, no background requests, no scroll bars in the picture.
+/// Options of a headless browser: no updates, no background requests, no scroll bars in the picture.
 const QUIET: [&str; 8] = [
     "--headless",
     "--no-sandbox",
@@ -64,7 +64,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let browser = BROWSERS
         .into_iter()
         .find(|name| is_installed(name))
-        .ok_or_else(|| format!("no browser is installed; it takes one of {}", BROWSERS.join(", ")))?;
+        .ok_or_else(|| format!("no browser is installed; supported browsers: {}", BROWSERS.join(", ")))?;
     let program = served::build(root)?;
     let scratch = root.join("target/pictures");
     fresh(&scratch)?;

@@ -66,12 +66,12 @@ mod tests {
     use super::*;
 
     fn root() -> &'static Path {
-        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace")
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the package is inside the workspace")
     }
 
     #[test]
     fn the_readme_has_the_tests_and_no_relative_link() {
-        let readme = |files| readme(root(), files).expect("the texts are there");
+        let readme = |files| readme(root(), files).expect("the texts exist");
         let linked = readme(Some("https://example.org/blob/v1"));
         assert!(linked.contains("](https://example.org/blob/v1/reference/WORLDS.md)"), "{linked}");
         let plain = readme(None);
@@ -87,11 +87,11 @@ mod tests {
 
     #[test]
     fn the_guide_shows_the_tests_that_are_run() {
-        let guide = read(&root().join("reference/WORLDS.md")).expect("the guide");
+        let guide = read(&root().join("reference/WORLDS.md")).expect("the guide is readable");
         let files = ["pytest/test_shop.py", "vitest/shop.test.mjs", "node/shop.test.mjs"]
             .map(|file| format!("xtask/worlds/{file}"));
         for file in files.iter().map(String::as_str).chain(["reference/server/tests/server/guide.rs"]) {
-            let text = read(&root().join(file)).expect("a test");
+            let text = read(&root().join(file)).expect("the test file is readable");
             let shown = text.split_once("// guide\n").map_or(text.as_str(), |(_, shown)| shown);
             assert!(guide.contains(shown.trim_end()), "reference/WORLDS.md does not show {file}");
         }

@@ -94,7 +94,7 @@ pub(crate) fn write(file: &Path, text: impl AsRef<[u8]>) -> Result<(), String> {
     fs::write(file, text).map_err(|err| format!("cannot write `{}`: {err}", file.display()))
 }
 
-/// Reads a text; the error names its file.
+/// Reads a text file; the error names the file.
 pub(crate) fn read(file: &Path) -> Result<String, String> {
     fs::read_to_string(file).map_err(|err| format!("cannot read `{}`: {err}", file.display()))
 }

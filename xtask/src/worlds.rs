@@ -43,7 +43,7 @@ type Suites = Vec<(&'static str, Command)>;
 
 fn python(root: &Path, home: &Path) -> Result<Suites, String> {
     if !tools::is_installed("python3") {
-        return Err("there is no `python3` here".to_owned());
+        return Err("`python3` is not installed".to_owned());
     }
     let programs = tools::python(home, &PYTEST)?;
     let sources = home.join("sources");
@@ -63,7 +63,7 @@ pub(crate) fn pytest_suite(root: &Path, programs: &Path) -> Command {
 
 fn node(root: &Path, home: &Path) -> Result<Suites, String> {
     if !tools::is_installed("node") || !tools::is_installed(&tools::npm()) {
-        return Err("there is no `node` or no `npm` here".to_owned());
+        return Err("`node` or `npm` is not installed".to_owned());
     }
     tools::node(home, &VITEST)?;
     sources::npm(root, &home.join("node_modules/chargeproof"))?;

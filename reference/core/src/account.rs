@@ -19,7 +19,7 @@ pub enum AccountKind {
 }
 
 impl AccountKind {
-    /// Returns the value of `type` in answers.
+    /// Returns the value of `type` in responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             AccountKind::Personal => "personal",
@@ -136,7 +136,7 @@ impl Account {
         self.books.iter_mut().for_each(Book::index);
     }
 
-    /// Returns the version of the account's answer in one mode. It changes with the settings and the wallets.
+    /// Returns the version of the account's response in one mode. It changes with the settings and the wallets.
     pub fn version(&self, mode: Mode) -> u64 {
         // Both only rise, so their sum changes with each of them.
         self.changes + self.book(mode).payouts().changes()

@@ -28,7 +28,7 @@ pub enum AddressForm {
 }
 
 impl AddressForm {
-    /// Returns `true` if a text has the form of a transaction id on the networks of this form: 64 hexadecimal
+    /// Returns `true` if `text` has the form of a transaction id on the networks of this form: 64 hexadecimal
     /// digits, after `0x` for [`AddressForm::Evm`], or for [`AddressForm::Solana`] the base58 of 64 bytes.
     pub fn is_txid(self, text: &str) -> bool {
         let is_hex = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
@@ -76,7 +76,7 @@ macro_rules! assets {
 
 /// The constants of a coin.
 pub struct AssetFacts {
-    /// The code in requests and answers: `USDT_TRON`.
+    /// The code in requests and responses: `USDT_TRON`.
     pub code: &'static str,
     /// The network, as used in explorer links: `tron`.
     pub network: &'static str,

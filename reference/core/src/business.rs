@@ -11,11 +11,11 @@ pub struct Business {
     pub legal_name: Option<String>,
     /// The number in the register.
     pub registration_number: Option<String>,
-    /// The number by which the tax office knows it.
+    /// The tax identification number.
     pub tax_id: Option<String>,
     /// The postal address.
     pub address: Option<PostalAddress>,
-    /// The industry, in a word.
+    /// The industry.
     pub industry: Option<String>,
     /// The products it sells.
     pub product_description: Option<String>,

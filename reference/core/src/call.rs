@@ -1,4 +1,4 @@
-//! The calls of the service's API and their answers, free of any wire format.
+//! The calls of the service's API and their results, independent of the wire format.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;

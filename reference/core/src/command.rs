@@ -72,7 +72,7 @@ pub enum BookCommand {
     RotateSecret(Code),
     /// Sends a sample event.
     SendTest(Code),
-    /// Posts a delivery again, under its id.
+    /// Resends a delivery under the same id.
     Resend(Uuid),
     /// Removes a coin's wallet.
     RemoveWallet(Asset),
@@ -144,7 +144,7 @@ pub enum CommandResult {
     Endpoint(EndpointNo),
     /// A delivery that is on its way.
     Delivery(Uuid),
-    /// The API's answer to the same call.
+    /// The API's result of the same call.
     Answer(Answer),
 }
 

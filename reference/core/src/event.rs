@@ -191,8 +191,8 @@ impl EventLog {
     /// Returns the event with this id.
     pub fn find(&self, id: Uuid) -> Option<EventNo> {
         // Ids rise with creation, so the log is its own index.
-        let place = self.events.binary_search_by_key(&id, |event| event.id).ok()?;
-        Some(EventNo::from_index(place))
+        let position = self.events.binary_search_by_key(&id, |event| event.id).ok()?;
+        Some(EventNo::from_index(position))
     }
 
     /// Returns the events of a charge or an invoice, oldest first.

@@ -30,7 +30,7 @@ impl InvoiceStatus {
     /// Every status, in the order of the classes of the status index.
     pub const ALL: [InvoiceStatus; 3] = [InvoiceStatus::Open, InvoiceStatus::Paid, InvoiceStatus::Void];
 
-    /// Returns the status as in answers and filters.
+    /// Returns the status as in responses and filters.
     pub const fn as_str(self) -> &'static str {
         match self {
             InvoiceStatus::Open => "open",

@@ -155,7 +155,10 @@ mod tests {
             let text = text.reveal();
             let key = ring.get(no);
             assert_eq!((text.len(), text.strip_suffix(&key.hint).map(str::len)), (49, Some(45)));
-            assert!((0..3).all(|stream| key.id != Code::draw(&rng_key, stream)), "drawn as a text is");
+            assert!(
+                (0..3).all(|stream| key.id != Code::draw(&rng_key, stream)),
+                "the id is not drawn from a stream of key texts"
+            );
             assert_eq!((ring.find(text.as_bytes()), ring.has_made(text.as_bytes())), (Some(no), true));
             ring.get_mut(no).revoked_at = Some(Timestamp(0));
             assert_eq!((ring.find(text.as_bytes()), ring.has_made(text.as_bytes())), (None, true));

@@ -51,7 +51,7 @@ pub struct LinkTerms {
     pub accepted_assets: Option<Vec<Asset>>,
     /// The URL that customers are sent to after payment.
     pub success_url: Option<String>,
-    /// The URL that customers are sent to when they give up.
+    /// The URL that customers are sent to when they cancel.
     pub cancel_url: Option<String>,
     /// `true` if the checkout page asks for a name.
     pub collect_name: bool,

@@ -24,7 +24,7 @@ pub enum MailKind {
 }
 
 impl MailKind {
-    /// Returns the kind as in answers.
+    /// Returns the kind as in responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             MailKind::Invoice => "invoice",
@@ -46,7 +46,7 @@ pub struct Mail {
     pub at: Timestamp,
 }
 
-/// The e-mails of one book, oldest first; the oldest are dropped at some length.
+/// The e-mails of one book, oldest first. Bounded: the oldest are dropped.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Mails {
     sent: VecDeque<Mail>,

@@ -77,9 +77,9 @@ pub enum AttemptResult {
     Answered(u16),
     /// No connection, or it broke.
     Unreachable(String),
-    /// No answer in time.
+    /// No response in time.
     TimedOut,
-    /// The address is not public now: nothing was sent.
+    /// The address is not public at this time, so nothing was sent.
     Refused(String),
 }
 
@@ -97,9 +97,9 @@ pub struct HttpTrace {
     pub address: Option<String>,
     /// The request headers.
     pub request_headers: SentHeaders,
-    /// Header names and values of the answer.
+    /// Header names and values of the response.
     pub response_headers: Vec<(String, String)>,
-    /// The beginning of the answer's body.
+    /// The beginning of the response body.
     pub response_body: String,
     /// A note for the owner, such as a forward to a local address that the rule would have refused.
     pub note: Option<String>,

@@ -9,7 +9,7 @@
 //! Records of a kind are numbered from 0 in order of creation, so an anchor is one number and needs no copy of the
 //! list. A [`Listing`] has two operations on the numbers that match a filter: `rank` returns the number of members
 //! up to an anchor, and `select` the member at a position. Both are index operations, so that page 1,000 of a
-//! million records costs as much as page 1. [`Page::cut`] needs nothing else.
+//! million records costs as much as page 1. [`Page::from_listing`] needs nothing else.
 //!
 //! A client states the anchor in two ways. The links of a page (`next`, `prev`, …) contain it as the public id of
 //! the record, so following them is stable without any state in the service. A client that increments `page`
@@ -21,10 +21,10 @@
 //! ```
 //! use reference_core::page::{Listing, Page, PageRequest};
 //!
-//! let page_1 = Page::cut(&Listing::all(60), PageRequest { page: 1, per_page: 25 }, Listing::all(60).newest());
+//! let page_1 = Page::from_listing(&Listing::all(60), PageRequest { page: 1, per_page: 25 }, Listing::all(60).newest());
 //! assert_eq!((page_1.members[0], page_1.members[24]), (59, 35));
 //! // Ten records were added. Page 2 of the same reading continues where page 1 ended.
-//! let page_2 = Page::cut(&Listing::all(70), PageRequest { page: 2, per_page: 25 }, page_1.anchor);
+//! let page_2 = Page::from_listing(&Listing::all(70), PageRequest { page: 2, per_page: 25 }, page_1.anchor);
 //! assert_eq!((page_2.members[0], page_2.total), (34, 60));
 //! ```
 //!
@@ -146,7 +146,7 @@ impl Page {
         let left = skipped.map_or(0, |skipped| total.saturating_sub(skipped));
         let members = (left.saturating_sub(size)..left)
             .rev()
-            .map(|nth| listing.select(nth).expect("every place below the rank has a member"))
+            .map(|nth| listing.select(nth).expect("every index below the rank has a member"))
             .collect();
         Page {
             current: request.page,
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_read_list_is_evicted_first() {
-        let most = u32::try_from(PageMemory::<u32>::LISTS_MAX).expect("some hundred");
+        let most = u32::try_from(PageMemory::<u32>::LISTS_MAX).expect("LISTS_MAX fits 32 bits");
         let mut memory = PageMemory::default();
         // The clock is frozen.
         let now = Timestamp(0);

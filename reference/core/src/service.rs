@@ -135,12 +135,12 @@ impl Service {
     ///
     /// The refusal: [`ApiError::NotFound`], [`ApiError::Conflict`], [`ApiError::Invalid`], [`ApiError::TooMany`] or
     /// [`ApiError::NoRate`].
-    pub fn on_call(&mut self, now: Timestamp, who: &Principal, call: Call) -> Result<Answer, ApiError> {
+    pub fn on_call(&mut self, now: Timestamp, principal: &Principal, call: Call) -> Result<Answer, ApiError> {
         self.begin(now);
-        self.settle(now, who.account, who.mode);
+        self.settle(now, principal.account, principal.mode);
         match call {
-            Call::List { list, page, anchor } => self.list(now, who, list, page, anchor),
-            call => self.write(now, (who.account, who.mode), call),
+            Call::List { list, page, anchor } => self.list(now, principal, list, page, anchor),
+            call => self.write(now, (principal.account, principal.mode), call),
         }
     }
 
@@ -200,13 +200,13 @@ impl Service {
     fn list(
         &mut self,
         now: Timestamp,
-        who: &Principal,
+        principal: &Principal,
         list: List,
         page: PageRequest,
         anchor: Option<String>,
     ) -> Result<Answer, ApiError> {
-        let book = self.accounts[who.account.index()].book(who.mode);
-        let memory = &mut self.keys.get_mut(who.key).memory;
+        let book = self.accounts[principal.account.index()].book(principal.mode);
+        let memory = &mut self.keys.get_mut(principal.key).memory;
         let key = (list.clone(), page.per_page);
         let (is_first, is_steady) = (page.page == 1, anchor.is_some());
         let remembered = if is_first { None } else { memory.recall(now, &key) };
@@ -226,12 +226,12 @@ impl Service {
     /// # Errors
     ///
     /// As [`on_call`](Service::on_call); [`ApiError::WrongMethod`] for a call that writes.
-    pub fn peek(&self, now: Timestamp, who: &Principal, call: Call) -> Result<Answer, ApiError> {
-        let book = self.accounts[who.account.index()].book(who.mode);
+    pub fn peek(&self, now: Timestamp, principal: &Principal, call: Call) -> Result<Answer, ApiError> {
+        let book = self.accounts[principal.account.index()].book(principal.mode);
         match call {
             Call::List { list, page, anchor } => {
                 let key = (list, page.per_page);
-                let memory = &self.keys.get(who.key).memory;
+                let memory = &self.keys.get(principal.key).memory;
                 let remembered = if page.page == 1 { None } else { memory.recall(now, &key) };
                 cut(book, key.0, page, anchor, remembered)
             }
@@ -478,8 +478,8 @@ impl Service {
 
     /// Returns all books, by account, live before test.
     pub fn books(&self) -> impl Iterator<Item = (AccountNo, Mode, &Book)> {
-        self.accounts.iter().enumerate().flat_map(|(place, account)| {
-            Mode::ALL.into_iter().map(move |mode| (AccountNo::from_index(place), mode, account.book(mode)))
+        self.accounts.iter().enumerate().flat_map(|(index, account)| {
+            Mode::ALL.into_iter().map(move |mode| (AccountNo::from_index(index), mode, account.book(mode)))
         })
     }
 

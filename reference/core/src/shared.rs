@@ -19,7 +19,7 @@ enum SharedSlot<T> {
 }
 
 thread_local! {
-    /// The numbers of the written values, by address; `None` outside of [`writing`], where every owner writes a copy.
+    /// The numbers of the written values, by address; `None` outside of [`write_shared`], where every owner writes a copy.
     static WRITTEN: RefCell<Option<HashMap<usize, u32>>> = const { RefCell::new(None) };
     /// The values read so far, by number.
     static READ: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
@@ -33,7 +33,7 @@ pub fn writing<T>(write: impl FnOnce() -> T) -> T {
     written
 }
 
-/// Runs `read` on the output of [`writing`].
+/// Runs `read` on the output of [`write_shared`].
 pub fn reading<T>(read: impl FnOnce() -> T) -> T {
     READ.take();
     let value = read();
@@ -117,13 +117,13 @@ fn read<'de, T: Deserialize<'de>, A: Clone + 'static, D: Deserializer<'de>>(
     match SharedSlot::<T>::deserialize(deserializer)? {
         SharedSlot::Alone(value) => Ok(hold(value)),
         SharedSlot::First(value) => {
-            let held = hold(value);
-            READ.with_borrow_mut(|read| read.push(Box::new(held.clone())));
-            Ok(held)
+            let shared = hold(value);
+            READ.with_borrow_mut(|read| read.push(Box::new(shared.clone())));
+            Ok(shared)
         }
         SharedSlot::Again(number) => READ.with_borrow(|read| {
-            let held = read.get(number as usize).and_then(|held| held.downcast_ref::<A>());
-            held.cloned().ok_or_else(|| D::Error::custom("a value that was not written before"))
+            let shared = read.get(number as usize).and_then(|shared| shared.downcast_ref::<A>());
+            shared.cloned().ok_or_else(|| D::Error::custom("a value that was not written before"))
         }),
     }
 }

@@ -46,7 +46,7 @@ pub enum Disappearance {
 }
 
 impl Disappearance {
-    /// Returns the reason as in transcripts and answers.
+    /// Returns the reason as in transcripts and responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Disappearance::DoubleSpent => "double_spent",

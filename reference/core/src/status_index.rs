@@ -31,7 +31,7 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
     pub fn push(&mut self, member: u32, class: usize) {
         assert!(self.members.last().is_none_or(|&last| last < member), "members are added in rising order");
         self.members.push(member);
-        self.class_of.push(u8::try_from(class).expect("a handful of classes"));
+        self.class_of.push(u8::try_from(class).expect("class numbers fit 8 bits"));
         for (n, bits) in self.classes.iter_mut().enumerate() {
             bits.push(n == class);
         }
@@ -43,29 +43,29 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
     ///
     /// If `class` is above 255.
     pub fn change(&mut self, member: u32, class: usize) {
-        let Ok(place) = self.members.binary_search(&member) else { return };
-        let old = usize::from(self.class_of[place]);
-        self.class_of[place] = u8::try_from(class).expect("a handful of classes");
-        self.classes[old].set(place, false);
-        self.classes[class].set(place, true);
+        let Ok(position) = self.members.binary_search(&member) else { return };
+        let old = usize::from(self.class_of[position]);
+        self.class_of[position] = u8::try_from(class).expect("class numbers fit 8 bits");
+        self.classes[old].set(position, false);
+        self.classes[class].set(position, true);
     }
 
     /// Returns the number of members of `class` (of all, if it is `None`) with a number up to `anchor`.
     pub fn rank(&self, class: Option<usize>, anchor: u32) -> usize {
-        let places = self.members.partition_point(|&member| member <= anchor);
+        let positions = self.members.partition_point(|&member| member <= anchor);
         match class {
-            None => places,
-            Some(class) => self.classes[class].ones_before(places),
+            None => positions,
+            Some(class) => self.classes[class].ones_before(positions),
         }
     }
 
     /// Returns the member with `nth` members of `class` before it.
     pub fn select(&self, class: Option<usize>, nth: usize) -> Option<u32> {
-        let place = match class {
+        let position = match class {
             None => nth,
             Some(class) => self.classes[class].nth_one(nth)?,
         };
-        self.members.get(place).copied()
+        self.members.get(position).copied()
     }
 
     /// Returns the newest member of `class`.
@@ -108,15 +108,15 @@ impl Bits {
             }
             self.tree.push(sum);
         }
-        let place = self.len;
+        let position = self.len;
         self.len += 1;
         if bit {
-            self.set(place, true);
+            self.set(position, true);
         }
     }
 
-    fn set(&mut self, place: usize, bit: bool) {
-        let (word, mask) = (place / WORD, 1_u64 << (place % WORD));
+    fn set(&mut self, position: usize, bit: bool) {
+        let (word, mask) = (position / WORD, 1_u64 << (position % WORD));
         if (self.words[word] & mask != 0) == bit {
             return;
         }
@@ -129,8 +129,8 @@ impl Bits {
         }
     }
 
-    fn ones_before(&self, places: usize) -> usize {
-        let (word, rest) = (places / WORD, places % WORD);
+    fn ones_before(&self, positions: usize) -> usize {
+        let (word, rest) = (positions / WORD, positions % WORD);
         let mut sum = match rest {
             0 => 0,
             _ => (self.words[word] & ((1 << rest) - 1)).count_ones() as usize,
@@ -202,9 +202,9 @@ mod tests {
                         index.push(member, class);
                     }
                     Change::Move { pick, class } if !plain.is_empty() => {
-                        let place = pick % plain.len();
-                        plain[place].1 = class;
-                        index.change(plain[place].0, class);
+                        let position = pick % plain.len();
+                        plain[position].1 = class;
+                        index.change(plain[position].0, class);
                     }
                     Change::Move { .. } => {}
                 }

@@ -164,8 +164,8 @@ impl fmt::Display for Timestamp {
             (20..26, self.0),
         ];
         let mut text = *b"0000-00-00T00:00:00.000000Z";
-        for (place, mut number) in numbers {
-            for digit in text[place].iter_mut().rev() {
+        for (range, mut number) in numbers {
+            for digit in text[range].iter_mut().rev() {
                 *digit += (number % 10) as u8;
                 number /= 10;
             }
@@ -195,7 +195,7 @@ impl Day {
 
 impl fmt::Display for Day {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.format(DAY).expect("every date has this form"))
+        f.write_str(&self.0.format(DAY).expect("every date can be formatted"))
     }
 }
 
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_timestamp_prints_as_the_calendar_says() {
-        // Spread over all years, so that every month and many leap days are met.
+        // Spread over all years, so that every month and many leap days are covered.
         for n in 0..20_000 {
             let moment = Timestamp(n * (Timestamp::LAST.0 / 20_000) + n);
             assert_eq!(moment.to_string(), utc(moment).format(STAMP).unwrap());

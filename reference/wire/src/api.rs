@@ -49,7 +49,7 @@ impl Api {
         Api { service: Service::new(config), books: Vec::new(), is_unread: false }
     }
 
-    /// Sets that responses are not read from now on, or are again. Unread successful responses have no body.
+    /// Declares that responses are not read from now on, or are read again. Unread successful responses have no body.
     pub fn set_unread(&mut self, is_unread: bool) {
         self.is_unread = is_unread;
     }
@@ -123,27 +123,32 @@ impl Api {
     }
 
     /// Executes a call. Errors are checked in this order: path and object, method, size and type of the body, fields, state.
-    fn call(&mut self, now: Timestamp, who: &Principal, request: &Request<'_>) -> Result<Response, ApiError> {
-        let route = self.route(who, request.method, request.path)?;
+    fn call(
+        &mut self,
+        now: Timestamp,
+        principal: &Principal,
+        request: &Request<'_>,
+    ) -> Result<Response, ApiError> {
+        let route = self.route(principal, request.method, request.path)?;
         let status = route.success();
         if matches!(request.method, "GET" | "HEAD") {
             let call = route.call(request.query, &[])?;
             // `HEAD` changes no remembered anchor.
             let answer = match request.method {
-                "HEAD" => self.service.peek(now, who, call)?,
-                _ => self.service.on_call(now, who, call)?,
+                "HEAD" => self.service.peek(now, principal, call)?,
+                _ => self.service.on_call(now, principal, call)?,
             };
-            return Ok(self.reply(now, who, request.base, status, (&answer, !self.is_unread)));
+            return Ok(self.reply(now, principal, request.base, status, (&answer, !self.is_unread)));
         }
         http::must_be_json(request)?;
         let scope = http::idempotency_scope(request)?;
         let call = route.call(request.query, request.body)?;
         let Some(scope) = scope else {
-            let answer = self.service.on_call(now, who, call)?;
-            return Ok(self.reply(now, who, request.base, status, (&answer, !self.is_unread)));
+            let answer = self.service.on_call(now, principal, call)?;
+            return Ok(self.reply(now, principal, request.base, status, (&answer, !self.is_unread)));
         };
         let print = idempotency::fingerprint(request.query, request.body);
-        match self.book_state(who).answers.look_up(now, &scope, &print) {
+        match self.book_state(principal).answers.look_up(now, &scope, &print) {
             Lookup::New => {}
             Lookup::Repeated(mut response) => {
                 response.headers.push(("idempotent-replayed", "true".to_owned()));
@@ -153,18 +158,18 @@ impl Api {
                 return Err(ApiError::conflict("This Idempotency-Key was used for another request."));
             }
         }
-        let answer = self.service.on_call(now, who, call)?;
+        let answer = self.service.on_call(now, principal, call)?;
         // The stored response needs its body: a repeated request may be read.
-        let response = self.reply(now, who, request.base, status, (&answer, true));
-        self.book_state(who).answers.keep(now, scope, print, response.clone());
+        let response = self.reply(now, principal, request.base, status, (&answer, true));
+        self.book_state(principal).answers.keep(now, scope, print, response.clone());
         Ok(response)
     }
 
     /// Returns the route of a request, if the object that its path names exists.
-    fn route(&self, who: &Principal, method: &str, path: &str) -> Result<Route, ApiError> {
+    fn route(&self, principal: &Principal, method: &str, path: &str) -> Result<Route, ApiError> {
         let RouteMatch { object, route } = Route::find(method, path)?;
         if let Some(object) = object {
-            object.must_be_in(self.service.account(who.account).book(who.mode))?;
+            object.must_be_in(self.service.account(principal.account).book(principal.mode))?;
         }
         route
     }
@@ -172,7 +177,7 @@ impl Api {
     fn reply(
         &mut self,
         now: Timestamp,
-        who: &Principal,
+        principal: &Principal,
         base: &str,
         status: u16,
         (answer, has_reader): (&Answer, bool),
@@ -180,23 +185,24 @@ impl Api {
         if !has_reader {
             return Response { status, headers: Vec::new(), body: Bytes::new() };
         }
-        let cache = &mut book_state(&mut self.books, who).json;
-        let (account, public_url) = (self.service.account(who.account), &self.service.config().public_url);
+        let cache = &mut book_state(&mut self.books, principal).json;
+        let (account, public_url) =
+            (self.service.account(principal.account), &self.service.config().public_url);
         let heights = self.service.heights();
-        let scene = json::Scene { account, mode: who.mode, public_url, base, now, heights };
-        let body = json::answer(&scene, answer, cache);
+        let response_context = json::Scene { account, mode: principal.mode, public_url, base, now, heights };
+        let body = json::answer(&response_context, answer, cache);
         Response { status, headers: Vec::new(), body }
     }
 
-    fn book_state(&mut self, who: &Principal) -> &mut BookState {
-        book_state(&mut self.books, who)
+    fn book_state(&mut self, principal: &Principal) -> &mut BookState {
+        book_state(&mut self.books, principal)
     }
 }
 
-fn book_state<'b>(books: &'b mut Vec<[BookState; 2]>, who: &Principal) -> &'b mut BookState {
-    let place = who.account.index();
-    if books.len() <= place {
-        books.resize_with(place + 1, Default::default);
+fn book_state<'b>(books: &'b mut Vec<[BookState; 2]>, principal: &Principal) -> &'b mut BookState {
+    let index = principal.account.index();
+    if books.len() <= index {
+        books.resize_with(index + 1, Default::default);
     }
-    &mut books[place][who.mode as usize]
+    &mut books[index][principal.mode as usize]
 }

@@ -27,7 +27,7 @@ pub const PROSE_MAX: usize = 2_000;
 pub const QUESTIONS_MAX: usize = 20;
 
 /// The number of unknown keys that an error response lists.
-const STRANGERS_NAMED_MAX: usize = 20;
+const UNKNOWN_KEYS_LISTED_MAX: usize = 20;
 
 /// An object's entries, in order.
 struct Entries<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
@@ -177,7 +177,7 @@ impl<'a> Fields<'a> {
         self.entries.iter().any(|(key, _)| key == name)
     }
 
-    /// Returns `true` if the field has a value. Null and the empty text count as missing.
+    /// Returns `true` if the field has a value. Null and the empty string count as missing.
     pub fn is_present(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| value.get() != r#""""#)
     }
@@ -196,15 +196,15 @@ impl<'a> Fields<'a> {
 
     /// Adds an error for every key that is not in `known`, up to a bound.
     pub fn only(&mut self, known: &[&str]) {
-        let strange: Vec<String> = self
+        let unknown: Vec<String> = self
             .entries
             .iter()
             .map(|(key, _)| key)
             .filter(|key| !known.contains(&key.as_ref()))
-            .take(STRANGERS_NAMED_MAX)
+            .take(UNKNOWN_KEYS_LISTED_MAX)
             .map(|key| key.clone().into_owned())
             .collect();
-        for key in strange {
+        for key in unknown {
             self.wrong(&key, "The {} field is not known here.");
         }
     }
@@ -227,18 +227,18 @@ impl<'a> Fields<'a> {
         Some(text)
     }
 
-    /// Reads a text of at most `chars_max` characters. The empty text counts as missing.
+    /// Reads a string of at most `chars_max` characters. The empty string counts as missing.
     pub fn text(&mut self, name: &str, chars_max: usize) -> Option<String> {
         self.words_of(name, chars_max).map(Cow::into_owned)
     }
 
-    /// Reads a text like [`Fields::text`]; copies it only if it has escapes.
+    /// Reads a string like [`Fields::text`], and copies it only if it has escapes.
     fn words_of(&mut self, name: &str, chars_max: usize) -> Option<Cow<'a, str>> {
         let value = self.get(name)?;
         self.text_of(name, value, chars_max).filter(|text| !text.is_empty())
     }
 
-    /// Reads a required text.
+    /// Reads a required string.
     pub fn required_text(&mut self, name: &str, chars_max: usize) -> Option<String> {
         let text = self.text(name, chars_max);
         if text.is_none() && !self.is_wrong(name) {
@@ -304,7 +304,7 @@ impl<'a> Fields<'a> {
         count
     }
 
-    /// Reads a whole number, written as a number or a text.
+    /// Reads a whole number, given as a JSON number or a string.
     pub fn whole(&mut self, name: &str) -> Option<u64> {
         let whole = parse_whole(&self.decimal(name)?);
         if whole.is_none() {
@@ -338,7 +338,7 @@ impl<'a> Fields<'a> {
         self.choice(name, &Currency::ALL.map(|currency| currency.code()), Currency::parse)
     }
 
-    /// Reads a text that `parse` accepts; the error shows `example`.
+    /// Reads a string that `parse` accepts; the error message contains `example`.
     pub fn parsed_text<T>(
         &mut self,
         name: &str,
@@ -538,7 +538,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// A JSON value that is no object and no list.
+/// A JSON value that is neither an object nor a list.
 pub enum Scalar {
     /// A string.
     Text(String),

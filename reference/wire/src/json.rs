@@ -32,7 +32,7 @@ const LARGE_PAGE: usize = 1 << 20;
 /// memory.
 const OWN_ROOM: usize = 33 << 20;
 
-/// The context in which an answer is written.
+/// The context of a response.
 pub(crate) struct Scene<'a> {
     pub(crate) account: &'a Account,
     pub(crate) mode: Mode,
@@ -44,38 +44,46 @@ pub(crate) struct Scene<'a> {
 }
 
 /// Returns the body of a successful response.
-pub(crate) fn answer(scene: &Scene<'_>, answer: &Answer, json_cache: &mut JsonCache) -> Bytes {
-    let book = scene.account.book(scene.mode);
-    let (public_url, now, heights) = (scene.public_url, scene.now, Some(scene.heights));
-    let frame = Frame { book, public_url, facet: Facet::Api, now, heights };
+pub(crate) fn answer(response_context: &Scene<'_>, answer: &Answer, json_cache: &mut JsonCache) -> Bytes {
+    let book = response_context.account.book(response_context.mode);
+    let (public_url, now, heights) =
+        (response_context.public_url, response_context.now, Some(response_context.heights));
+    let context = Frame { book, public_url, facet: Facet::Api, now, heights };
     match answer {
         Answer::Account => {
-            let body = json_cache.account(scene.account.version(scene.mode), || account(scene, book));
-            debug_assert_eq!(body, account(scene, book), "{VERSIONED}");
+            let body = json_cache.account(response_context.account.version(response_context.mode), || {
+                account(response_context, book)
+            });
+            debug_assert_eq!(body, account(response_context, book), "{VERSIONED}");
             body
         }
-        Answer::Charge(no) => charge(frame, no.0, json_cache).answer(),
-        Answer::Link(no) => json(&One { data: &LinkView::of(frame, *no) }).into(),
-        Answer::Invoice(no) => invoice(frame, no.0, json_cache).answer(),
-        Answer::Event(no) => event(frame, no.0, json_cache).answer(),
+        Answer::Charge(no) => charge(context, no.0, json_cache).answer(),
+        Answer::Link(no) => json(&One { data: &LinkView::of(context, *no) }).into(),
+        Answer::Invoice(no) => invoice(context, no.0, json_cache).answer(),
+        Answer::Event(no) => event(context, no.0, json_cache).answer(),
         Answer::Page { list, page, anchor } => {
-            let end = PageEnd { base: scene.base, list, page, anchor: anchor.as_deref().unwrap_or_default() };
+            let end = PageEnd {
+                base: response_context.base,
+                list,
+                page,
+                anchor: anchor.as_deref().unwrap_or_default(),
+            };
             let room = |cache: &ObjectCache| page.members.iter().map(|&no| cache.room(no)).sum();
             match list {
                 List::Charges { .. } => {
                     let room = room(&json_cache.charges);
-                    many(&end, room, |no, body| charge(frame, no, json_cache).add(body))
+                    many(&end, room, |no, body| charge(context, no, json_cache).add(body))
                 }
                 List::Invoices { .. } => {
                     let room = room(&json_cache.invoices);
-                    many(&end, room, |no, body| invoice(frame, no, json_cache).add(body))
+                    many(&end, room, |no, body| invoice(context, no, json_cache).add(body))
                 }
                 List::Links => many(&end, page.members.len() * OBJECT_ROOM, |no, body| {
-                    write(body, &LinkView::of(frame, LinkNo(no)));
+                    write(body, &LinkView::of(context, LinkNo(no)));
                 }),
                 List::Events { .. } => {
                     let room = room(&json_cache.events);
-                    many(&end, room, |no, body| event(frame, no, json_cache).add(body))
+                    many(&end, room, |no, body| event(context, no, json_cache).add(body))
                 }
             }
         }
@@ -119,45 +127,47 @@ impl<T: Serialize, F: Fn() -> T> CachedView<'_, F> {
 
 /// Returns an object with its version. `subject`: the object, or the subject of an event.
 fn wanted<'k, F>(
-    frame: Frame<'_>,
+    context: Frame<'_>,
     cache: &'k mut ObjectCache,
     no: u32,
     subject: Subject,
     view: F,
 ) -> CachedView<'k, F> {
-    let heights = frame.heights.expect("a view of the API has the heights of the chains");
-    CachedView { cache, no, version: frame.book.version(subject, frame.now, heights), view }
+    let heights = context.heights.expect("a view of the API has the heights of the chains");
+    CachedView { cache, no, version: context.book.version(subject, context.now, heights), view }
 }
 
 const VERSIONED: &str = "every change of an object's JSON changes its version";
 
 fn charge<'a, 'k>(
-    frame: Frame<'a>,
+    context: Frame<'a>,
     no: u32,
     json_cache: &'k mut JsonCache,
 ) -> CachedView<'k, impl Fn() -> ChargeView<'a>> {
     let charge = ChargeNo(no);
-    wanted(frame, &mut json_cache.charges, no, Subject::Charge(charge), move || ChargeView::of(frame, charge))
+    wanted(context, &mut json_cache.charges, no, Subject::Charge(charge), move || {
+        ChargeView::of(context, charge)
+    })
 }
 
 fn invoice<'a, 'k>(
-    frame: Frame<'a>,
+    context: Frame<'a>,
     no: u32,
     json_cache: &'k mut JsonCache,
 ) -> CachedView<'k, impl Fn() -> InvoiceView<'a>> {
     let invoice = InvoiceNo(no);
-    wanted(frame, &mut json_cache.invoices, no, Subject::Invoice(invoice), move || {
-        InvoiceView::of(frame, invoice)
+    wanted(context, &mut json_cache.invoices, no, Subject::Invoice(invoice), move || {
+        InvoiceView::of(context, invoice)
     })
 }
 
 fn event<'a, 'k>(
-    frame: Frame<'a>,
+    context: Frame<'a>,
     no: u32,
     json_cache: &'k mut JsonCache,
 ) -> CachedView<'k, impl Fn() -> EventView<'a>> {
-    let event = frame.book.events().get(EventNo(no));
-    wanted(frame, &mut json_cache.events, no, event.subject, move || EventView::of(frame, event))
+    let event = context.book.events().get(EventNo(no));
+    wanted(context, &mut json_cache.events, no, event.subject, move || EventView::of(context, event))
 }
 
 /// Writes a page record by record, without a second copy. `room`: the size of all records.
@@ -165,8 +175,8 @@ fn many(end: &PageEnd<'_>, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>
     let room = if room > LARGE_PAGE { room.max(OWN_ROOM) } else { room };
     let mut body = Vec::with_capacity(room + LINKS_ROOM);
     put(&mut body, "{\"data\":[");
-    for (place, &member) in end.page.members.iter().enumerate() {
-        if place > 0 {
+    for (index, &member) in end.page.members.iter().enumerate() {
+        if index > 0 {
             body.push(b',');
         }
         record(member, &mut body);
@@ -364,8 +374,8 @@ struct AccountAnswer<'a> {
     meta: AccountMeta,
 }
 
-fn account(scene: &Scene<'_>, book: &Book) -> Vec<u8> {
-    let account = scene.account;
+fn account(response_context: &Scene<'_>, book: &Book) -> Vec<u8> {
+    let account = response_context.account;
     let settings = &account.settings;
     json(&AccountAnswer {
         data: AccountView {
@@ -386,7 +396,7 @@ fn account(scene: &Scene<'_>, book: &Book) -> Vec<u8> {
             created_at: account.created_at.to_string(),
         },
         meta: AccountMeta {
-            mode: scene.mode.as_str(),
+            mode: response_context.mode.as_str(),
             accepted_assets: book.payouts().accepted().map(|asset| asset.code()).collect(),
         },
     })

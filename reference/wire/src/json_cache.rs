@@ -7,10 +7,10 @@
 use bytes::Bytes;
 
 /// The number of slots of each kind. An object has about one KiB, so a book caches at most 8 MiB of each kind.
-const PLACES: usize = 8_192;
+const SLOTS: usize = 8_192;
 /// The estimated size of an object whose size is unknown.
 const GUESS: usize = 1_200;
-/// The bytes before and after an object in its own answer.
+/// The bytes before and after an object in its own response.
 const AROUND: (&[u8], &[u8]) = (b"{\"data\":", b"}");
 
 /// The serialized objects of one book.
@@ -97,19 +97,19 @@ impl ObjectCache {
     }
 
     fn cached(&mut self, no: u32, version: u64, write: impl FnOnce(&mut Vec<u8>)) -> &CachedObject {
-        let place = place(no);
-        if place >= self.places.len() {
+        let index = place(no);
+        if index >= self.places.len() {
             // Grown on demand, because most books are small.
-            self.places.resize_with((place + 1).next_power_of_two(), || None);
+            self.places.resize_with((index + 1).next_power_of_two(), || None);
         }
-        let slot = &mut self.places[place];
+        let slot = &mut self.places[index];
         let is_valid = |cached: &&mut CachedObject| (cached.no, cached.version) == (no, version);
         if slot.as_mut().filter(is_valid).is_none() {
             self.buffer.clear();
             surround(&mut self.buffer, write);
             *slot = Some(CachedObject { no, version, answer: Bytes::copy_from_slice(&self.buffer) });
         }
-        slot.as_ref().expect("it was written now, if not before")
+        slot.as_ref().expect("the object was written above or is cached")
     }
 }
 
@@ -120,7 +120,7 @@ fn surround(answer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
 }
 
 const fn place(no: u32) -> usize {
-    no as usize % PLACES
+    no as usize % SLOTS
 }
 
 #[cfg(test)]
@@ -150,10 +150,10 @@ mod tests {
     #[test]
     fn objects_that_share_a_place_are_not_confused() {
         let mut cache = ObjectCache::default();
-        let other = 7 + u32::try_from(PLACES).unwrap();
+        let other = 7 + u32::try_from(SLOTS).unwrap();
         check(&mut cache, 7, 0, "seven", "seven");
         check(&mut cache, other, 0, "other", "other");
         check(&mut cache, 7, 0, "seven again", "seven again");
-        assert!(cache.places.len() <= PLACES);
+        assert!(cache.places.len() <= SLOTS);
     }
 }

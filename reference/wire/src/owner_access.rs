@@ -37,7 +37,7 @@ pub fn read_call(
     Ok((route.call(query, body)?, status))
 }
 
-/// Returns the body of an answer, as a key of the book would get it.
+/// Returns the body of the response that a key of the book would get.
 ///
 /// `base`: the start of the links in lists.
 pub fn write_answer(
@@ -49,9 +49,9 @@ pub fn write_answer(
 ) -> Bytes {
     let public_url = &service.config().public_url;
     let (account, heights) = (service.account(account), service.heights());
-    let scene = json::Scene { account, mode, public_url, base, now, heights };
+    let response_context = json::Scene { account, mode, public_url, base, now, heights };
     // Rare, so the cache is not worth its memory.
-    json::answer(&scene, answer, &mut JsonCache::disabled())
+    json::answer(&response_context, answer, &mut JsonCache::disabled())
 }
 
 /// Returns the body that a key of this book would get for `GET {path}?{query}`. Needs no key and counts against no limit.

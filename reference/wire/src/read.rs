@@ -263,8 +263,8 @@ pub(crate) fn list(kind: Kind, query: Option<&str>) -> Result<(List, PageRequest
         }
     }
     let mut take = |name: &str| {
-        let place = values.iter().position(|(known, _)| known == name)?;
-        Some(values.swap_remove(place).1)
+        let index = values.iter().position(|(known, _)| known == name)?;
+        Some(values.swap_remove(index).1)
     };
     let page = take("page").map_or(Some(1), |text| whole(&text, u64::MAX));
     if page.is_none() {
@@ -301,8 +301,9 @@ pub(crate) fn list(kind: Kind, query: Option<&str>) -> Result<(List, PageRequest
         },
     };
     errors.into_result()?;
-    let (page, per_page) = (page.expect("refused if wrong"), per_page.expect("refused if wrong"));
-    let per_page = u32::try_from(per_page).expect("at most PER_PAGE_MAX");
+    let (page, per_page) =
+        (page.expect("invalid values were refused"), per_page.expect("invalid values were refused"));
+    let per_page = u32::try_from(per_page).expect("per_page is at most PER_PAGE_MAX");
     Ok((list, PageRequest { page, per_page }, anchor))
 }
 

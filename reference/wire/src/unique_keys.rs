@@ -9,8 +9,8 @@ pub(crate) fn twin_key(json: &str) -> Option<Cow<'_, str>> {
     // The open objects with their keys so far, and the open lists.
     let mut open: Vec<Option<BTreeSet<Cow<'_, str>>>> = Vec::new();
     let mut rest = json;
-    while let Some(place) = rest.find(['"', '{', '}', '[', ']']) {
-        let (sign, behind) = (rest.as_bytes()[place], &rest[place + 1..]);
+    while let Some(index) = rest.find(['"', '{', '}', '[', ']']) {
+        let (sign, behind) = (rest.as_bytes()[index], &rest[index + 1..]);
         rest = behind;
         match sign {
             b'{' => open.push(Some(BTreeSet::new())),
@@ -30,7 +30,7 @@ pub(crate) fn twin_key(json: &str) -> Option<Cow<'_, str>> {
     None
 }
 
-/// Returns the position of the quote that ends a text.
+/// Returns the position of the quote that ends a string.
 fn end_of_text(text: &str) -> usize {
     let mut escaped = false;
     let end = text.bytes().position(|byte| {

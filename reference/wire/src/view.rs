@@ -23,7 +23,7 @@ use reference_core::{
 };
 use uuid::Uuid;
 
-/// The place where an object appears, which decides its fields.
+/// The kind of document that contains an object. It determines the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Facet {
     /// In a response, alone or in a list.
@@ -65,11 +65,11 @@ impl<'a> Frame<'a> {
     }
 
     fn explorer(&self, asset: Asset, txid: &str) -> String {
-        let place = match self.book.mode() {
+        let path = match self.book.mode() {
             Mode::Live => "/tx/",
             Mode::Test => "/testnet/tx/",
         };
-        ["https://explorer.sim/", asset.facts().network, place, txid].concat()
+        ["https://explorer.sim/", asset.facts().network, path, txid].concat()
     }
 
     fn timeline(&self, subject: Subject) -> Option<Timeline<'a>> {
@@ -135,7 +135,7 @@ impl Serialize for Pairs<'_> {
                 MetaValue::Null => map.serialize_entry(key, &())?,
                 MetaValue::Number(text) => {
                     let as_written: &RawValue =
-                        serde_json::from_str(text).expect("it was read from a request as a number");
+                        serde_json::from_str(text).expect("the request contained it as a number");
                     map.serialize_entry(key, as_written)?;
                 }
             }
@@ -179,18 +179,18 @@ pub(crate) struct TransactionView<'a> {
 }
 
 impl<'a> TransactionView<'a> {
-    pub(crate) fn of(frame: Frame<'a>, asset: Asset, transfer: &'a Transfer) -> TransactionView<'a> {
-        let mode = frame.book.mode();
+    pub(crate) fn of(context: Frame<'a>, asset: Asset, transfer: &'a Transfer) -> TransactionView<'a> {
+        let mode = context.book.mode();
         let required = asset.required_confirmations(mode);
-        let height = frame.heights.map_or(0, |heights| heights.get(mode, asset));
+        let height = context.heights.map_or(0, |heights| heights.get(mode, asset));
         TransactionView {
             txid: &transfer.txid,
-            amount: frame.coin(transfer.amount),
+            amount: context.coin(transfer.amount),
             confirmations: transfer.confirmations_at(height, required),
             required_confirmations: required,
             status: transfer.status(required),
             credited: transfer.credited,
-            explorer_url: frame.explorer(asset, &transfer.txid),
+            explorer_url: context.explorer(asset, &transfer.txid),
             seen_at: Text(transfer.seen_at),
         }
     }
@@ -198,13 +198,13 @@ impl<'a> TransactionView<'a> {
 
 /// The transfers of a charge.
 struct Transactions<'a> {
-    frame: Frame<'a>,
+    context: Frame<'a>,
     charge: &'a Charge,
 }
 
 impl Serialize for Transactions<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let view = |transfer| TransactionView::of(self.frame, self.charge.terms.asset, transfer);
+        let view = |transfer| TransactionView::of(self.context, self.charge.terms.asset, transfer);
         serializer.collect_seq(self.charge.transfers().iter().map(view))
     }
 }
@@ -255,53 +255,53 @@ pub(crate) struct ChargeView<'a> {
 }
 
 impl<'a> ChargeView<'a> {
-    pub(crate) fn of(frame: Frame<'a>, no: ChargeNo) -> ChargeView<'a> {
-        let mut view = ChargeView::alone(frame, frame.book.charge(no));
-        view.timeline = frame.timeline(Subject::Charge(no));
+    pub(crate) fn of(context: Frame<'a>, no: ChargeNo) -> ChargeView<'a> {
+        let mut view = ChargeView::alone(context, context.book.charge(no));
+        view.timeline = context.timeline(Subject::Charge(no));
         view
     }
 
     /// Returns the view of a snapshot of a charge, without a timeline.
-    pub(crate) fn alone(frame: Frame<'a>, charge: &'a Charge) -> ChargeView<'a> {
+    pub(crate) fn alone(context: Frame<'a>, charge: &'a Charge) -> ChargeView<'a> {
         let terms = &charge.terms;
         let customer = terms.customer();
-        let is_webhook = frame.is_webhook();
+        let is_webhook = context.is_webhook();
         let code = charge.code.as_str();
         ChargeView {
             id: (!is_webhook).then_some(code),
             code,
             object: "charge",
             status: charge.status().as_str(),
-            payment_link: terms.link.map(|no| frame.book.link(no).code.as_str()),
-            invoice: terms.invoice.map(|no| frame.book.invoice(no).code.as_str()),
+            payment_link: terms.link.map(|no| context.book.link(no).code.as_str()),
+            invoice: terms.invoice.map(|no| context.book.invoice(no).code.as_str()),
             description: terms.description.as_deref(),
             fiat_amount: Text(terms.fiat_amount),
             fiat_currency: terms.fiat_currency.code(),
             asset: terms.asset.code(),
-            asset_amount: frame.coin(terms.asset_amount),
-            received_amount: frame.coin(charge.received()),
-            remaining_amount: frame.coin(charge.remaining()),
+            asset_amount: context.coin(terms.asset_amount),
+            received_amount: context.coin(charge.received()),
+            remaining_amount: context.coin(charge.remaining()),
             overpaid: charge.is_overpaid(),
-            refunded_amount: frame.coin(charge.refunded()),
+            refunded_amount: context.coin(charge.refunded()),
             refunds: (!is_webhook).then(|| {
                 let refunds = charge.refunds().iter();
                 refunds
                     .map(|refund| RefundView {
-                        amount: frame.coin(refund.amount),
+                        amount: context.coin(refund.amount),
                         txid: refund.txid.as_deref(),
                         reason: refund.reason.as_deref(),
                         explorer_url: refund
                             .txid
                             .as_deref()
                             .filter(|txid| terms.asset.facts().form.is_txid(txid))
-                            .map(|txid| frame.explorer(terms.asset, txid)),
+                            .map(|txid| context.explorer(terms.asset, txid)),
                         created_at: Text(refund.created_at),
                     })
                     .collect()
             }),
-            exchange_rate: frame.rate(terms.rate),
+            exchange_rate: context.rate(terms.rate),
             deposit_address: terms.deposit_address.as_str(),
-            transactions: Transactions { frame, charge },
+            transactions: Transactions { context, charge },
             timeline: None,
             customer_email: customer.email.as_deref(),
             customer_name: customer.name.as_deref(),
@@ -321,9 +321,9 @@ impl<'a> ChargeView<'a> {
                 .map(|CustomField { label, value }| CustomFieldView { label, value })
                 .collect(),
             metadata: Pairs(&terms.metadata),
-            checkout_url: (!is_webhook).then(|| frame.page("/c/", &charge.code, "")),
+            checkout_url: (!is_webhook).then(|| context.page("/c/", &charge.code, "")),
             receipt_url: (!is_webhook).then(|| {
-                (charge.status() == ChargeStatus::Paid).then(|| frame.page("/c/", &charge.code, "/receipt"))
+                (charge.status() == ChargeStatus::Paid).then(|| context.page("/c/", &charge.code, "/receipt"))
             }),
             expires_at: Text(charge.expires_at),
             paid_at: charge.paid_at().map(Text),
@@ -385,28 +385,28 @@ pub(crate) struct InvoiceView<'a> {
 }
 
 impl<'a> InvoiceView<'a> {
-    pub(crate) fn of(frame: Frame<'a>, no: InvoiceNo) -> InvoiceView<'a> {
-        let invoice = frame.book.invoice(no);
+    pub(crate) fn of(context: Frame<'a>, no: InvoiceNo) -> InvoiceView<'a> {
+        let invoice = context.book.invoice(no);
         let charges = invoice.charges.iter().map(|&no| {
-            let charge = frame.book.charge(no);
+            let charge = context.book.charge(no);
             (&charge.code, charge.status(), charge.terms.asset)
         });
         InvoiceView {
-            timeline: frame.timeline(Subject::Invoice(no)),
-            ..InvoiceView::alone(frame, invoice, charges)
+            timeline: context.timeline(Subject::Invoice(no)),
+            ..InvoiceView::alone(context, invoice, charges)
         }
     }
 
     /// Returns the view of a snapshot of an invoice, with code, status and coin of its charges and without a timeline.
     pub(crate) fn alone(
-        frame: Frame<'a>,
+        context: Frame<'a>,
         invoice: &'a Invoice,
         charges: impl Iterator<Item = (&'a Code, ChargeStatus, Asset)>,
     ) -> InvoiceView<'a> {
         let terms = &invoice.terms;
         let name = terms.customer_name.as_deref();
         let email = terms.customer_email.as_deref();
-        let has_id = !frame.is_webhook();
+        let has_id = !context.is_webhook();
         let time = |at: Option<Timestamp>| at.map(Text);
         InvoiceView {
             id: has_id.then(|| invoice.code.as_str()),
@@ -414,7 +414,7 @@ impl<'a> InvoiceView<'a> {
             object: "invoice",
             number: &invoice.number,
             status: invoice.status().as_str(),
-            overdue: invoice.is_overdue(frame.now),
+            overdue: invoice.is_overdue(context.now),
             customer: InvoiceCustomerView { name, email },
             customer_name: name,
             customer_email: email,
@@ -432,8 +432,8 @@ impl<'a> InvoiceView<'a> {
                 })
                 .collect(),
             due_at: terms.due_at.map(Text),
-            hosted_url: frame.page("/i/", &invoice.code, ""),
-            document_url: frame.page("/i/", &invoice.code, "/document"),
+            hosted_url: context.page("/i/", &invoice.code, ""),
+            document_url: context.page("/i/", &invoice.code, "/document"),
             charges: charges
                 .map(|(code, status, asset)| InvoiceChargeView {
                     id: has_id.then(|| code.as_str()),
@@ -489,8 +489,8 @@ pub(crate) struct LinkView<'a> {
 }
 
 impl<'a> LinkView<'a> {
-    pub(crate) fn of(frame: Frame<'a>, no: LinkNo) -> LinkView<'a> {
-        let link = frame.book.link(no);
+    pub(crate) fn of(context: Frame<'a>, no: LinkNo) -> LinkView<'a> {
+        let link = context.book.link(no);
         let terms = &link.terms;
         let (pricing_type, amount, suggested, min, max) = match &terms.pricing {
             Pricing::Fixed(price) => ("fixed", Some(*price), &[][..], None, None),
@@ -525,9 +525,9 @@ impl<'a> LinkView<'a> {
             success_message: terms.success_message.as_deref(),
             expires_at: terms.expires_at.map(Text),
             max_payments: terms.max_payments,
-            accepting_payments: link.accepts_payments(frame.now),
+            accepting_payments: link.accepts_payments(context.now),
             views_count: link.views,
-            checkout_url: frame.page("/pay/", &link.code, ""),
+            checkout_url: context.page("/pay/", &link.code, ""),
             created_at: Text(link.created_at),
             updated_at: Text(link.updated_at),
         }
@@ -556,11 +556,11 @@ pub(crate) struct EventView<'a> {
 }
 
 impl<'a> EventView<'a> {
-    pub(crate) fn of(frame: Frame<'a>, event: &'a Event) -> EventView<'a> {
-        let frame = Frame { facet: Facet::Event, ..frame };
+    pub(crate) fn of(context: Frame<'a>, event: &'a Event) -> EventView<'a> {
+        let context = Frame { facet: Facet::Event, ..context };
         let (charge, invoice) = match event.subject {
-            Subject::Charge(no) => (Some(ChargeView::of(frame, no)), None),
-            Subject::Invoice(no) => (None, Some(InvoiceView::of(frame, no))),
+            Subject::Charge(no) => (Some(ChargeView::of(context, no)), None),
+            Subject::Invoice(no) => (None, Some(InvoiceView::of(context, no))),
         };
         EventView {
             id: event.id,

@@ -1,6 +1,6 @@
 //! Page addresses that merchants provide and responses return verbatim.
 
-/// Returns `true` if a text is a URL for every parser. A successful parse is not enough: the rules of browsers repair
+/// Returns `true` if a string is a URL for every parser. A successful parse is not enough: the rules of browsers repair
 /// what others refuse (spaces, letters beyond ASCII, `https:shop`), and the text is returned verbatim.
 pub(crate) fn is_web_address(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else { return false };

@@ -54,7 +54,7 @@ pub(crate) fn label(book: &Book, no: DeliveryNo) -> AttemptRequest {
         kind: delivery.payload.kind,
         secret: endpoint.secret.clone(),
         body: Bytes::new(),
-        attempt: u32::try_from(delivery.attempts.len()).expect("a delivery has few attempts") + 1,
+        attempt: u32::try_from(delivery.attempts.len()).expect("the number of attempts fits 32 bits") + 1,
     }
 }
 
@@ -72,7 +72,7 @@ struct InvoiceData<'a> {
 
 impl<'a> ChargeData<'a> {
     /// Returns `data` of a charge's event or of a test.
-    fn of(frame: Frame<'a>, charge: &'a Charge, event: Option<&Event>) -> ChargeData<'a> {
+    fn of(context: Frame<'a>, charge: &'a Charge, event: Option<&Event>) -> ChargeData<'a> {
         let transaction = event.and_then(|event| {
             let announces =
                 matches!(event.kind, EventType::ChargePaymentDetected | EventType::ChargeLatePayment);
@@ -82,11 +82,11 @@ impl<'a> ChargeData<'a> {
                     .transfers()
                     .iter()
                     .rfind(|transfer| transfer.txid == *txid && transfer.amount == *amount)
-                    .map(|transfer| TransactionView::of(frame, charge.terms.asset, transfer)),
+                    .map(|transfer| TransactionView::of(context, charge.terms.asset, transfer)),
                 _ => None,
             }
         });
-        ChargeData { charge: ChargeView::alone(frame, charge), transaction }
+        ChargeData { charge: ChargeView::alone(context, charge), transaction }
     }
 }
 
@@ -122,15 +122,18 @@ pub fn delivery_body(book: &Book, delivery: &Delivery, public_url: &str) -> Byte
     // `data` is the last entry of the same object.
     body.pop();
     body.extend_from_slice(b",\"data\":");
-    let frame = Frame { book, public_url, facet: Facet::Webhook, now: payload.created_at, heights: None };
+    let context = Frame { book, public_url, facet: Facet::Webhook, now: payload.created_at, heights: None };
     match &payload.snapshot {
         Snapshot::Charge(charge) => {
             let event = payload.event.map(|(no, _)| book.events().get(no));
-            write(&mut body, &ChargeData::of(frame, charge, event));
+            write(&mut body, &ChargeData::of(context, charge, event));
         }
         Snapshot::Invoice(snapshot) => {
             let charges = snapshot.charges.iter().map(|(code, status, asset)| (code, *status, *asset));
-            write(&mut body, &InvoiceData { invoice: InvoiceView::alone(frame, &snapshot.invoice, charges) });
+            write(
+                &mut body,
+                &InvoiceData { invoice: InvoiceView::alone(context, &snapshot.invoice, charges) },
+            );
         }
     }
     body.push(b'}');

@@ -11,7 +11,7 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "tunnel",
         what: "a remote client without the token, through a tunnel or a proxy on this machine",
         bounds: &[
-            Bound { what: "paths that answer without the token", most: 0, unit: Unit::Count },
+            Bound { what: "paths accessible without the token", most: 0, unit: Unit::Count },
             Bound { what: "paths that refuse the token", most: 0, unit: Unit::Count },
         ],
         is_long: false,
@@ -19,11 +19,11 @@ pub(super) const CASES: &[AttackCase] = &[
     },
     AttackCase {
         name: "clock-far",
-        what: "the sandbox and a test key send the clock away for good",
+        what: "the sandbox and a test key move the clock far into the future",
         bounds: &[
-            Bound { what: "jumps beyond the bound that are taken", most: 0, unit: Unit::Count },
-            Bound { what: "jumps within the bound that are refused", most: 0, unit: Unit::Count },
-            Bound { what: "requests of a live key that are 429 afterwards", most: 0, unit: Unit::Count },
+            Bound { what: "jumps beyond the limit that are accepted", most: 0, unit: Unit::Count },
+            Bound { what: "jumps within the limit that are refused", most: 0, unit: Unit::Count },
+            Bound { what: "later requests of a live key that get 429", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: clock_far,
@@ -31,7 +31,7 @@ pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "clock-end",
         what: "the clock reaches its end while a key is at its limit",
-        bounds: &[Bound { what: "requests of that key that are 429 afterwards", most: 0, unit: Unit::Count }],
+        bounds: &[Bound { what: "later requests of that key that get 429", most: 0, unit: Unit::Count }],
         is_long: false,
         run: clock_end,
     },
@@ -60,15 +60,15 @@ const TRACES: [&str; 8] = [
 fn opens(
     host: &Host,
     version: &str,
-    line: &str,
+    header: &str,
     (method, path, body): (&str, &str, &str),
 ) -> Result<bool, CaseFailure> {
     let mut connection = Connection::open(&host.address)?;
     let (address, length) = (&host.address, body.len());
-    let line = if line.is_empty() { String::new() } else { format!("{line}\r\n") };
+    let header = if header.is_empty() { String::new() } else { format!("{header}\r\n") };
     connection.send(format!(
         "{method} {path} HTTP/{version}\r\nHost: {address}\r\nContent-Type: application/json\r\n\
-         Content-Length: {length}\r\n{line}\r\n{body}"
+         Content-Length: {length}\r\n{header}\r\n{body}"
     ))?;
     Ok(matches!(connection.message()?.status, 200..=399))
 }
@@ -106,7 +106,7 @@ fn tool_moves(host: &mut Host, arguments: &Value) -> Result<bool, CaseFailure> {
     answer["result"]["isError"]
         .as_bool()
         .map(|is_error| !is_error)
-        .ok_or_else(|| CaseFailure::Broken(format!("the tool answers {answer}")))
+        .ok_or_else(|| CaseFailure::Broken(format!("the tool returned {answer}")))
 }
 
 fn clock_far(context: &CaseContext) -> Measured {
@@ -134,10 +134,10 @@ fn clock_end(context: &CaseContext) -> Measured {
 
 /// Sends requests with the live key; returns the number of responses with 429.
 fn too_many(host: &Host, count: usize) -> Result<u64, CaseFailure> {
-    let mut line = Connection::open(&host.address)?;
+    let mut connection = Connection::open(&host.address)?;
     let mut refused = 0;
     for _ in 0..count {
-        refused += u64::from(line.call("GET", "/v1/account", Some(&host.live), "")?.status == 429);
+        refused += u64::from(connection.call("GET", "/v1/account", Some(&host.live), "")?.status == 429);
     }
     Ok(refused)
 }

@@ -105,14 +105,14 @@ impl Host {
         body: &Value,
     ) -> Result<Value, CaseFailure> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        if let Some(line) = &mut self.line
-            && let Ok(answer) = line.call(method, path, key, &body)
+        if let Some(connection) = &mut self.line
+            && let Ok(answer) = connection.call(method, path, key, &body)
         {
             return Ok(answer.success().map_err(|why| format!("{method} {path}: {why}"))?);
         }
-        let mut line = Connection::open(&self.address)?;
-        let answer = line.call(method, path, key, &body)?;
-        self.line = Some(line);
+        let mut connection = Connection::open(&self.address)?;
+        let answer = connection.call(method, path, key, &body)?;
+        self.line = Some(connection);
         Ok(answer.success().map_err(|why| format!("{method} {path}: {why}"))?)
     }
 
@@ -151,7 +151,7 @@ impl Host {
         const TICK_MILLIS: u64 = 10;
         let text = fs::read_to_string(format!("/proc/{}/stat", self.pid())).map_err(|_| not_linux())?;
         // The program's name in parentheses may contain any character.
-        let (_, fields) = text.rsplit_once(')').ok_or("the statistics of a process name no program")?;
+        let (_, fields) = text.rsplit_once(')').ok_or("the `stat` file of a process has no program name")?;
         // User and system time are the 14th and 15th fields; the name is the second.
         let ticks = fields.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok());
         Ok(ticks.sum::<u64>() * TICK_MILLIS)

@@ -22,7 +22,7 @@ const FIRST_ATTEMPT: Bound =
 pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "queue",
-        what: "one account has as many endpoints as it may on a host that never answers, and opens 30 charges",
+        what: "an account with all its endpoints on a host that never responds opens 30 charges",
         bounds: &[
             FIRST_ATTEMPT,
             Bound { what: "endpoints that a book accepts", most: ENDPOINTS_MAX as u64, unit: Unit::Count },
@@ -83,8 +83,8 @@ pub(super) const CASES: &[AttackCase] = &[
         bounds: &[
             Bound { what: "threads of the server", most: 100, unit: Unit::Count },
             Bound { what: "until another account has saved an endpoint", most: 1_000, unit: Unit::Millis },
-            Bound { what: "good names that are refused", most: 0, unit: Unit::Count },
-            Bound { what: "time-outs that are called something else", most: 0, unit: Unit::Count },
+            Bound { what: "valid names that are refused", most: 0, unit: Unit::Count },
+            Bound { what: "timeouts reported as another error", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: lookups,
@@ -131,7 +131,7 @@ fn queue(context: &CaseContext) -> Measured {
     }
     let waited = first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?;
     let log = host.call("GET", "/sandbox/deliveries?account=acme", None, &Value::Null)?;
-    let deliveries = log["deliveries"].as_array().ok_or("the log is no list")?;
+    let deliveries = log["deliveries"].as_array().ok_or("the delivery log is not a list")?;
     if deliveries.len() < taken {
         return Err(CaseFailure::Broken(format!("the log shows {} deliveries", deliveries.len())));
     }
@@ -145,12 +145,12 @@ fn queue(context: &CaseContext) -> Measured {
 fn endpoints(host: &mut Host, urls: impl Iterator<Item = String>) -> Result<Vec<String>, CaseFailure> {
     let mut paths = Vec::new();
     for (n, url) in urls.enumerate() {
-        let (nth, place) = (n / (2 * ENDPOINTS_MAX), n % (2 * ENDPOINTS_MAX));
+        let (nth, index) = (n / (2 * ENDPOINTS_MAX), n % (2 * ENDPOINTS_MAX));
         let name = format!("busy-{nth}");
-        if place == 0 {
+        if index == 0 {
             account(host, &name)?;
         }
-        let mode = if place < ENDPOINTS_MAX { "live" } else { "test" };
+        let mode = if index < ENDPOINTS_MAX { "live" } else { "test" };
         paths.push(endpoint(host, &name, mode, &url)?);
     }
     Ok(paths)
@@ -259,10 +259,10 @@ fn lookups(context: &CaseContext) -> Measured {
     // They save more endpoints, each over a new connection, without waiting for the response.
     let mut saving = Vec::new();
     for n in 0..16 {
-        let mut line = Connection::open(&host.address)?;
+        let mut connection = Connection::open(&host.address)?;
         let body = json!({ "account": "acme", "url": slow(1_000 + n) }).to_string();
-        line.begin("POST", "/sandbox/endpoints", None, &body)?;
-        saving.push(line);
+        connection.begin("POST", "/sandbox/endpoints", None, &body)?;
+        saving.push(connection);
     }
     let until = Instant::now() + TIMEOUT;
     while names.left_waiting() < 16 && Instant::now() < until {
@@ -274,8 +274,9 @@ fn lookups(context: &CaseContext) -> Measured {
     let saved = millis(began.elapsed());
     threads = threads.max(host.threads()?);
     let mut messages = Vec::new();
-    for mut line in saving {
-        messages.push(line.message()?.json()["errors"]["url"][0].as_str().unwrap_or_default().to_owned());
+    for mut connection in saving {
+        messages
+            .push(connection.message()?.json()["errors"]["url"][0].as_str().unwrap_or_default().to_owned());
     }
     // The first attempts have timed out by now.
     let first = host.call("GET", &format!("/sandbox/deliveries/{}", sent[0]), None, &Value::Null)?;

@@ -26,7 +26,7 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "tricklers",
         what: "10 clients ask for a page of 20 MB each and read a few bytes a second",
         bounds: &[
-            Bound { what: "until another client has a page as large", most: 10_000, unit: Unit::Millis },
+            Bound { what: "until another client has received such a page", most: 10_000, unit: Unit::Millis },
             Bound { what: "memory above idle", most: 96, unit: Unit::Mebibytes },
         ],
         is_long: true,
@@ -36,7 +36,7 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "advance",
         what: "the clock is advanced by ten years, with 5,000 charges and 5 endpoints that are down",
         bounds: &[
-            Bound { what: "the longest that another account's request waits", most: 50, unit: Unit::Moment },
+            Bound { what: "longest wait of another account's request", most: 50, unit: Unit::Moment },
             Bound { what: "memory above idle", most: 400, unit: Unit::Mebibytes },
             Bound { what: "size of the answer", most: 2, unit: Unit::Mebibytes },
         ],
@@ -63,19 +63,19 @@ fn with_a_large_page(context: &CaseContext) -> Result<(Host, usize), CaseFailure
 
 /// Opens clients that have requested the large page.
 fn waiting_clients(host: &Host, count: usize) -> Result<Vec<Connection>, CaseFailure> {
-    let mut lines = Vec::new();
+    let mut connections = Vec::new();
     for _ in 0..count {
-        let mut line = Connection::open(&host.address)?;
-        line.begin("GET", LARGE, Some(&host.live), "")?;
-        lines.push(line);
+        let mut connection = Connection::open(&host.address)?;
+        connection.begin("GET", LARGE, Some(&host.live), "")?;
+        connections.push(connection);
     }
-    Ok(lines)
+    Ok(connections)
 }
 
 fn readers(context: &CaseContext) -> Measured {
     let (host, size) = with_a_large_page(context)?;
     if size < 4_000_000 {
-        return Err(CaseFailure::Broken(format!("the page has {size} bytes only")));
+        return Err(CaseFailure::Broken(format!("the page has only {size} bytes")));
     }
     let idle = host.memory()?;
     host.forget_peak()?;
@@ -92,7 +92,7 @@ fn small(host: &Host) -> Result<(), CaseFailure> {
     let answer = Connection::open(&host.address)?.call("GET", "/v1/account", Some(&host.live), "")?;
     match answer.status {
         200 => Ok(()),
-        status => Err(CaseFailure::Broken(format!("a small answer is {status}"))),
+        status => Err(CaseFailure::Broken(format!("a small request gets {status}"))),
     }
 }
 
@@ -100,17 +100,17 @@ fn slow_readers(context: &CaseContext) -> Measured {
     let (host, _) = with_a_large_page(context)?;
     let idle = host.memory()?;
     host.forget_peak()?;
-    let mut lines = waiting_clients(&host, 10)?;
+    let mut connections = waiting_clients(&host, 10)?;
     let over = AtomicBool::new(false);
     let waited = thread::scope(|scope| {
         scope.spawn(|| {
             while !over.load(Relaxed) {
                 // A closed client reconnects and repeats its request.
-                for line in &mut lines {
-                    if !line.read_some() {
+                for connection in &mut connections {
+                    if !connection.read_some() {
                         let Ok(mut again) = Connection::open(&host.address) else { continue };
                         let _ = again.begin("GET", LARGE, Some(&host.live), "");
-                        *line = again;
+                        *connection = again;
                     }
                 }
                 thread::sleep(Duration::from_millis(200));
@@ -156,11 +156,11 @@ fn advance(context: &CaseContext) -> Measured {
     let (over, longest) = (AtomicBool::new(false), AtomicU64::new(0));
     let size = thread::scope(|scope| {
         let watching = scope.spawn(|| -> Result<(), CaseFailure> {
-            let mut line = Connection::open(&host.address)?;
+            let mut connection = Connection::open(&host.address)?;
             let paths = ["/healthz", "/v1/account", "/v1/charges?per_page=1"];
             for path in paths.iter().cycle() {
                 let began = Instant::now();
-                line.call("GET", path, Some(other), "")?;
+                connection.call("GET", path, Some(other), "")?;
                 longest.fetch_max(millis(began.elapsed()), Relaxed);
                 if over.load(Relaxed) {
                     break;
@@ -178,7 +178,7 @@ fn advance(context: &CaseContext) -> Measured {
     })?;
     let overview = host.call("GET", "/sandbox", None, &Value::Null)?;
     if overview["happenings"].as_u64().unwrap_or(0) < 10_000 {
-        return Err(CaseFailure::Broken("hardly anything happened on the way".to_owned()));
+        return Err(CaseFailure::Broken("fewer than 10,000 events happened during the advance".to_owned()));
     }
     Ok(vec![longest.load(Relaxed), above(host.peak()?, idle), (size as u64).div_ceil(MEBIBYTE)])
 }

@@ -107,12 +107,12 @@ pub(crate) fn run(root: &Path, options: &AttackOptions) -> Result<bool, String> 
         match names::move_inside(&directory, &options.command_line()) {
             Some(0) => return Ok(true),
             Some(1) => return Ok(false),
-            Some(code) => return Err(format!("the run inside of its namespaces ended with {code}")),
+            Some(code) => return Err(format!("the run in its namespaces exited with {code}")),
             None => {}
         }
     }
     let names = if names::is_inside() {
-        Some(names::DnsServer::serve().map_err(|error| format!("cannot serve names: {error}"))?)
+        Some(names::DnsServer::serve().map_err(|error| format!("cannot start the DNS server: {error}"))?)
     } else {
         None
     };
@@ -145,7 +145,10 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
             let measured = if began.elapsed() < TIME_MAX {
                 (case.run)(context)
             } else {
-                Err(CaseFailure::Broken(format!("the {} s of a run were over", TIME_MAX.as_secs())))
+                Err(CaseFailure::Broken(format!(
+                    "the time limit of {} s for a run was exceeded",
+                    TIME_MAX.as_secs()
+                )))
             };
             let millis = u64::try_from(start.elapsed().as_millis()).unwrap_or(u64::MAX);
             let outcome = Outcome { case, measured, millis, is_release: options.is_release, is_repeated };
@@ -177,9 +180,9 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
         let (name, what) = (outcome.case.name, outcome.case.what);
         match outcome.verdict() {
             CaseVerdict::Skipped => {
-                println!("{name} was skipped; if it may be: --allow-skip {name}   ({what})")
+                println!("{name} was skipped; to allow this: --allow-skip {name}   ({what})")
             }
-            _ => println!("again: cargo xtask attack --only {name}   ({what})"),
+            _ => println!("to repeat: cargo xtask attack --only {name}   ({what})"),
         }
     }
     let verdicts = [CaseVerdict::Passed, CaseVerdict::Flaky, CaseVerdict::Skipped, CaseVerdict::Failed];

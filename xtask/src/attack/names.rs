@@ -84,7 +84,7 @@ impl DnsServer {
         Ok(DnsServer { state })
     }
 
-    /// Sets if queries for slow names get no response.
+    /// Sets the behaviour for slow names: `true` to leave their queries without a response.
     pub(crate) fn be_slow(&self, is_slow: bool) {
         self.state.is_slow.store(is_slow, Relaxed);
     }
@@ -97,17 +97,17 @@ impl DnsServer {
 
 /// Answers a query with one question: A with the address, other types with no record. Slow names get no response.
 fn answer(question: &[u8], state: &State) -> Option<Vec<u8>> {
-    let mut place = 12;
-    let first = question.get(place + 1..place + 1 + usize::from(*question.get(place)?))?;
+    let mut position = 12;
+    let first = question.get(position + 1..position + 1 + usize::from(*question.get(position)?))?;
     if first.starts_with(SLOW.as_bytes()) && state.is_slow.load(Relaxed) {
         state.lookups.fetch_add(1, Relaxed);
         return None;
     }
-    while *question.get(place)? != 0 {
-        place += usize::from(question[place]) + 1;
+    while *question.get(position)? != 0 {
+        position += usize::from(question[position]) + 1;
     }
-    let end = place + 5;
-    let is_a = question.get(place + 1..place + 3)? == [0, 1];
+    let end = position + 5;
+    let is_a = question.get(position + 1..position + 3)? == [0, 1];
     let mut answer = question.get(..end)?.to_vec();
     // A response with recursion available: one question, one record or none.
     answer[2..4].copy_from_slice(&[0x81, 0x80]);
@@ -127,7 +127,7 @@ mod tests {
     fn question(name: &str, kind: u8) -> Vec<u8> {
         let mut bytes = vec![7, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
         for label in name.split('.') {
-            bytes.push(u8::try_from(label.len()).expect("labels in tests are short"));
+            bytes.push(u8::try_from(label.len()).expect("labels in tests are shorter than 256 bytes"));
             bytes.extend(label.as_bytes());
         }
         bytes.extend([0, 0, kind, 0, 1]);

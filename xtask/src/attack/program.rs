@@ -29,17 +29,17 @@ pub(super) const CASES: &[AttackCase] = &[
         what: "a target echoes the key that it was sent: plain, in hex, percent and base64",
         bounds: &[
             Bound { what: "forms of a key in the output and files of commands", most: 0, unit: Unit::Count },
-            Bound { what: "commands that show nothing of the echo at all", most: 0, unit: Unit::Count },
+            Bound { what: "commands that show no part of the echo", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: echo,
     },
     AttackCase {
         name: "foreign",
-        what: "a target answers with workflow commands and letters that turn text round",
+        what: "a target answers with workflow commands and characters that reverse text",
         bounds: &[
-            Bound { what: "lines that foreign text begins, or turns round", most: 0, unit: Unit::Count },
-            Bound { what: "reports that quote nothing of it", most: 0, unit: Unit::Count },
+            Bound { what: "lines that the target's text starts or reverses", most: 0, unit: Unit::Count },
+            Bound { what: "reports without any of the text", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: foreign,
@@ -48,13 +48,9 @@ pub(super) const CASES: &[AttackCase] = &[
         name: "interrupt",
         what: "SIGINT or SIGTERM while a command works",
         bounds: &[
-            Bound {
-                what: "commands that end with another code than they should",
-                most: 0,
-                unit: Unit::Count,
-            },
-            Bound { what: "commands that do not report what was done", most: 0, unit: Unit::Count },
-            Bound { what: "until the slowest has ended", most: 5_000, unit: Unit::Millis },
+            Bound { what: "commands with an unexpected exit code", most: 0, unit: Unit::Count },
+            Bound { what: "commands that do not report their completed work", most: 0, unit: Unit::Count },
+            Bound { what: "until the slowest command has ended", most: 5_000, unit: Unit::Millis },
         ],
         is_long: false,
         run: interrupt,
@@ -64,7 +60,7 @@ pub(super) const CASES: &[AttackCase] = &[
         what: "a target answers with 100 Continue for ever, from the first request or from the fifth on",
         bounds: &[
             Bound { what: "commands that have to be killed", most: 0, unit: Unit::Count },
-            Bound { what: "until the slowest has ended", most: 8_000, unit: Unit::Millis },
+            Bound { what: "until the slowest command has ended", most: 8_000, unit: Unit::Millis },
         ],
         is_long: false,
         run: floods,
@@ -75,7 +71,7 @@ pub(super) const CASES: &[AttackCase] = &[
         bounds: &[
             Bound { what: "panics", most: 0, unit: Unit::Count },
             Bound { what: "failures that are not reported", most: 0, unit: Unit::Count },
-            Bound { what: "files left behind, whole or in part", most: 0, unit: Unit::Count },
+            Bound { what: "complete or partial files left behind", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: outputs,
@@ -87,7 +83,7 @@ pub(super) const CASES: &[AttackCase] = &[
             Bound { what: "memory of a check", most: 256, unit: Unit::Mebibytes },
             Bound { what: "memory for a file that is too large", most: 64, unit: Unit::Mebibytes },
             Bound { what: "characters of an error about it", most: 500, unit: Unit::Count },
-            Bound { what: "files beyond their bounds that are read", most: 0, unit: Unit::Count },
+            Bound { what: "files above the size limit that are read", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: sizes,
@@ -289,19 +285,19 @@ fn outputs(context: &CaseContext) -> Measured {
             false,
         );
     }
-    let mut places = vec!["no/such".to_owned()];
+    let mut destinations = vec!["no/such".to_owned()];
     // A file system of 64 KiB that is almost full.
     let full = context.directory.join("full");
     if names::is_inside() {
         fs::write(full.join("filler"), vec![0; 128 * 1024]).err().ok_or("the full disk is not full")?;
-        places.push(full.display().to_string());
+        destinations.push(full.display().to_string());
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$0\" check --list > /dev/full"]).arg(&context.program);
         look(&StartedProgram::start(command)?.end(TIMEOUT), &["check", "--list"], true);
     }
     let refusing = target(418, |_| "{}".to_owned())?;
-    for place in &places {
-        let at = |name: &str| format!("{place}/{name}");
+    for destination in &destinations {
+        let at = |name: &str| format!("{destination}/{name}");
         let report = format!("html={}", at("run.html"));
         let commands: [&[&str]; 6] = [
             &["sweep", "--seeds", "1", "--jobs", "1", "--out", &at("out")],
@@ -312,8 +308,8 @@ fn outputs(context: &CaseContext) -> Measured {
             &["serve", "--listen", "127.0.0.1:0", "--ready-file", &at("ready.json")],
         ];
         for arguments in commands {
-            // Output that fits is no failure, and a server that is ready continues.
-            let fails = place.starts_with("no/");
+            // Output that fits is not a failure, and a server that is ready continues.
+            let fails = destination.starts_with("no/");
             let running = start(context, &directory, arguments)?;
             if arguments[0] == "serve" && !fails {
                 thread::sleep(UNDER_WAY);
@@ -342,7 +338,7 @@ fn sizes(context: &CaseContext) -> Measured {
     let url = target(200, move |_| huge.clone())?;
     let checked = run(context, &directory, &["check", &url, "--quick"])?;
     if checked.peak == 0 {
-        return Err(CaseFailure::Skipped("it takes /proc of Linux".to_owned()));
+        return Err(CaseFailure::Skipped("requires /proc of Linux".to_owned()));
     }
     let (mut memory, mut longest, mut taken) = (0, 0, 0);
     let text = vec![b'x'; 100_000_000];

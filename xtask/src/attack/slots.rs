@@ -55,7 +55,7 @@ pub(super) const CASES: &[AttackCase] = &[
     },
     AttackCase {
         name: "descriptors",
-        what: "idle clients take all descriptors of a process that may have 256",
+        what: "idle clients use all descriptors of a process that is limited to 256",
         bounds: &[
             Bound { what: "until a delivery arrives", most: 2_000, unit: Unit::Millis },
             Bound { what: "connection errors that hide their cause", most: 0, unit: Unit::Count },
@@ -81,39 +81,39 @@ pub(super) const CASES: &[AttackCase] = &[
 
 /// Opens connections, every second one after a request, as many as the system allows.
 fn idle(host: &Host, count: usize) -> Vec<Connection> {
-    let mut lines = Vec::new();
+    let mut connections = Vec::new();
     for n in 0..count {
-        let Ok(mut line) = Connection::open(&host.address) else { break };
-        if n % 2 == 0 && line.call("GET", "/healthz", None, "").is_err() {
+        let Ok(mut connection) = Connection::open(&host.address) else { break };
+        if n % 2 == 0 && connection.call("GET", "/healthz", None, "").is_err() {
             break;
         }
-        lines.push(line);
+        connections.push(connection);
     }
-    lines
+    connections
 }
 
 fn slots(context: &CaseContext) -> Measured {
     let host = context.serve(&[])?;
-    let lines = idle(&host, SLOTS);
-    new_client(&host, &lines)
+    let connections = idle(&host, SLOTS);
+    new_client(&host, &connections)
 }
 
 /// Fills all slots with connections that have sent an incomplete request or handshake.
-fn owed(context: &CaseContext, options: &[&str], beginnings: &[&str]) -> Measured {
+fn owed(context: &CaseContext, options: &[&str], prefixes: &[&str]) -> Measured {
     let host = context.serve(options)?;
-    let mut lines = Vec::new();
-    for beginning in beginnings.iter().cycle().take(SLOTS) {
-        let Ok(mut line) = Connection::open(&host.address) else { break };
-        line.send(beginning)?;
-        lines.push(line);
+    let mut connections = Vec::new();
+    for prefix in prefixes.iter().cycle().take(SLOTS) {
+        let Ok(mut connection) = Connection::open(&host.address) else { break };
+        connection.send(prefix)?;
+        connections.push(connection);
     }
-    new_client(&host, &lines)
+    new_client(&host, &connections)
 }
 
 /// Returns the longest wait of new clients while others hold all connection slots.
 fn new_client(host: &Host, others: &[Connection]) -> Measured {
     if others.len() < SLOTS {
-        let why = format!("this machine gives {} connections only; `ulimit -n` bounds them", others.len());
+        let why = format!("this machine allows only {} connections; raise `ulimit -n`", others.len());
         return Err(CaseFailure::Skipped(why));
     }
     let mut longest = 0;
@@ -136,13 +136,13 @@ fn streams(context: &CaseContext) -> Measured {
         let opened = host.call("POST", "/v1/charges", Some(&live), &charge)?;
         codes.push(opened["data"]["code"].as_str().ok_or("a charge has no code")?.to_owned());
     }
-    let mut lines = Vec::new();
+    let mut connections = Vec::new();
     for n in 0..STREAMS {
         let path = format!("/c/{}/live", codes[n.saturating_sub(STREAMS / 2 - 1)]);
-        let mut line = Connection::open(&host.address)?;
-        line.begin("GET", &path, None, "")?;
-        while !line.line()?.starts_with("data: ") {}
-        lines.push(line);
+        let mut connection = Connection::open(&host.address)?;
+        connection.begin("GET", &path, None, "")?;
+        while !connection.line()?.starts_with("data: ") {}
+        connections.push(connection);
     }
     // Each new stream caused a rendering of the page.
     thread::sleep(Duration::from_millis(200));

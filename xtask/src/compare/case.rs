@@ -22,7 +22,7 @@ pub(crate) struct Case {
 }
 
 pub(crate) enum CaseRequest {
-    /// A path; `{event}` stands for an event's id.
+    /// A path; `{event}` is replaced by an event's id.
     Get(&'static str),
     /// A charge in this coin.
     Open(&'static str),

@@ -18,10 +18,10 @@ pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Re
         std::fs::remove_dir_all(&directory)
             .map_err(|error| format!("cannot empty `{}`: {error}", directory.display()))?;
     }
-    let data = directory.to_str().ok_or("the path of the workspace is no text")?;
+    let data = directory.to_str().ok_or("the path of the workspace is not UTF-8")?;
     let stored = RunningProgram::reference_with(programs, Cores::Shared, &["--data", data])?;
     let in_memory = RunningProgram::reference(programs, Cores::Shared)?;
-    let case = CASES.iter().find(|case| case.name == CASE).expect("it is one of them");
+    let case = CASES.iter().find(|case| case.name == CASE).expect("the list contains the case");
     let prepared = World::make(&in_memory, work)?.prepare(case, work)?;
     let mut figures = Figures::default();
     for round in 0..options.rounds {

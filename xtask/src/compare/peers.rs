@@ -137,7 +137,7 @@ fn prism(context: &MockContext<'_>) -> Result<Command, String> {
     let mut paths = serde_json::Map::new();
     for (path, body) in context.bodies()? {
         let example: serde_json::Value =
-            serde_json::from_str(&body).map_err(|err| format!("an answer is not JSON: {err}"))?;
+            serde_json::from_str(&body).map_err(|err| format!("a response is not JSON: {err}"))?;
         let content = serde_json::json!({ "application/json": { "example": example } });
         let answers = serde_json::json!({ "200": { "description": "as prepared", "content": content } });
         paths.insert(path.to_owned(), serde_json::json!({ "get": { "responses": answers } }));

@@ -143,7 +143,7 @@ pub(crate) fn start_up(programs: &Programs) -> Result<u128, String> {
     let server = RunningProgram::reference(programs, Cores::Shared)?;
     let answer = call(server.address, ("GET", "/v1/account"), &server.key, "")?;
     let took = begin.elapsed().as_micros();
-    if answer.status == 200 { Ok(took) } else { Err(format!("the first answer is {}", answer.status)) }
+    if answer.status == 200 { Ok(took) } else { Err(format!("the first response is {}", answer.status)) }
 }
 
 /// Returns a process and its children.

@@ -73,7 +73,7 @@ pub(crate) fn peers(peers: &[Peer]) -> String {
     text.push_str("| mock server | page | event | account | memory at the end |\n|---|---|---|---|---|\n");
     for peer in peers {
         match &peer.figures {
-            Err(why) => text.push_str(&format!("| {} | left out: {why} | | | |\n", peer.name)),
+            Err(why) => text.push_str(&format!("| {} | skipped: {why} | | | |\n", peer.name)),
             Ok((ratios, kib)) => {
                 text.push_str(&format!("| {}", peer.name));
                 for ratio in ratios {
@@ -125,7 +125,7 @@ fn tenths(nanos: u64) -> String {
 pub(crate) fn write(path: &Path, tables: &str) -> Result<(), String> {
     let page = fs::read_to_string(path).map_err(|err| format!("cannot read `{}`: {err}", path.display()))?;
     let page =
-        between(&page, tables).ok_or(format!("`{}` has lost the marks of its tables", path.display()))?;
+        between(&page, tables).ok_or(format!("`{}` has no marks around its tables", path.display()))?;
     fs::write(path, page).map_err(|err| format!("cannot write `{}`: {err}", path.display()))
 }
 

@@ -61,7 +61,7 @@ impl Load {
 /// Opens charges until the connection breaks. Returns those with a complete response.
 fn open_charges(address: &str, key: &str, requested: &AtomicUsize, name: &str) -> Vec<AcknowledgedCharge> {
     let mut charges = Vec::new();
-    let Ok(mut line) = Connection::open(address) else { return charges };
+    let Ok(mut connection) = Connection::open(address) else { return charges };
     for n in 0.. {
         let order = format!("{name}-{n}");
         let body = format!(
@@ -69,7 +69,7 @@ fn open_charges(address: &str, key: &str, requested: &AtomicUsize, name: &str) -
             n % 90 + 10
         );
         requested.fetch_add(1, Ordering::SeqCst);
-        match open_charge(&mut line, (address, key), &order, &body) {
+        match open_charge(&mut connection, (address, key), &order, &body) {
             Ok((201, answer)) => {
                 let charge = answer["data"].clone();
                 charges.push(AcknowledgedCharge { order, body, charge });
@@ -82,20 +82,20 @@ fn open_charges(address: &str, key: &str, requested: &AtomicUsize, name: &str) -
 
 /// Pays the newest charge repeatedly and mines blocks.
 fn pay(address: &str, key: &str) -> Option<()> {
-    let mut line = Connection::open(address).ok()?;
+    let mut connection = Connection::open(address).ok()?;
     loop {
-        let newest = line.call("GET", "/v1/charges?per_page=1", Some(key), "").ok()?.json();
+        let newest = connection.call("GET", "/v1/charges?per_page=1", Some(key), "").ok()?.json();
         if let Some(code) = newest["data"][0]["code"].as_str() {
-            line.call("POST", "/sandbox/pay", None, &format!(r#"{{"charge":"{code}"}}"#)).ok()?;
+            connection.call("POST", "/sandbox/pay", None, &format!(r#"{{"charge":"{code}"}}"#)).ok()?;
         }
-        line.call("POST", "/sandbox/mine", None, r#"{"mode":"live","asset":"BTC","blocks":1}"#).ok()?;
+        connection.call("POST", "/sandbox/mine", None, r#"{"mode":"live","asset":"BTC","blocks":1}"#).ok()?;
     }
 }
 
 /// Moves the clock in small steps.
 fn pass_time(address: &str) -> Option<()> {
-    let mut line = Connection::open(address).ok()?;
+    let mut connection = Connection::open(address).ok()?;
     loop {
-        line.call("POST", "/sandbox/advance", None, r#"{"by":"20s"}"#).ok()?;
+        connection.call("POST", "/sandbox/advance", None, r#"{"by":"20s"}"#).ok()?;
     }
 }

@@ -106,7 +106,7 @@ fn crash(root: &Path, options: &CrashOptions) -> Result<Vec<String>, String> {
         figures.slowest_open.as_millis()
     );
     if !findings.is_empty() {
-        println!("the world stays in {}", directory.display());
+        println!("the data of the world is kept in {}", directory.display());
     }
     Ok(findings)
 }
@@ -146,10 +146,9 @@ fn one_world(
     let again = ServedProgram::start(program, directory, &receiver, "off")?;
     let after = again.look()?;
     if after != before {
-        let differs = before.iter().zip(&after).find(|(one, other)| one != other);
-        let (one, other) = differs.map_or(("", ""), |(one, other)| (one.as_str(), other.as_str()));
-        findings
-            .push(format!("a world is not the same with all its calls made again: {one}, and then {other}"));
+        let difference = before.iter().zip(&after).find(|(one, other)| one != other);
+        let (one, other) = difference.map_or(("", ""), |(one, other)| (one.as_str(), other.as_str()));
+        findings.push(format!("a world differs after all its calls are replayed: {one} became {other}"));
     }
     again.kill();
     let seen = receiver.seen();

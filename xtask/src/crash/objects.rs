@@ -64,7 +64,7 @@ pub(crate) fn differs(acknowledged: &Value, found: &Value) -> Option<String> {
 
 /// Opens a charge with an `Idempotency-Key`. Returns the status and the body.
 pub(crate) fn open_charge(
-    line: &mut Connection,
+    connection: &mut Connection,
     (address, key): (&str, &str),
     order: &str,
     body: &str,
@@ -72,15 +72,16 @@ pub(crate) fn open_charge(
     let lines = &format!("Idempotency-Key: {order}\r\n");
     let request =
         Request { method: "POST", host: address, key: Some(key), lines, body, ..Request::get("/v1/charges") };
-    line.send(request.to_string())?;
-    line.message().map(|reply| (reply.status, reply.json()))
+    connection.send(request.to_string())?;
+    connection.message().map(|reply| (reply.status, reply.json()))
 }
 
 /// Creates a key, a snapshot and a world with a charge, repeatedly until the program is killed.
 pub(crate) fn create(address: &str, round: u32, created: &mut AcknowledgedObjects) -> Option<()> {
-    let mut line = Connection::open(address).ok()?;
-    let mut post =
-        |path: &str, key: Option<&str>, body: &str| line.call("POST", path, key, body).ok()?.success().ok();
+    let mut connection = Connection::open(address).ok()?;
+    let mut post = |path: &str, key: Option<&str>, body: &str| {
+        connection.call("POST", path, key, body).ok()?.success().ok()
+    };
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let snapshot = post("/sandbox/snapshots", None, &format!(r#"{{"name":"round {round}"}}"#))?;
     created.snapshots.push(text(&snapshot["snapshot"]["id"])?);

@@ -24,13 +24,13 @@ pub(crate) struct Receiver {
 impl Receiver {
     pub(crate) fn start() -> Result<Receiver, String> {
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let sees = Arc::clone(&seen);
+        let recorded = Arc::clone(&seen);
         let address = testkit::serve(move |request, connection| {
             let body = request.json();
             let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
             let post = Post { delivery: text("id"), event: text("event_id") };
             let nth = {
-                let mut seen = sees.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut seen = recorded.lock().unwrap_or_else(PoisonError::into_inner);
                 seen.push(post);
                 seen.len()
             };
@@ -40,7 +40,7 @@ impl Receiver {
             connection.send(response(if nth % 5 == 0 { 503 } else { 200 }, ""))?;
             Ok(ControlFlow::Break(()))
         });
-        let address = address.map_err(|error| format!("there is no receiver: {error}"))?;
+        let address = address.map_err(|error| format!("the receiver cannot start: {error}"))?;
         Ok(Receiver { address, seen })
     }
 

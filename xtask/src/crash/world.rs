@@ -57,7 +57,7 @@ impl ServedProgram {
         receiver: &Receiver,
         checkpoint_after: &str,
     ) -> Result<ServedProgram, String> {
-        let directory = directory.to_str().ok_or("the path of the workspace is no text")?;
+        let directory = directory.to_str().ok_or("the path of the workspace is not UTF-8")?;
         let forward = format!("https://shop.example=http://{}", receiver.address);
         let options = [
             ["--data", directory],
@@ -69,9 +69,9 @@ impl ServedProgram {
         let began = Instant::now();
         let served = served::start(program, options.as_flattened())?;
         let took = began.elapsed();
-        let line = Connection::open(served.value("address"))
-            .map_err(|error| format!("the server does not answer: {error}"))?;
-        Ok(ServedProgram { served, line: RefCell::new(line), took })
+        let connection = Connection::open(served.value("address"))
+            .map_err(|error| format!("the server does not respond: {error}"))?;
+        Ok(ServedProgram { served, line: RefCell::new(connection), took })
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -101,8 +101,8 @@ impl ServedProgram {
 
     /// Repeats the request for a charge with its `Idempotency-Key`. Returns the code.
     pub(super) fn repeat(&self, charge: &AcknowledgedCharge) -> Result<String, String> {
-        let who = (self.address(), self.key());
-        let reply = open_charge(&mut self.line.borrow_mut(), who, &charge.order, &charge.body);
+        let caller = (self.address(), self.key());
+        let reply = open_charge(&mut self.line.borrow_mut(), caller, &charge.order, &charge.body);
         let (_, answer) = reply.map_err(|error| error.to_string())?;
         Ok(answer["data"]["code"].as_str().unwrap_or_default().to_owned())
     }
@@ -139,7 +139,7 @@ impl ServedProgram {
             created
                 .iter()
                 .filter(|(_, count)| **count != 1)
-                .map(|(code, count)| format!("charge {code} was created {count} times by its events")),
+                .map(|(code, count)| format!("charge {code} has {count} `charge.created` events")),
         );
         let mut known: BTreeMap<&str, &str> = BTreeMap::new();
         for delivery in &deliveries {
@@ -175,14 +175,12 @@ impl ServedProgram {
         let never = |value: &&Value| !seen.contains(value["id"].as_str().unwrap_or_default());
         let mut findings: Vec<String> = open
             .iter()
-            .map(|delivery| format!("delivery {} is {} forever", delivery["id"], delivery["status"]))
+            .map(|delivery| format!("delivery {} remains {}", delivery["id"], delivery["status"]))
             .collect();
         let all = self.deliveries()?;
-        findings.extend(
-            all.iter()
-                .filter(never)
-                .map(|delivery| format!("delivery {} is delivered, but no receiver got it", delivery["id"])),
-        );
+        findings.extend(all.iter().filter(never).map(|delivery| {
+            format!("delivery {} is delivered, but the receiver did not get it", delivery["id"])
+        }));
         findings.truncate(10);
         Ok(findings)
     }
@@ -202,7 +200,8 @@ impl ServedProgram {
         let mut all = Vec::new();
         for page in 1.. {
             let answer = self.call("GET", &format!("{list}?per_page={PAGE}&page={page}"), "")?;
-            let records = answer["data"].as_array().ok_or_else(|| format!("{list} is no list: {answer}"))?;
+            let records =
+                answer["data"].as_array().ok_or_else(|| format!("{list} is not a list: {answer}"))?;
             all.extend_from_slice(records);
             if records.len() < PAGE {
                 break;
@@ -234,7 +233,7 @@ impl ServedProgram {
         let mut findings = Vec::new();
         for key in &acknowledged.keys {
             if let Err(why) = self.call_as(key, "GET", "/v1/account", "") {
-                findings.push(format!("a key was created and is not known: {why}"));
+                findings.push(format!("a created key is unknown: {why}"));
             }
         }
         let snapshots = self.call("GET", "/sandbox/snapshots", "")?;
@@ -243,7 +242,7 @@ impl ServedProgram {
             .map(|all| all.iter().filter_map(|object| object["id"].as_str()).collect())
             .unwrap_or_default();
         let lost = acknowledged.snapshots.iter().filter(|id| !known.contains(&id.as_str()));
-        findings.extend(lost.map(|id| format!("snapshot {id} was taken and is lost")));
+        findings.extend(lost.map(|id| format!("snapshot {id} is lost")));
         for (id, key, charge) in &acknowledged.worlds {
             let path = format!("/w/{id}/v1/charges/{}", charge["code"].as_str().unwrap_or_default());
             match self.call_as(key, "GET", &path, "") {
@@ -267,7 +266,7 @@ impl ServedProgram {
             found.iter().filter_map(|charge| Some((charge["code"].as_str()?, charge))).collect();
         for request in acknowledged {
             match by_code.get(request.code()) {
-                None => findings.push(format!("charge {} was acknowledged and is lost", request.code())),
+                None => findings.push(format!("acknowledged charge {} is lost", request.code())),
                 Some(found) => findings.extend(
                     differs(&request.charge, found).map(|why| format!("charge {}: {why}", request.code())),
                 ),
@@ -277,7 +276,9 @@ impl ServedProgram {
             let repeated = self.repeat(request);
             if repeated.as_deref() != Ok(request.code()) {
                 let (order, code) = (&request.order, request.code());
-                findings.push(format!("charge {code}, repeated under its key {order}, is {repeated:?}"));
+                findings.push(format!(
+                    "charge {code} repeated with its idempotency key {order} returned {repeated:?}"
+                ));
             }
         }
         findings

@@ -15,7 +15,7 @@ use crate::served;
 pub(super) fn try_script(build: &Build) -> Result<(), String> {
     println!("==> the action's script");
     if cfg!(windows) {
-        println!("skipped: it needs bash");
+        println!("skipped: bash is required");
         return Ok(());
     }
     let directory = build.work_directory("trial-action")?;
@@ -74,7 +74,7 @@ fn without_keys(build: &Build, directory: &Path) -> Result<(), String> {
 
 /// Returns the search path, with the built program first.
 fn with_program(build: &Build) -> Result<OsString, String> {
-    let programs = build.program.parent().ok_or("a program without a directory")?.to_owned();
+    let programs = build.program.parent().ok_or("the program has no directory")?.to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::join_paths(std::iter::once(programs).chain(std::env::split_paths(&path)))
         .map_err(|err| format!("cannot extend PATH: {err}"))

@@ -31,7 +31,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     for directory in [&content, &completions, &man] {
         fresh(directory)?;
     }
-    let program = build.program.file_name().ok_or("a program without a name")?;
+    let program = build.program.file_name().ok_or("the program has no file name")?;
     copy(&build.program, &content.join(program))?;
     build.write_texts(&content)?;
     for text in TEXTS {

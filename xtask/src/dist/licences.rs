@@ -47,7 +47,7 @@ pub(super) fn of_dependencies(root: &Path, platform: &str) -> Result<String, Str
         }
         let files = terms(package.manifest_path.parent().unwrap_or(root))?;
         let Some(expression) = &package.license else {
-            return Err(format!("{name} states no licence; an SPDX expression is needed"));
+            return Err(format!("{name} states no licence; an SPDX expression is required"));
         };
         heads.push_str(&format!("{name}: {expression}\n"));
         for text in files {
@@ -122,11 +122,12 @@ mod tests {
             ("depend/lib/src/field.h", "code"),
         ] {
             let path = package.join(path);
-            fs::create_dir_all(path.parent().expect("a file is in a directory")).expect("a directory");
-            fs::write(path, text).expect("a file");
+            fs::create_dir_all(path.parent().expect("a file has a directory"))
+                .expect("the directory can be created");
+            fs::write(path, text).expect("the file can be written");
         }
         let found = terms(&package);
-        fs::remove_dir_all(&package).expect("it was made above");
+        fs::remove_dir_all(&package).expect("the directory exists");
         assert_eq!(found, Ok(vec!["one".to_owned(), "two".to_owned()]));
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct DistOptions {
 /// Checks that a URL starts with https; removes a trailing slash.
 fn https_url(text: &str) -> Result<String, String> {
     if !text.starts_with("https://") {
-        return Err("it takes an address that begins with https://".to_owned());
+        return Err("the value must be a URL that begins with https://".to_owned());
     }
     Ok(text.trim_end_matches('/').to_owned())
 }

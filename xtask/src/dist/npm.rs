@@ -36,7 +36,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     manifest["optionalDependencies"] = Value::Object(all.collect());
     write(&launcher.join("package.json"), format!("{manifest:#}"))?;
 
-    let program = build.program.file_name().ok_or("a program without a name")?;
+    let program = build.program.file_name().ok_or("the program has no file name")?;
     copy(&build.program, &native.join(program))?;
     let mut manifest = read_manifest(build)?;
     if let Some(fields) = manifest.as_object_mut() {
@@ -115,6 +115,6 @@ fn node_platform() -> Result<(String, String), String> {
         .output()
         .map_err(|err| format!("cannot start node: {err}"))?;
     let platform = String::from_utf8_lossy(&output.stdout).into_owned();
-    let (os, cpu) = platform.trim().split_once(' ').ok_or("node does not name its platform")?;
+    let (os, cpu) = platform.trim().split_once(' ').ok_or("node does not print its platform")?;
     Ok((os.to_owned(), cpu.to_owned()))
 }

@@ -43,7 +43,7 @@ pub(super) fn judge_built_in(program: &Path, home: &Path) -> Result<(), String> 
 /// The server does not start or does not stop.
 pub(super) fn serves_until_stopped(launcher: &Path, home: &Path) -> Result<(), String> {
     let serve = "serve --listen 127.0.0.1:0 --ready-file ready.json";
-    // The command after it keeps the shell from replacing itself by the launcher.
+    // The second command prevents the shell from replacing itself by the launcher.
     for (shell, script, code) in
         [(false, format!("exec \"$0\" {serve}"), Some(0)), (true, format!("\"$0\" {serve}; exit 9"), None)]
     {

@@ -50,7 +50,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     }
     let program = environment.join(tools::PROGRAMS).join("chargeproof");
     if cfg!(target_os = "linux") && read_bytes(&program)? != read_bytes(&build.program)? {
-        return Err("the wheel has another program than the archive".to_owned());
+        return Err("the program in the wheel differs from that in the archive".to_owned());
     }
     trial::judge_built_in(&program, &prefix)?;
     try_fixtures(build, &environment)
@@ -60,12 +60,14 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
 fn write_project(build: &Build, project: &Path) -> Result<(), String> {
     sources::python(build.root, &project.join("python"))?;
     build.write_texts(project)?;
-    let (here, there) = ("manifest-path = \"Cargo.toml\"", build.root.join("conformance/cli/Cargo.toml"));
+    let (relative, absolute) =
+        ("manifest-path = \"Cargo.toml\"", build.root.join("conformance/cli/Cargo.toml"));
     let manifest = read(&build.root.join("conformance/cli/pyproject.toml"))?;
-    if !manifest.contains(here) {
-        return Err(format!("conformance/cli/pyproject.toml lacks `{here}`"));
+    if !manifest.contains(relative) {
+        return Err(format!("conformance/cli/pyproject.toml lacks `{relative}`"));
     }
-    let mut manifest = manifest.replace(here, &format!("manifest-path = {:?}", there.display().to_string()));
+    let mut manifest =
+        manifest.replace(relative, &format!("manifest-path = {:?}", absolute.display().to_string()));
     if let Some(repository) = &build.repository {
         let files = build.files().unwrap_or_default();
         manifest.push_str(&format!(
@@ -93,7 +95,7 @@ fn try_fixtures(build: &Build, environment: &Path) -> Result<(), String> {
     }
     match succeeds(Command::new(programs.join("mypy")).args(["--strict", "--package", "chargeproof"]))? {
         true => Ok(()),
-        false => Err("mypy finds faults in the types of the installed package".to_owned()),
+        false => Err("mypy reports errors in the types of the installed package".to_owned()),
     }
 }
 
@@ -103,5 +105,5 @@ fn wheel(directory: &Path) -> Result<PathBuf, String> {
     let mut files = entries.flatten().map(|entry| entry.path());
     files
         .find(|path| path.extension().is_some_and(|extension| extension == "whl"))
-        .ok_or_else(|| "maturin left no wheel".to_owned())
+        .ok_or_else(|| "maturin wrote no wheel".to_owned())
 }

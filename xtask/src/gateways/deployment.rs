@@ -20,7 +20,7 @@ pub(crate) struct Gateway {
     pub(crate) version: String,
     /// The arguments that run the gateway in the foreground, in one process group.
     arguments: Vec<String>,
-    /// The template of the configuration; `{{name}}` stands for a part or for a value of the run.
+    /// The template of the configuration; `{{name}}` is replaced by a part or by a value of the run.
     template: String,
     /// Parts that a deployment may replace.
     #[serde(default)]
@@ -76,8 +76,8 @@ impl Gateway {
             let mut gateway: Gateway =
                 toml::from_str(&text).map_err(|err| format!("`{}`: {err}", path.display()))?;
             gateway.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-            for (place, deployment) in gateway.deployments.iter_mut().enumerate() {
-                deployment.place = place;
+            for (index, deployment) in gateway.deployments.iter_mut().enumerate() {
+                deployment.place = index;
             }
             gateways.push(gateway);
         }
@@ -136,10 +136,10 @@ mod tests {
         for gateway in gateways {
             for deployment in &gateway.deployments {
                 for name in deployment.parts.keys().chain(gateway.defaults.keys()) {
-                    let place = format!("{{{{{name}}}}}");
-                    let mut places = gateway.defaults.values().chain([&gateway.template]);
+                    let placeholder = format!("{{{{{name}}}}}");
+                    let mut templates = gateway.defaults.values().chain([&gateway.template]);
                     assert!(
-                        places.any(|text| text.contains(&place)),
+                        templates.any(|text| text.contains(&placeholder)),
                         "{}: {}: {name}",
                         gateway.name,
                         deployment.name

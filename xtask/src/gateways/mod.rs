@@ -81,7 +81,7 @@ pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String>
         print_table(&trials, &skipped, seconds);
     }
     if trials.is_empty() && skipped.is_empty() {
-        return Err(format!("no deployment fits `{}`", options.only.join("`, `")));
+        return Err(format!("no deployment matches `{}`", options.only.join("`, `")));
     }
     Ok(trials.iter().all(Trial::is_expected))
 }

@@ -114,7 +114,7 @@ mod tests {
     /// Checks a source. `expected`: one finding per line, without the causes of a cycle.
     #[track_caller]
     fn check(source: &str, expected: &[&str]) {
-        let tree = Tree::parse(source).expect("Rust");
+        let tree = Tree::parse(source).expect("the source is valid Rust");
         let mut found = cycles("p", &tree);
         found.extend(names("p", &[tree]));
         let heads: Vec<&str> = found.iter().filter_map(|text| text.lines().next()).collect();

@@ -150,13 +150,17 @@ fn copy_packages(root: &Path, copy: &Path, bugs: &[Bug]) -> Result<(), String> {
         }
     }
     for path in copied {
-        let original = root.join(path.strip_prefix(copy).expect("it was listed there"));
+        let original = root.join(path.strip_prefix(copy).expect("listed files are below the copy"));
         if !original.exists() {
             fs::remove_file(&path).map_err(|err| format!("{}: {err}", path.display()))?;
         }
     }
     for path in files {
-        let name = path.strip_prefix(root).expect("it lies there").to_string_lossy().replace('\\', "/");
+        let name = path
+            .strip_prefix(root)
+            .expect("listed files are below the root")
+            .to_string_lossy()
+            .replace('\\', "/");
         let mut content = fs::read(&path).map_err(|err| format!("{name}: {err}"))?;
         if name.ends_with(".rs") {
             content = plant(&name, String::from_utf8_lossy(&content).into_owned(), bugs)?.into_bytes();
@@ -207,10 +211,10 @@ fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
 }
 
 fn write(path: &Path, content: &[u8]) -> Result<(), String> {
-    if fs::read(path).is_ok_and(|there| there == content) {
+    if fs::read(path).is_ok_and(|existing| existing == content) {
         return Ok(());
     }
-    fs::create_dir_all(path.parent().expect("a file lies somewhere")).map_err(|err| err.to_string())?;
+    fs::create_dir_all(path.parent().expect("a file has a directory")).map_err(|err| err.to_string())?;
     fs::write(path, content).map_err(|err| format!("{}: {err}", path.display()))
 }
 
@@ -268,12 +272,12 @@ fn search_all(
                 while let Some((number, bug)) = bugs.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let found = search(program, *number, limits);
                     eprintln!("{number} {}: {found:?}", bug.name);
-                    all.lock().expect("not poisoned").push((*number, found));
+                    all.lock().expect("the lock is not poisoned").push((*number, found));
                 }
             });
         }
     });
-    let mut all = all.into_inner().expect("not poisoned");
+    let mut all = all.into_inner().expect("the lock is not poisoned");
     all.sort_by_key(|(number, _)| *number);
     all.into_iter().map(|(_, found)| found).collect()
 }
@@ -298,7 +302,7 @@ mod tests {
     /// A change of the core or the API must not leave a bug unplanted.
     #[test]
     fn every_bug_fits_its_source() {
-        let root = crate::root().expect("the workspace");
-        assert!(!bugs(&root, &root.join(LIST)).expect("bugs that fit").is_empty());
+        let root = crate::root().expect("the workspace is found");
+        assert!(!bugs(&root, &root.join(LIST)).expect("the bugs match the source").is_empty());
     }
 }

@@ -57,15 +57,15 @@ impl Coverage {
 
         let (mut stale, mut misplaced) = (Vec::new(), Vec::new());
         for (id, entry) in entries {
-            let (there, gone): (Vec<_>, Vec<_>) =
+            let (known, unknown): (Vec<_>, Vec<_>) =
                 entry.source.iter().partition(|hash| sections.contains_key(*hash));
             let (stated, found) =
-                (stated(&entry.spec), there.iter().flat_map(|hash| &sections[*hash]).copied().collect());
+                (stated(&entry.spec), known.iter().flat_map(|hash| &sections[*hash]).copied().collect());
             // The section of a missing sentence is unknown.
-            if gone.is_empty() && stated != found {
+            if unknown.is_empty() && stated != found {
                 misplaced.push((id.clone(), list(&stated), list(&found)));
             }
-            stale.extend(gone.into_iter().map(|hash| (id.clone(), hash.clone())));
+            stale.extend(unknown.into_iter().map(|hash| (id.clone(), hash.clone())));
         }
         Coverage { sentences: sentences.len(), entries: entries.len(), uncited, unopened, stale, misplaced }
     }
@@ -103,7 +103,7 @@ impl fmt::Display for Coverage {
             writeln!(out, "no open statement cites {it}")?;
         }
         for (id, hash) in &self.stale {
-            writeln!(out, "`{id}` cites {hash}, which is no sentence of the text")?;
+            writeln!(out, "`{id}` cites {hash}, which is not a sentence of the text")?;
         }
         for (id, stated, found) in &self.misplaced {
             writeln!(out, "`{id}` refers to section {stated}; the sentences that it cites are in {found}")?;
@@ -111,7 +111,7 @@ impl fmt::Display for Coverage {
         writeln!(
             out,
             "{} sentences, {} without a statement, {} without an open one; \
-             {} statements, {} citations of what is not there, {} misplaced",
+             {} statements, {} citations of unknown sentences, {} misplaced",
             self.sentences,
             self.uncited.len(),
             self.unopened.len(),
@@ -146,7 +146,7 @@ mod tests {
         let coverage = Coverage::of(&sentences(TEXT), &entries);
         let report = coverage.to_string();
         let lines: Vec<_> = report.lines().collect();
-        let (_, findings) = lines.split_last().expect("the totals");
+        let (_, findings) = lines.split_last().expect("the last line has the totals");
         assert_eq!(findings.join("\n"), expected);
         assert_eq!(coverage.is_complete(), expected.is_empty());
     }
@@ -176,7 +176,7 @@ mod tests {
     fn a_statement_goes_when_its_sentence_goes() {
         check(
             &[BOTH, REST, ("a.old", "1", "must", &["It was so."])],
-            "`a.old` cites f8d354e292442065, which is no sentence of the text",
+            "`a.old` cites f8d354e292442065, which is not a sentence of the text",
         );
     }
 
@@ -198,7 +198,7 @@ mod tests {
         let entries = [entry(BOTH)].into_iter().collect();
         let report = Coverage::of(&sentences(TEXT), &entries).to_string();
         let totals = "3 sentences, 1 without a statement, 0 without an open one; \
-                      1 statements, 0 citations of what is not there, 0 misplaced\n";
+                      1 statements, 0 citations of unknown sentences, 0 misplaced\n";
         assert!(report.ends_with(totals), "{report}");
     }
 }

@@ -11,8 +11,8 @@ const OPENINGS: [&str; 15] = [
     "How", "If", "Nobody", "Nothing", "Somebody", "What", "When", "Where", "Whether", "Which", "Who",
     "Whoever", "Whom", "Whose", "Why",
 ];
-/// Words with a standard word in their place, and the number of their occurrences in Rust files. The number may only fall:
-/// lower it when words were replaced.
+/// Nonstandard words, with the standard word and the maximum number of occurrences in Rust files. Lower the maximum when
+/// words were replaced.
 const WORDS: [(&str, &str, usize); 24] = [
     ("told", "recorded, reported or stated", 0),
     ("tell", "report, state or distinguish", 0),
@@ -28,7 +28,7 @@ const WORDS: [(&str, &str, usize); 24] = [
     ("looker", "observer", 0),
     ("lookers", "observers", 0),
     ("stranger", "the unknown or foreign thing itself", 0),
-    ("strangers", "the unknown or foreign things themselves", 2),
+    ("strangers", "the unknown or foreign things themselves", 0),
     ("anew", "again, or: new", 2),
     ("learnt", "observed", 0),
     ("trio", "the comparison or triple it is", 0),
@@ -41,10 +41,10 @@ const WORDS: [(&str, &str, usize); 24] = [
 ];
 /// Files that may name these words.
 const WORDS_EXCEPT: [&str; 1] = ["xtask/src/tidy/language.rs"];
-/// The number of places that a finding lists.
+/// The number of locations that a finding lists.
 const LISTED_MAX: usize = 10;
 
-/// Returns a finding if too many doc comments open with an indirect question, with the first places.
+/// Returns a finding if too many doc comments open with an indirect question, with the first locations.
 pub(super) fn indirect_openings(files: &BTreeMap<String, String>) -> Vec<String> {
     let mut total = 0;
     let mut indirect = Vec::new();
@@ -60,30 +60,31 @@ pub(super) fn indirect_openings(files: &BTreeMap<String, String>) -> Vec<String>
     if indirect.is_empty() {
         return Vec::new();
     }
-    let listed = indirect.iter().take(LISTED_MAX).map(|place| format!("\n    {place}")).collect::<String>();
+    let listed =
+        indirect.iter().take(LISTED_MAX).map(|opening| format!("\n    {opening}")).collect::<String>();
     vec![format!(
         "{} of {total} doc comments open with an indirect question. Name the thing instead (\"The number of …\", \"Returns …\"):{listed}",
         indirect.len()
     )]
 }
 
-/// Returns a finding for each word of `standards` that occurs more often than its ceiling, with the first places.
+/// Returns a finding for each word of `standards` that occurs more often than its ceiling, with the first locations.
 pub(super) fn nonstandard_words(files: &BTreeMap<String, String>) -> Vec<String> {
     above(files, &WORDS)
 }
 
 fn above(files: &BTreeMap<String, String>, standards: &[(&str, &str, usize)]) -> Vec<String> {
-    let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut locations: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let of_rust = |path: &str| path.ends_with(".rs") && !WORDS_EXCEPT.contains(&path);
     for (path, text) in files.iter().filter(|(path, _)| of_rust(path)) {
         for (line, text) in (1..).zip(text.lines()) {
             for word in words(text).filter(|word| standards.iter().any(|(known, ..)| known == word)) {
-                places.entry(word).or_default().push(format!("\n    {path}:{line}"));
+                locations.entry(word).or_default().push(format!("\n    {path}:{line}"));
             }
         }
     }
     let finding = |&(word, standard, most): &(&str, &str, usize)| {
-        let found = places.get(word).filter(|found| found.len() > most)?;
+        let found = locations.get(word).filter(|found| found.len() > most)?;
         let listed = found[..found.len().min(LISTED_MAX)].concat();
         Some(format!("`{word}` occurs {} times, {most} may be left; use {standard}:{listed}", found.len()))
     };

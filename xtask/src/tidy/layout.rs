@@ -26,7 +26,10 @@ const PROHIBITIONS: &str = "reference/core/.clippy.toml";
 pub(crate) fn top_level(names: &[String]) -> Vec<String> {
     let is_expected = |name: &str| name == "target" || name.starts_with('.') || TOP_LEVEL.contains(&name);
     let unexpected = names.iter().filter(|name| !is_expected(name)).map(|name| {
-        format!("{name}: the top level is for {}; find it another place (top_level)", TOP_LEVEL.join(", "))
+        format!(
+            "{name}: the top level is for {}; move it to a subdirectory (top_level)",
+            TOP_LEVEL.join(", ")
+        )
     });
     let missing = TOP_LEVEL
         .iter()

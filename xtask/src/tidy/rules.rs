@@ -66,7 +66,10 @@ fn header(path: &str, text: &str) -> Vec<Finding> {
     if !is_module || is_test || text.starts_with("//!") {
         return Vec::new();
     }
-    vec![Finding { line: 1, message: "no `//!` on the first line; say what the module owns".to_owned() }]
+    vec![Finding {
+        line: 1,
+        message: "no `//!` on the first line; state the content of the module".to_owned(),
+    }]
 }
 
 fn ignored_test(path: &str, text: &str) -> Vec<Finding> {

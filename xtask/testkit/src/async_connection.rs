@@ -88,7 +88,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
         loop {
             let line = self.until(Incoming::line).await.expect("the stream continues");
             if let Some(data) = line.strip_prefix("data: ") {
-                return serde_json::from_str(data).expect("JSON");
+                return serde_json::from_str(data).expect("the data of an event is JSON");
             }
         }
     }

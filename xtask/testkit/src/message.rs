@@ -184,7 +184,7 @@ mod tests {
             heads.extend(incoming.head());
         }
         assert_eq!(heads.iter().map(|head| head.status).collect::<Vec<_>>(), [100, 201]);
-        let last = heads.pop().expect("two heads");
+        let last = heads.pop().expect("the input has two heads");
         assert_eq!((last.length(), last.header("X"), last.header("x")), (4, Some("y"), None));
         assert_eq!((incoming.take(4).as_deref(), incoming.take(5)), (Some("body"), None));
         assert_eq!(incoming.rest(), "POST");
@@ -195,7 +195,7 @@ mod tests {
         let request = Request { key: Some("k"), body: "{}", method: "POST", ..Request::get("/v1/a?b=c") };
         let mut incoming = Incoming::default();
         incoming.push(request.to_string().as_bytes());
-        let head = incoming.head().expect("a head");
+        let head = incoming.head().expect("the input has a head");
         assert_eq!((head.path(), head.key(), head.status, head.length()), ("/v1/a?b=c", "k", 0, 2));
     }
 }

@@ -158,8 +158,8 @@ impl RunningProgram {
     /// The program does not end in time.
     #[track_caller]
     pub fn stop(&mut self) -> Option<i32> {
-        self.signal("TERM").expect("it runs");
-        self.wait(TIMEOUT).expect("it ends").code()
+        self.signal("TERM").expect("the program is running");
+        self.wait(TIMEOUT).expect("the program ends in time").code()
     }
 
     /// Returns `true` if the program is running.
@@ -219,7 +219,7 @@ pub fn free_ports<const N: usize>() -> Result<[u16; N], String> {
     });
     let mut ports = [0; N];
     for (port, listener) in ports.iter_mut().zip(&listeners) {
-        *port = listener.as_ref().map_err(|error| format!("there is no free port: {error}"))?.0.port();
+        *port = listener.as_ref().map_err(|error| format!("no port is free: {error}"))?.0.port();
     }
     Ok(ports)
 }

@@ -84,18 +84,18 @@ impl Receiver {
         Receiver::start(|connection| connection.send(response(200, "")))
     }
 
-    /// Starts a receiver that never responds. It holds up to `HELD_MAX` connections and then closes the oldest.
+    /// Starts a receiver that never responds. It holds up to `CONNECTIONS_MAX` connections and then closes the oldest.
     ///
     /// # Errors
     /// There is no free port.
     pub fn silent() -> io::Result<Receiver> {
-        const HELD_MAX: usize = 4_096;
-        let held = Mutex::new(VecDeque::new());
+        const CONNECTIONS_MAX: usize = 4_096;
+        let connections = Mutex::new(VecDeque::new());
         Receiver::start(move |connection| {
-            let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
-            held.push_back(connection.stream().try_clone()?);
-            if held.len() > HELD_MAX {
-                held.pop_front();
+            let mut connections = connections.lock().unwrap_or_else(PoisonError::into_inner);
+            connections.push_back(connection.stream().try_clone()?);
+            if connections.len() > CONNECTIONS_MAX {
+                connections.pop_front();
             }
             Ok(())
         })
@@ -117,7 +117,7 @@ impl Receiver {
         }
     }
 
-    /// Returns the value of `--forward` for a host that stands for this receiver.
+    /// Returns the value of `--forward` that maps a host to this receiver.
     pub fn forward(&self, host: &str) -> String {
         format!("https://{host}=http://{}", self.address)
     }

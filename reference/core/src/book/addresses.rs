@@ -43,12 +43,12 @@ mod tests {
         let of: Vec<String> = (0..500).map(|n| format!("address{}", n * n)).collect();
         let mut addresses = Addresses::default();
         let find = |addresses: &Addresses, text: &str| addresses.find(text, |no| &of[no.index()]);
-        for (place, address) in of.iter().enumerate() {
+        for (index, address) in of.iter().enumerate() {
             assert_eq!(find(&addresses, address), None);
-            addresses.insert(address, ChargeNo::from_index(place));
+            addresses.insert(address, ChargeNo::from_index(index));
         }
-        for (place, address) in of.iter().enumerate() {
-            assert_eq!(find(&addresses, address), Some(ChargeNo::from_index(place)));
+        for (index, address) in of.iter().enumerate() {
+            assert_eq!(find(&addresses, address), Some(ChargeNo::from_index(index)));
         }
         assert_eq!(find(&addresses, "address2"), None);
     }

@@ -214,8 +214,8 @@ impl Book {
         // Grouped by a map, because one block may pay any number of charges. Usually there is one.
         if seen.len() > 1 {
             let mut first = BTreeMap::new();
-            for (place, (no, _)) in seen.iter().enumerate() {
-                first.entry(*no).or_insert(place);
+            for (index, (no, _)) in seen.iter().enumerate() {
+                first.entry(*no).or_insert(index);
             }
             seen.sort_by_key(|(no, _)| first[no]);
         }

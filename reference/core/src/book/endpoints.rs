@@ -130,7 +130,7 @@ impl Book {
         Ok(id)
     }
 
-    /// Posts a delivery again, under its id.
+    /// Resends a delivery under the same id.
     pub(crate) fn resend(&mut self, context: &BookContext<'_>, id: Uuid) -> Result<(), ApiError> {
         let no = self.outbox.find(id).ok_or(ApiError::NotFound)?;
         if self.endpoint(self.outbox.get(no).endpoint).status != EndpointStatus::Enabled {
@@ -181,7 +181,7 @@ fn must_choose(events: &BTreeSet<EventType>) -> Result<(), ApiError> {
 
 /// Returns a sample charge for test deliveries.
 fn sample_charge(now: Timestamp, mode: Mode) -> Charge {
-    let asset_amount = Coin::parse("0.0025", Asset::Btc).expect("a constant");
+    let asset_amount = Coin::parse("0.0025", Asset::Btc).expect("the constant is valid");
     // The example of BIP 173.
     let address = match mode {
         Mode::Live => "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
@@ -189,9 +189,9 @@ fn sample_charge(now: Timestamp, mode: Mode) -> Charge {
     };
     let terms = Terms {
         asset: Asset::Btc,
-        fiat_amount: Fiat::parse("150.00").expect("a constant"),
+        fiat_amount: Fiat::parse("150.00").expect("the constant is valid"),
         fiat_currency: Currency::Eur,
-        rate: Rate::parse("60000").expect("a constant"),
+        rate: Rate::parse("60000").expect("the constant is valid"),
         asset_amount,
         deposit_address: address.to_owned(),
         link: None,
@@ -202,7 +202,7 @@ fn sample_charge(now: Timestamp, mode: Mode) -> Charge {
         metadata: Vec::new(),
         custom_fields: Vec::new(),
     };
-    let code = Code::parse("testcharge00").expect("a constant");
+    let code = Code::parse("testcharge00").expect("the constant is valid");
     let none = crate::money::Percent::hundredths(0);
     let bounds = Bounds { tolerance: none, threshold: none };
     Charge::sample_paid(now, code, terms, bounds, Asset::Btc.required_confirmations(mode))

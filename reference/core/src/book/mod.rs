@@ -414,10 +414,10 @@ impl Book {
         };
         let payload =
             Payload { event: Some((no, event.id)), kind: event.kind, created_at: event.created_at, snapshot };
-        for (place, endpoint) in self.endpoints.iter().enumerate() {
+        for (index, endpoint) in self.endpoints.iter().enumerate() {
             if endpoint.takes(payload.kind) {
                 let id = self.delivery_ids.next(context.now);
-                self.outbox.open(context.now, id, EndpointNo::from_index(place), payload.clone());
+                self.outbox.open(context.now, id, EndpointNo::from_index(index), payload.clone());
             }
         }
     }

@@ -26,13 +26,13 @@ pub struct Payouts {
     next: BTreeMap<String, u32>,
     /// The number of times that a wallet was set or removed.
     changes: u64,
-    /// The cache that derives addresses in place of this book. It returns the same addresses.
+    /// The shared cache of derived addresses. It returns the same addresses as the wallets.
     #[serde(skip)]
     wallet_cache: Option<WalletCache>,
 }
 
 impl Payouts {
-    /// The wallets that a new book starts with: one for each form of address, from the wallet_cache or the seed.
+    /// The wallets that a new book starts with: one for each form of address, from the wallet cache or the seed.
     pub(crate) fn seeded(
         seed: Seed,
         wallet_cache: Option<&WalletCache>,
@@ -96,7 +96,7 @@ impl Payouts {
         None
     }
 
-    /// Takes an address, which no later charge gets.
+    /// Takes an address. No later charge gets it.
     pub(super) fn take(&mut self, taken: NextAddress) -> String {
         let wallet = self.wallets.get(&taken.asset).expect("an address is taken before its wallet changes");
         let next = self.next.get_mut(wallet.identity()).expect("every key that was set has a count");

@@ -36,7 +36,7 @@ pub enum ChargeChange {
         /// Its amount.
         amount: Coin,
     },
-    /// Enough is confirmed.
+    /// The confirmed amount is enough.
     Paid {
         /// The deciding transaction.
         txid: Arc<str>,
@@ -123,14 +123,14 @@ impl Charge {
         let mut replaced = Vec::new();
         for sighting in sightings {
             match self.place(sighting) {
-                Some(place) => {
-                    let transfer = &mut self.transfers[place];
+                Some(index) => {
+                    let transfer = &mut self.transfers[index];
                     if sighting.depth == Depth::Gone(Disappearance::Replaced) && transfer.is_alive() {
-                        replaced.push(place);
+                        replaced.push(index);
                     }
                     transfer.take_depth(now, sighting, required);
-                    self.report_lateness(place, &mut changes);
-                    touched.push(place);
+                    self.report_lateness(index, &mut changes);
+                    touched.push(index);
                 }
                 None => unknown.push(sighting),
             }
@@ -142,7 +142,7 @@ impl Charge {
         let (bumped, new): (Vec<_>, Vec<_>) =
             unknown.into_iter().partition(|sighting| time_of(sighting).is_some());
         for sighting in bumped {
-            let (_, first_seen) = time_of(sighting).expect("it was sorted out as a fee bump");
+            let (_, first_seen) = time_of(sighting).expect("the partition selected fee bumps");
             touched.extend(self.see(now, *first_seen, sighting, required, &mut changes));
         }
         self.end_hold(now, &touched, required, &mut changes);
@@ -158,10 +158,10 @@ impl Charge {
     /// Each replaces one, and an output that is reported twice counts once.
     fn fee_bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> Vec<(&'s str, Timestamp)> {
         let mut bumps: Vec<(&str, Timestamp)> = Vec::new();
-        for (nth, &place) in replaced.iter().enumerate() {
-            let old = &self.transfers[place];
-            let outputs = |places: &[usize]| -> Vec<Coin> {
-                let transfers = places.iter().map(|&place| &self.transfers[place]);
+        for (nth, &index) in replaced.iter().enumerate() {
+            let old = &self.transfers[index];
+            let outputs = |indexes: &[usize]| -> Vec<Coin> {
+                let transfers = indexes.iter().map(|&index| &self.transfers[index]);
                 transfers
                     .filter(|transfer| transfer.txid == old.txid)
                     .map(|transfer| transfer.amount)
@@ -189,13 +189,13 @@ impl Charge {
         required: u32,
         changes: &mut Vec<ChargeChange>,
     ) -> Option<usize> {
-        let place = match self.place(sighting) {
-            Some(place) => place,
+        let index = match self.place(sighting) {
+            Some(index) => index,
             None if matches!(sighting.depth, Depth::Gone(_)) => return None,
             None => self.meet(first_seen, sighting, changes),
         };
-        self.transfers[place].take_depth(now, sighting, required);
-        Some(place)
+        self.transfers[index].take_depth(now, sighting, required);
+        Some(index)
     }
 
     /// Ends a hold that is over, before new transfers are applied.
@@ -269,16 +269,16 @@ impl Charge {
                 && transfer.is_confirmed(required)
         };
         let meant: Vec<usize> =
-            (0..self.transfers.len()).filter(|&place| is_meant(&self.transfers[place])).collect();
-        let taken: Vec<usize> = meant.iter().copied().filter(|&place| !self.was_sent_back(place)).collect();
+            (0..self.transfers.len()).filter(|&index| is_meant(&self.transfers[index])).collect();
+        let taken: Vec<usize> = meant.iter().copied().filter(|&index| !self.was_sent_back(index)).collect();
         if taken.is_empty() {
             return Err(ApiError::conflict(match meant.is_empty() {
                 true => "There is no confirmed late payment to accept on this charge.",
                 false => "The late payment was refunded already, so it can't be accepted.",
             }));
         }
-        for &place in &taken {
-            let transfer = &mut self.transfers[place];
+        for &index in &taken {
+            let transfer = &mut self.transfers[index];
             transfer.standing = Standing::Accepted;
             // A transfer that fell short before is reported again once it is accepted.
             transfer.is_underpaid_reported = false;
@@ -323,8 +323,8 @@ impl Charge {
     }
 
     /// Reports a late transfer once, when it is present.
-    fn report_lateness(&mut self, place: usize, changes: &mut Vec<ChargeChange>) {
-        let transfer = &mut self.transfers[place];
+    fn report_lateness(&mut self, index: usize, changes: &mut Vec<ChargeChange>) {
+        let transfer = &mut self.transfers[index];
         if transfer.standing == Standing::Late && transfer.is_alive() && !transfer.is_late_reported {
             transfer.is_late_reported = true;
             changes.push(ChargeChange::LatePayment { txid: transfer.txid.clone(), amount: transfer.amount });
@@ -334,8 +334,8 @@ impl Charge {
     /// Credits confirmed transfers and reverses the credit of unconfirmed ones.
     fn settle(&mut self, touched: &[usize], required: u32, changes: &mut Vec<ChargeChange>) {
         let mut credited = Vec::new();
-        for &place in touched {
-            let transfer = &mut self.transfers[place];
+        for &index in touched {
+            let transfer = &mut self.transfers[index];
             let counts = match transfer.standing {
                 Standing::Late => false,
                 Standing::OnTime | Standing::Accepted | Standing::Extra => true,
@@ -343,7 +343,7 @@ impl Charge {
             let confirmed = transfer.is_confirmed(required);
             if counts && confirmed && !transfer.credited {
                 transfer.credited = true;
-                credited.push(place);
+                credited.push(index);
             } else if !confirmed {
                 transfer.credited = false;
             }
@@ -357,15 +357,15 @@ impl Charge {
         if self.status == ChargeStatus::Paid {
             return;
         }
-        // A closed charge is credited only what fell short while it was open and what was accepted.
+        // A closed charge has credit only from transfers that fell short while it was open, and from accepted ones.
         let txid = self.transfers[last].txid.clone();
         if self.counted().covers(self.terms.asset_amount, self.bounds.tolerance) {
             self.status = ChargeStatus::Paid;
             self.paid_at = self.transfers.iter().filter(|t| t.credited).filter_map(|t| t.confirmed_at).max();
             // Transfers to an open charge that are still pending now exceed the amount due.
-            for place in 0..self.transfers.len() {
-                if !self.transfers[place].credited && !self.was_sent_back(place) {
-                    let transfer = &mut self.transfers[place];
+            for index in 0..self.transfers.len() {
+                if !self.transfers[index].credited && !self.was_sent_back(index) {
+                    let transfer = &mut self.transfers[index];
                     transfer.standing = Standing::Extra;
                     // No later sighting may come for a confirmed transfer, so it is credited now.
                     transfer.credited = transfer.is_confirmed(required);
@@ -378,8 +378,8 @@ impl Charge {
             self.status = ChargeStatus::Underpaid;
         }
         let mut is_news = false;
-        for &place in credited {
-            is_news |= !std::mem::replace(&mut self.transfers[place].is_underpaid_reported, true);
+        for &index in credited {
+            is_news |= !std::mem::replace(&mut self.transfers[index].is_underpaid_reported, true);
         }
         if is_news {
             changes.push(ChargeChange::Underpaid { txid, received: self.received() });
@@ -387,7 +387,7 @@ impl Charge {
     }
 
     /// Returns `true` if transfers on time hold the charge open after its lock: together they are enough, and the longest
-    /// hold is not over. A lower bar would let one unit of dust keep the rate.
+    /// hold is not over. A lower bound would let a dust payment keep the rate.
     fn is_held(&self, now: Timestamp) -> bool {
         let on_time = self.transfers.iter().filter(|t| t.standing == Standing::OnTime && t.is_alive());
         let coming: Coin = on_time.map(|transfer| transfer.amount).sum();
@@ -419,8 +419,9 @@ impl Charge {
 
 /// Returns the amount that a transaction pays with its present outputs.
 fn paid(sightings: &[&Sighting], txid: &str) -> Coin {
-    let there = |sighting: &&&Sighting| sighting.txid == txid && !matches!(sighting.depth, Depth::Gone(_));
+    let is_present =
+        |sighting: &&&Sighting| sighting.txid == txid && !matches!(sighting.depth, Depth::Gone(_));
     let outputs: BTreeMap<u32, Coin> =
-        sightings.iter().filter(there).map(|sighting| (sighting.output, sighting.amount)).collect();
+        sightings.iter().filter(is_present).map(|sighting| (sighting.output, sighting.amount)).collect();
     outputs.into_values().sum()
 }

@@ -43,7 +43,7 @@ impl ChargeStatus {
         ChargeStatus::Canceled,
     ];
 
-    /// Returns the status as in answers and filters.
+    /// Returns the status as in responses and filters.
     pub const fn as_str(self) -> &'static str {
         match self {
             ChargeStatus::Pending => "pending",
@@ -98,7 +98,7 @@ pub enum MetaValue {
     Text(String),
     /// A number, verbatim.
     Number(String),
-    /// Yes or no.
+    /// `true` or `false`.
     Truth(bool),
     /// No value.
     Null,

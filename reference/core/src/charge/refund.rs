@@ -26,30 +26,30 @@ impl Charge {
         self.refunds.iter().map(|refund| refund.amount).sum()
     }
 
-    /// Returns the total of the refunds without those of late transfers that are present and not accepted: these were never
-    /// received.
+    /// Returns the total of the refunds of received money: without refunds of late transfers that are present and not
+    /// accepted.
     pub(super) fn refunded_of_received(&self) -> Coin {
         let is_apart = |transfer: &Transfer| transfer.standing == Standing::Late && transfer.is_alive();
         let late = self.transfers.iter().enumerate().filter(|(_, transfer)| is_apart(transfer));
-        self.refunded().less(late.map(|(place, _)| self.refunded_of(place)).sum())
+        self.refunded().less(late.map(|(index, _)| self.refunded_of(index)).sum())
     }
 
     /// Returns the amount of a transfer that was refunded while it was late.
-    fn refunded_of(&self, place: usize) -> Coin {
+    fn refunded_of(&self, index: usize) -> Coin {
         let parts = self.refunds.iter().flat_map(|refund| &refund.late);
-        parts.filter(|(of, _)| *of == place).map(|(_, part)| *part).sum()
+        parts.filter(|(of, _)| *of == index).map(|(_, part)| *part).sum()
     }
 
     /// Returns `true` if the transfer is late and was refunded in full, so that it cannot be accepted.
-    pub(super) fn was_sent_back(&self, place: usize) -> bool {
-        let transfer = &self.transfers[place];
-        transfer.standing == Standing::Late && self.refunded_of(place) >= transfer.amount
+    pub(super) fn was_sent_back(&self, index: usize) -> bool {
+        let transfer = &self.transfers[index];
+        transfer.standing == Standing::Late && self.refunded_of(index) >= transfer.amount
     }
 
     /// Returns the late transfers that were refunded.
     pub fn sent_back(&self) -> impl Iterator<Item = &Transfer> {
-        let places = 0..self.transfers.len();
-        places.filter(|&place| self.was_sent_back(place)).map(|place| &self.transfers[place])
+        let indexes = 0..self.transfers.len();
+        indexes.filter(|&index| self.was_sent_back(index)).map(|index| &self.transfers[index])
     }
 
     /// Records a refund. All refunds together never exceed the received and the confirmed late payments.
@@ -87,18 +87,18 @@ impl Charge {
         let is_named = |transfer: &Transfer| txid == Some(&*transfer.txid);
         let names_one = self.transfers.iter().any(is_named);
         let mut open: Vec<(usize, Coin)> = Vec::new();
-        for (place, transfer) in self.transfers.iter().enumerate() {
+        for (index, transfer) in self.transfers.iter().enumerate() {
             let is_late = transfer.standing == Standing::Late && transfer.is_confirmed(required);
             if is_late && (!names_one || is_named(transfer)) {
-                open.push((place, transfer.amount.less(self.refunded_of(place))));
+                open.push((index, transfer.amount.less(self.refunded_of(index))));
             }
         }
         open.sort_by_key(|(_, rest)| *rest != amount);
         let mut left = amount;
-        let parts = open.into_iter().map(|(place, rest)| {
+        let parts = open.into_iter().map(|(index, rest)| {
             let part = rest.min(left);
             left = left.less(part);
-            (place, part)
+            (index, part)
         });
         parts.filter(|(_, part)| *part > Coin::ZERO).collect()
     }

@@ -64,7 +64,7 @@ impl Transfer {
         self.is_alive() && self.confirmations >= required
     }
 
-    /// Returns the status as in answers: `pending`, `confirmed`, or the reason why it vanished: `double_spent`, `replaced`,
+    /// Returns the status as in responses: `pending`, `confirmed`, or the reason why it vanished: `double_spent`, `replaced`,
     /// `dropped`.
     pub fn status(&self, required: u32) -> &'static str {
         match self.gone {

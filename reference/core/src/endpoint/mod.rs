@@ -75,7 +75,7 @@ pub enum EndpointStatus {
 }
 
 impl EndpointStatus {
-    /// Returns the status as in answers.
+    /// Returns the status as in responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             EndpointStatus::Enabled => "enabled",

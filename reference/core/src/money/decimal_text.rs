@@ -1,4 +1,4 @@
-//! The text of a decimal, in place: every object that is written has ten of them.
+//! The text of a decimal in a fixed buffer, without an allocation: every object that is written has ten of them.
 
 use std::{
     fmt::{self, Write},
@@ -24,14 +24,14 @@ impl DecimalText {
         let mut text = DecimalText { bytes: [0; LEN_MAX], len: 0 };
         text.add(whole);
         let point = text.len;
-        // The unit keeps the leading zeros of the decimals, and its own digit stands where the point belongs.
+        // Adding the unit keeps the decimals' leading zeros; the point then replaces the unit's digit.
         text.add(unit + part);
         text.bytes[point] = b'.';
         text
     }
 
     fn add(&mut self, digits: impl fmt::Display) {
-        write!(self, "{digits}").expect("there is room for 128 bits");
+        write!(self, "{digits}").expect("the buffer has room for 128 bits");
     }
 
     /// Returns the text without trailing zeros, and without the point if no decimals remain.

@@ -1,8 +1,8 @@
-//! Money, exactly: fiat and rates as decimals behind a strict grammar, coins as integers.
+//! Exact money: fiat amounts and rates are decimals with a strict grammar, coin amounts are integers.
 //!
 //! `rust_decimal` holds 96 bits, too few for 18 decimals of a cheap coin, and it rounds in silence
 //! where a product does not fit. So coin amounts are integers of 10⁻¹⁸, a quote is an exact
-//! 256-bit ceiling, and a decimal is only ever read behind a strict grammar.
+//! 256-bit ceiling, and decimals are parsed by a strict grammar only.
 
 mod decimal_text;
 mod wide;
@@ -18,7 +18,7 @@ use crate::asset::Asset;
 
 const ATTO_DIGITS: u32 = 18;
 
-/// The reason why a text is not an amount. Prints the allowed forms.
+/// The reason why a string is not a valid amount. Prints the allowed forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AmountError {
     /// Not digits with an optional point and more digits.

@@ -36,30 +36,30 @@ impl WalletCache {
         WalletCache { seed, known: Arc::default() }
     }
 
-    /// Returns the built-in wallet of `realm`: that of [`Wallet::seeded`] with the seed of this cache.
+    /// Returns the built-in wallet of `realm`: that of [`Wallet::from_seed`] with the seed of this cache.
     pub fn wallet(&self, realm: &str, form: AddressForm, mode: Mode) -> Wallet {
         self.with(|known| {
-            let place = (realm.to_owned(), form, mode);
-            known.wallets.entry(place).or_insert_with(|| Wallet::seeded(self.seed, realm, form, mode)).clone()
+            let key = (realm.to_owned(), form, mode);
+            known.wallets.entry(key).or_insert_with(|| Wallet::seeded(self.seed, realm, form, mode)).clone()
         })
     }
 
     /// Returns the same as [`Wallet::address`].
     pub fn address(&self, wallet: &Wallet, n: u32) -> Option<String> {
-        let place = n as usize;
-        if place >= REMEMBERED_MAX {
+        let index = n as usize;
+        if index >= REMEMBERED_MAX {
             return wallet.address(n);
         }
         self.with(|known| {
-            let place_of = (wallet.identity().to_owned(), wallet.form(), wallet.script(), wallet.mode());
-            let addresses = known.addresses.entry(place_of).or_default();
-            if addresses.len() <= place {
-                addresses.resize(place + 1, None);
+            let key = (wallet.identity().to_owned(), wallet.form(), wallet.script(), wallet.mode());
+            let addresses = known.addresses.entry(key).or_default();
+            if addresses.len() <= index {
+                addresses.resize(index + 1, None);
             }
-            if addresses[place].is_none() {
-                addresses[place] = wallet.address(n);
+            if addresses[index].is_none() {
+                addresses[index] = wallet.address(n);
             }
-            addresses[place].clone()
+            addresses[index].clone()
         })
     }
 

@@ -119,7 +119,7 @@ impl fmt::Display for WalletError {
             WalletError::Checksum => {
                 f.write_str("the checksum does not match: a character is wrong or missing; copy it again")
             }
-            WalletError::Length { got, takes } => write!(f, "this has {got} bytes; it takes {takes}"),
+            WalletError::Length { got, takes } => write!(f, "this has {got} bytes instead of {takes}"),
             WalletError::UnknownVersion(bytes) => {
                 write!(f, "this begins with the bytes {}, which are not those of an extended key", hex::encode(bytes))
             }
@@ -153,12 +153,12 @@ impl fmt::Display for WalletError {
                 write!(f, "a {} wallet takes a list of addresses: its keys have no public derivation", name(*form))
             }
             WalletError::NoSuchAddress(n) => {
-                write!(f, "there is no address {n}; an extended public key has those below 2147483648")
+                write!(f, "there is no address {n}: an extended public key has addresses 0 to 2147483647")
             }
             WalletError::IntegratedAddress => {
                 f.write_str("this is an integrated address, which contains a payment id; give subaddresses")
             }
-            WalletError::NotAnAddress(form) => write!(f, "this is no {} address", name(*form)),
+            WalletError::NotAnAddress(form) => write!(f, "this is not a valid {} address", name(*form)),
             WalletError::EmptyList => f.write_str("the list is empty; give one address a line"),
             WalletError::Repeated { position, first } => {
                 write!(f, "address {position} of the list is address {first} again; give each one once")

@@ -32,7 +32,7 @@ impl ExtendedKey {
     ///
     /// # Errors
     ///
-    /// [`WalletError`] for a private key, another network or coin, or a text that is not the extended key of an account.
+    /// [`WalletError`] for a private key, another network or coin, or text that is not the extended key of an account.
     /// The message repeats no private key.
     pub fn parse(text: &str, form: AddressForm, mode: Mode) -> Result<ExtendedKey, WalletError> {
         if secret::is_secret(text) {

@@ -66,8 +66,14 @@ fn the_spelling_of_a_key_changes_neither_its_addresses_nor_its_identity() {
 
 #[test]
 fn a_key_in_two_modes_or_coins_is_recognised() {
-    let key =
-        |form| &VECTORS.account.iter().find(|account| account.form == form).expect("every form has one").key;
+    let key = |form| {
+        &VECTORS
+            .account
+            .iter()
+            .find(|account| account.form == form)
+            .expect("every address form has a vector")
+            .key
+    };
     let wallet = |form, mode| Wallet::read(key(AddressForm::Evm), None, form, mode).unwrap();
     let live = wallet(AddressForm::Evm, Mode::Live);
     assert!(live.overlaps(&wallet(AddressForm::Evm, Mode::Test)));

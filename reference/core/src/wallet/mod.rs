@@ -98,7 +98,7 @@ impl Wallet {
 
     /// Returns the built-in wallet of `realm`, such as `acme/live`: endless, and the same for the same seed.
     ///
-    /// It has no known private key ([`ExtendedKey::seeded`]), so it is for simulated coins only. Its addresses for Solana
+    /// It has no known private key ([`ExtendedKey::from_seed`]), so it is for simulated coins only. Its addresses for Solana
     /// and Monero are drawn bytes in the valid format; most are not points of the curve.
     pub fn seeded(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Wallet {
         match ExtendedKey::seeded(seed, realm, form, mode) {

@@ -78,7 +78,7 @@ fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// Decodes a text; `None` if [`encode`] returns it for no bytes.
+/// Decodes a string; `None` if [`encode`] returns it for no bytes.
 fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     for block in text.as_bytes().chunks(BLOCK_CHARS[BLOCK_LEN]) {

@@ -144,7 +144,7 @@ fn keys_and_lists_are_not_interchangeable() {
     assert_eq!(ExtendedKey::seeded(Seed(1), "acme", Monero, Live), None);
 }
 
-/// Parses a text as every kind of wallet in both modes, and derives an address if it is accepted.
+/// Parses a string as every kind of wallet in both modes, and derives an address if it is accepted.
 fn parse_as_every_kind(text: &str) {
     for form in forms() {
         for mode in Mode::ALL {

@@ -71,7 +71,7 @@ struct Patch {
 }
 
 impl Vectors {
-    /// Returns a text of `[texts]`, or the first address of a list.
+    /// Returns a string of `[texts]`, or the first address of a list.
     pub(super) fn text(&self, name: &str) -> &str {
         self.texts.get(name).unwrap_or_else(|| &self.lists[name][0])
     }
@@ -88,11 +88,11 @@ impl RefusedText {
         let text = match (&self.name, &self.text) {
             (Some(name), None) => VECTORS.text(name),
             (None, Some(text)) => text,
-            _ => panic!("a refused text has either a name or a text"),
+            _ => panic!("a refused entry has either a name or a text"),
         };
         self.patch.as_ref().map_or_else(
             || text.to_owned(),
-            |patch| patched(text, patch.at, &hex::decode(&patch.bytes).expect("a patch is hexadecimal")),
+            |patch| patched(text, patch.at, &hex::decode(&patch.bytes).expect("patches are hexadecimal")),
         )
     }
 }

@@ -109,8 +109,8 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
 
     let mut events = service.list(&format!("/v1/events?charge={}&per_page=100", case.code));
     events.reverse();
-    let events_of = |place: usize, kind: &str| {
-        let about = |event: &&Value| event["type"] == kind && event["details"]["txid"] == TRANSFERS[place].0;
+    let events_of = |index: usize, kind: &str| {
+        let about = |event: &&Value| event["type"] == kind && event["details"]["txid"] == TRANSFERS[index].0;
         events.iter().filter(about).count()
     };
 
@@ -123,26 +123,26 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
     let mut rightful = Coin::ZERO;
     let mut standing = BTreeMap::new();
     for transaction in shown["transactions"].as_array().expect("a list") {
-        let place =
+        let index =
             TRANSFERS.iter().position(|(txid, _)| transaction["txid"] == *txid).expect("a transfer we sent");
-        let (_, depth) = case.chain[&place];
+        let (_, depth) = case.chain[&index];
         let confirmations = if let Depth::Confirmations(n) = depth { n } else { 0 };
         prop_assert_eq!(&transaction["confirmations"], confirmations);
-        prop_assert_eq!(coin_of(&transaction["amount"]), coin(TRANSFERS[place].1));
+        prop_assert_eq!(coin_of(&transaction["amount"]), coin(TRANSFERS[index].1));
         if transaction["credited"] == true {
             received = received.plus(coin_of(&transaction["amount"]));
-            if events_of(place, "charge.late_payment") == 0 || case.accepted.contains(&place) {
+            if events_of(index, "charge.late_payment") == 0 || case.accepted.contains(&index) {
                 rightful = rightful.plus(coin_of(&transaction["amount"]));
             }
             prop_assert!(is_confirmed(depth), "credit without confirmation");
         } else {
-            let sent_back = refunds >= coin(TRANSFERS[place].1);
+            let sent_back = refunds >= coin(TRANSFERS[index].1);
             prop_assert!(
                 status != "paid" || !is_confirmed(depth) || sent_back,
                 "a paid charge counts what is confirmed and was not sent back"
             );
         }
-        prop_assert!(standing.insert(place, depth).is_none(), "a transaction counts once");
+        prop_assert!(standing.insert(index, depth).is_none(), "a transaction counts once");
     }
     prop_assert_eq!(standing.len(), case.chain.len(), "no transfer is forgotten");
     prop_assert_eq!(coin_of(&shown["received_amount"]), received, "received is the sum of what is credited");
@@ -157,9 +157,9 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
     // A late payment pays a charge only after it was accepted.
     let enough = rightful >= coin("0.002475");
     prop_assert!(!becomes_paid || enough, "paid with {rightful}");
-    let there = case.chain.iter().filter(|(_, (_, depth))| matches!(depth, Depth::Confirmations(_)));
-    let there: Coin = there.map(|(place, _)| coin(TRANSFERS[*place].1)).sum();
-    prop_assert!(!becomes_paid || there.less(refunds) >= coin("0.002475"), "paid with money that went back");
+    let present = case.chain.iter().filter(|(_, (_, depth))| matches!(depth, Depth::Confirmations(_)));
+    let present: Coin = present.map(|(index, _)| coin(TRANSFERS[*index].1)).sum();
+    prop_assert!(!becomes_paid || present.less(refunds) >= coin("0.002475"), "paid with refunded money");
     prop_assert!(status == "paid" || received == rightful, "late money counts before it is accepted");
     let open = matches!(status.as_str(), "pending" | "underpaid");
     prop_assert!(!(open && rightful.less(refunds) >= coin("0.002475")), "{status} with {received}");
@@ -169,9 +169,9 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
         .chain
         .iter()
         .filter(|(_, (seen_at, depth))| *seen_at < case.ends && matches!(depth, Depth::Confirmations(_)));
-    let coming: Coin = on_time.map(|(place, _)| coin(TRANSFERS[*place].1)).sum();
-    let held = coming >= coin("0.002475") && service.now < case.ends.plus(Span::hours(24));
-    prop_assert!(!open || service.now < case.ends || held, "nothing holds it open");
+    let coming: Coin = on_time.map(|(index, _)| coin(TRANSFERS[*index].1)).sum();
+    let is_held = coming >= coin("0.002475") && service.now < case.ends.plus(Span::hours(24));
+    prop_assert!(!open || service.now < case.ends || is_held, "nothing holds it open");
     prop_assert!(status != "expired" || service.now >= case.ends, "expired before its time");
 
     // The events are in causal order, with at most one `charge.paid`.
@@ -188,22 +188,23 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
         .collect();
     prop_assert_eq!(&timeline, &types, "events are kept in the timeline");
     let count = |kind: &str| types.iter().filter(|recorded| **recorded == kind).count();
-    let place = |kind: &str| types.iter().position(|recorded| *recorded == kind);
-    prop_assert_eq!(place("charge.created"), Some(0));
+    let position_of = |kind: &str| types.iter().position(|recorded| *recorded == kind);
+    prop_assert_eq!(position_of("charge.created"), Some(0));
     prop_assert_eq!(count("charge.created"), 1);
     prop_assert_eq!(count("charge.paid"), usize::from(status == "paid"));
     prop_assert!(count("charge.expired") <= 1 && count("charge.canceled") <= 1);
-    prop_assert_eq!(status == "expired", place("charge.expired").is_some() && status != "paid");
-    prop_assert!(status != "underpaid" || place("charge.underpaid").is_some());
-    let seen = place("charge.payment_detected").into_iter().chain(place("charge.late_payment")).min();
-    prop_assert!(place("charge.paid").is_none_or(|paid| seen.is_some_and(|seen| seen < paid)));
-    prop_assert!(place("charge.underpaid").is_none_or(|short| seen.is_some_and(|seen| seen < short)));
+    prop_assert_eq!(status == "expired", position_of("charge.expired").is_some() && status != "paid");
+    prop_assert!(status != "underpaid" || position_of("charge.underpaid").is_some());
+    let seen =
+        position_of("charge.payment_detected").into_iter().chain(position_of("charge.late_payment")).min();
+    prop_assert!(position_of("charge.paid").is_none_or(|paid| seen.is_some_and(|seen| seen < paid)));
+    prop_assert!(position_of("charge.underpaid").is_none_or(|short| seen.is_some_and(|seen| seen < short)));
     prop_assert_eq!(count("charge.refunded"), shown["refunds"].as_array().expect("a list").len());
-    for (place, (txid, _)) in TRANSFERS.iter().enumerate() {
+    for (index, (txid, _)) in TRANSFERS.iter().enumerate() {
         let (detected, late) =
-            (events_of(place, "charge.payment_detected"), events_of(place, "charge.late_payment"));
+            (events_of(index, "charge.payment_detected"), events_of(index, "charge.late_payment"));
         prop_assert!(detected <= 1 && late <= 1, "{txid} was announced twice");
-        prop_assert_eq!(detected + late >= 1, case.chain.contains_key(&place), "{} was not announced", txid);
+        prop_assert_eq!(detected + late >= 1, case.chain.contains_key(&index), "{} was not announced", txid);
     }
 
     // paid_at.
@@ -235,15 +236,15 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
         match step.clone() {
             Step::Open if cases.len() < 3 => cases.push(open(&mut service)),
             Step::Open => {}
-            Step::See(nth, place, depth) => {
+            Step::See(nth, index, depth) => {
                 let nth = nth % cases.len();
-                let (txid, amount) = TRANSFERS[place];
+                let (txid, amount) = TRANSFERS[index];
                 let now = service.now;
                 service.see(&cases[nth].code, txid, amount, depth);
-                match cases[nth].chain.get_mut(&place) {
+                match cases[nth].chain.get_mut(&index) {
                     Some(known) => known.1 = depth,
                     None if matches!(depth, Depth::Gone(_)) => {}
-                    None => drop(cases[nth].chain.insert(place, (now, depth))),
+                    None => drop(cases[nth].chain.insert(index, (now, depth))),
                 }
             }
             Step::Wait(span) => {
@@ -257,21 +258,21 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 let reply = service.post(&format!("/v1/charges/{}/cancel", case.code), &json!({}));
                 prop_assert_eq!(reply.status(), if allowed { 200 } else { 409 });
             }
-            Step::Accept(nth, place) => {
+            Step::Accept(nth, index) => {
                 let nth = nth % cases.len();
-                let answer = service.accept(&cases[nth].code, place.map(|place| TRANSFERS[place].0));
+                let answer = service.accept(&cases[nth].code, index.map(|index| TRANSFERS[index].0));
                 let over = matches!(cases[nth].status.as_str(), "expired" | "canceled");
                 let confirmed = cases[nth]
                     .chain
                     .iter()
-                    .any(|(at, (_, depth))| place.is_none_or(|place| place == *at) && is_confirmed(*depth));
+                    .any(|(at, (_, depth))| index.is_none_or(|index| index == *at) && is_confirmed(*depth));
                 prop_assert!(
                     over && confirmed || answer.is_err(),
                     "accepted without a confirmed late payment"
                 );
                 if answer.is_ok() {
                     let case = &mut cases[nth];
-                    let meant = case.chain.iter().filter(|(at, _)| place.is_none_or(|place| place == **at));
+                    let meant = case.chain.iter().filter(|(at, _)| index.is_none_or(|index| index == **at));
                     case.accepted
                         .extend(meant.filter(|(_, (_, depth))| is_confirmed(*depth)).map(|(at, _)| *at));
                 }

@@ -169,10 +169,10 @@ fn json_text() -> impl Strategy<Value = String> {
 fn a_body() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         6 => json_text().prop_map(String::into_bytes),
-        2 => (json_text(), any::<prop::sample::Index>(), any::<u8>()).prop_map(|(text, place, byte)| {
+        2 => (json_text(), any::<prop::sample::Index>(), any::<u8>()).prop_map(|(text, position, byte)| {
             let mut bytes = text.into_bytes();
-            let place = place.index(bytes.len());
-            bytes[place] = byte;
+            let position = position.index(bytes.len());
+            bytes[position] = byte;
             bytes
         }),
         1 => vec(any::<u8>(), 0..200),
@@ -181,7 +181,7 @@ fn a_body() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// Returns paths in which `{n}` stands for the id of the nth object of the inhabited service.
+/// Returns paths in which `{n}` is replaced by the id of the nth object of the populated service.
 fn a_path() -> impl Strategy<Value = String> {
     let kind = select(&["charges", "payment-links", "invoices", "events", "account", "nowhere"][..]);
     let verb = select(&["cancel", "refunds", "archive", "send", "void", "nothing", ""][..]);

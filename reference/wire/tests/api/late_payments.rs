@@ -192,8 +192,8 @@ fn the_announcement_shows_the_output_it_is_about() {
     let mut service = TestService::new();
     service.add_endpoint(Mode::Live, "https://shop.example/hook", &[EventType::ChargeLatePayment]);
     let charge = service.charge();
-    let held = service.book(Mode::Live).find_charge(code(&charge)).unwrap();
-    let terms = service.book(Mode::Live).charge(held).terms.clone();
+    let no = service.book(Mode::Live).find_charge(code(&charge)).unwrap();
+    let terms = service.book(Mode::Live).charge(no).terms.clone();
     let output = |txid: &str, output: u32, amount: &str, depth| Sighting {
         mode: Mode::Live,
         asset: terms.asset,

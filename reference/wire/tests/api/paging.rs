@@ -288,13 +288,13 @@ fn every_link_works_and_keeps_filters_and_size() {
     let page = service.get(&target).json();
     for (name, number) in [("first", 1), ("prev", 1), ("next", 3), ("last", 3)] {
         let url = string(&page["links"][name]);
-        let there = service.get(url.strip_prefix(BASE).unwrap()).json();
+        let linked = service.get(url.strip_prefix(BASE).unwrap()).json();
         assert_eq!(
-            (&there["meta"]["current_page"], &there["meta"]["per_page"]),
+            (&linked["meta"]["current_page"], &linked["meta"]["per_page"]),
             (&json!(number), &json!(2)),
             "{url}"
         );
-        assert_eq!(there["meta"]["total"], 5, "{url}");
+        assert_eq!(linked["meta"]["total"], 5, "{url}");
     }
     assert_eq!(page["meta"]["path"], format!("{BASE}/v1/charges"));
     // A filter with special characters is encoded in links.

@@ -104,7 +104,11 @@ fn foreign_and_absent_anchors_get_the_same_error() {
         }
         assert_eq!(service.get(&format!("/v1/{list}?anchor=")), absent);
     }
-    assert_eq!(service.get(&format!("/v1/invoices?anchor={live}")).status(), 422, "a charge is no invoice");
+    assert_eq!(
+        service.get(&format!("/v1/invoices?anchor={live}")).status(),
+        422,
+        "a charge is not an invoice"
+    );
 }
 
 /// Checks that a write is refused with 422 for exactly these fields and changes nothing; accepted if there are none.

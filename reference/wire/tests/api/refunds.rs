@@ -75,13 +75,13 @@ fn an_invoice_is_not_settled_by_money_that_went_back() {
 #[test]
 fn a_refund_ends_a_hold_that_it_leaves_too_little_for() {
     let rest = See("b", "0.00125", MEMPOOL);
-    let held = [HALF, rest, Until(9)];
-    let and_then = |more: &[Step]| [&held[..], more].concat();
-    let story = "payment_detected underpaid payment_detected";
-    check(&and_then(&[Refund("0.000025", 201)]), &format!("underpaid 0.00125: {story} refunded"));
+    let steps = [HALF, rest, Until(9)];
+    let and_then = |more: &[Step]| [&steps[..], more].concat();
+    let events = "payment_detected underpaid payment_detected";
+    check(&and_then(&[Refund("0.000025", 201)]), &format!("underpaid 0.00125: {events} refunded"));
     check(
         &and_then(&[Refund("0.00002501", 201)]),
-        &format!("expired 0.00125: {story} refunded expired late_payment"),
+        &format!("expired 0.00125: {events} refunded expired late_payment"),
     );
     // A transfer that was refunded before the lock expired does not hold the charge open.
     check(

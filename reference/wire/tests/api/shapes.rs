@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::test_service::{Call, MEMPOOL, Reply, TestService, code, code_of, deep, lay_out, string};
 
-/// Returns status, headers and body as one text.
+/// Returns status, headers and body as one string.
 fn shown(reply: &Reply) -> String {
     let mut text = format!("{}\n", reply.status());
     for (name, value) in &reply.0.headers {
@@ -260,7 +260,7 @@ fn a_test_delivery_says_that_it_is_one() {
     let id = service.add_endpoint(Mode::Test, "https://shop.example/hook", &[EventType::InvoiceSent]);
     service.act(Mode::Test, BookCommand::SendTest(id)).unwrap();
     insta::assert_snapshot!("webhook_test", posted(&mut service));
-    assert_eq!(service.book(Mode::Test).events().count(), 0, "a test delivery is no event");
+    assert_eq!(service.book(Mode::Test).events().count(), 0, "a test delivery is not an event");
 }
 
 #[test]

@@ -112,7 +112,7 @@ impl Reply {
     }
 
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_slice(&self.0.body).expect("answers are JSON")
+        serde_json::from_slice(&self.0.body).expect("responses are JSON")
     }
 
     /// Returns `data` of a successful response.
@@ -164,7 +164,12 @@ impl TestService {
                 _ => "10",
             };
             for currency in [Currency::Eur, Currency::Usd] {
-                api.service.on_rate(START, asset, currency, Some(Rate::parse(price).expect("a constant")));
+                api.service.on_rate(
+                    START,
+                    asset,
+                    currency,
+                    Some(Rate::parse(price).expect("the constant is valid")),
+                );
             }
         }
         let mut service =

@@ -1,4 +1,4 @@
-//! Untouched charges in every rule that asks for them: no transfer is waiting or credited; a vanished one does not count.
+//! Untouched charges in every rule that requires one: no transfer is waiting or credited; a vanished one does not count.
 
 use reference_core::{
     asset::Asset,
@@ -13,7 +13,7 @@ const TRANSFERS: [(&[Depth], bool); 7] = [
     (&[], true),
     (&[MEMPOOL], false),
     (&[MEMPOOL, deep(1)], false),
-    // Thrown out of its block it waits again.
+    // An orphaned transfer waits again.
     (&[deep(1), MEMPOOL], false),
     (&[MEMPOOL, Depth::Gone(Disappearance::Dropped)], true),
     (&[MEMPOOL, Depth::Gone(Disappearance::Replaced)], true),

@@ -1,4 +1,4 @@
-//! Wallets: no two charges share an address, in whatever order wallets come and go.
+//! Wallets: no two charges share an address, in whatever order wallets are added and removed.
 
 use reference_core::{
     asset::Asset,

@@ -22,13 +22,13 @@ fn directory() -> PathBuf {
 }
 
 fn fetch() -> Option<String> {
-    let place = directory().join(format!("axe-core-{VERSION}"));
-    let file = place.join("node_modules/axe-core/axe.min.js");
+    let home = directory().join(format!("axe-core-{VERSION}"));
+    let file = home.join("node_modules/axe-core/axe.min.js");
     if !file.exists() {
-        std::fs::create_dir_all(&place).expect("a directory for axe-core");
+        std::fs::create_dir_all(&home).expect("the directory can be created");
         let npm = Command::new("npm")
             .args(["install", "--no-save", "--no-audit", "--no-fund", "--silent", "--prefix"])
-            .arg(&place)
+            .arg(&home)
             .arg(format!("axe-core@{VERSION}"))
             .output();
         let problem = match npm {
@@ -65,9 +65,9 @@ pub async fn judge(page: &Page, what: &str) {
         .iter()
         .map(|element| {
             let nodes = element["nodes"].as_array().map(Vec::as_slice).unwrap_or_default();
-            let places: Vec<&str> = nodes.iter().filter_map(|node| node["html"].as_str()).take(3).collect();
+            let elements: Vec<&str> = nodes.iter().filter_map(|node| node["html"].as_str()).take(3).collect();
             let why = nodes.first().map(|node| node["failureSummary"].to_string()).unwrap_or_default();
-            format!("{}: {} {places:?} {why}", text(element, "id"), text(element, "help"))
+            format!("{}: {} {elements:?} {why}", text(element, "id"), text(element, "help"))
         })
         .collect();
     assert!(problems.is_empty(), "{what}:\n{}", problems.join("\n"));

@@ -26,7 +26,7 @@ mod page;
 pub use page::{Look, Page};
 
 /// The usual paths of Chromium, besides the one in `CHARGEPROOF_CHROMIUM`.
-const PLACES: &[&str] = &[
+const BROWSER_PATHS: &[&str] = &[
     "/usr/bin/chromium",
     "/usr/bin/chromium-browser",
     "/usr/bin/google-chrome-stable",
@@ -84,7 +84,7 @@ struct Shared {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        for context in self.contexts.lock().expect("not poisoned").drain(..) {
+        for context in self.contexts.lock().expect("the lock is not poisoned").drain(..) {
             let line = Arc::clone(&self.shared.line);
             self.shared.runtime.spawn(async move {
                 let params = json!({ "browserContextId": context });
@@ -103,7 +103,7 @@ impl Browser {
             let name = std::thread::current().name().unwrap_or("a browser test").to_owned();
             assert!(
                 !is_required(),
-                "{name}: there is no browser here, and CI or CHARGEPROOF_BROWSER=required asks for one: \
+                "{name}: no browser is installed, and CI or CHARGEPROOF_BROWSER=required asks for one: \
                  install Debian's package chromium, or set CHARGEPROOF_CHROMIUM"
             );
             // Not `eprintln!`, whose output the runner hides when a test passes.
@@ -122,12 +122,12 @@ impl Browser {
         let line = &self.shared.line;
         let context = line.command(None, "Target.createBrowserContext", json!({})).await;
         let context = context["browserContextId"].clone();
-        self.contexts.lock().expect("not poisoned").push(context.clone());
+        self.contexts.lock().expect("the lock is not poisoned").push(context.clone());
         let blank = json!({ "url": "about:blank", "browserContextId": context });
         let target = line.command(None, "Target.createTarget", blank).await;
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
         let attached = line.command(None, "Target.attachToTarget", attach).await;
-        let session = attached["sessionId"].as_str().expect("a session").to_owned();
+        let session = attached["sessionId"].as_str().expect("the browser returns a session id").to_owned();
         Page::new(Arc::clone(line), session).await
     }
 }
@@ -137,7 +137,8 @@ impl Shared {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().expect("a thread can be started");
         let _inside = runtime.enter();
-        let profile = TempDir::with_prefix("chargeproof-browser-").expect("a directory for the profile");
+        let profile =
+            TempDir::with_prefix("chargeproof-browser-").expect("a temporary directory can be created");
         let mut process = Command::new("/bin/sh")
             .args(["-c", BEGIN])
             .arg(profile.keep())
@@ -147,8 +148,8 @@ impl Shared {
             .stdout(Stdio::piped())
             .spawn()
             .expect("a shell can be started");
-        let line = Line::new(process.stdin.take().expect("it is piped"));
-        runtime.spawn(Arc::clone(&line).listen(process.stdout.take().expect("it is piped")));
+        let line = Line::new(process.stdin.take().expect("the stream is piped"));
+        runtime.spawn(Arc::clone(&line).listen(process.stdout.take().expect("the stream is piped")));
         Shared { runtime, line }
     }
 }
@@ -156,8 +157,9 @@ impl Shared {
 fn program() -> Option<PathBuf> {
     let configured = std::env::var_os("CHARGEPROOF_CHROMIUM").map(PathBuf::from);
     // A configured browser has no fallback.
-    let places = configured.map_or_else(|| PLACES.iter().map(PathBuf::from).collect(), |path| vec![path]);
-    places.into_iter().find(|path| path.exists())
+    let paths =
+        configured.map_or_else(|| BROWSER_PATHS.iter().map(PathBuf::from).collect(), |path| vec![path]);
+    paths.into_iter().find(|path| path.exists())
 }
 
 /// Returns `true` if a missing browser is a failure.
@@ -191,29 +193,29 @@ impl Line {
         let mut bytes = Vec::new();
         while from.read_until(END, &mut bytes).await.is_ok_and(|n| n > 0) {
             let message: Value = serde_json::from_slice(bytes.strip_suffix(&[END]).unwrap_or(&bytes))
-                .expect("the browser speaks JSON");
+                .expect("messages of the browser are JSON");
             bytes.clear();
             match message["id"].as_u64() {
                 Some(id) => {
-                    let waiter = self.waiting.lock().expect("not poisoned").remove(&id);
+                    let waiter = self.waiting.lock().expect("the lock is not poisoned").remove(&id);
                     // The waiting side may have given up.
                     let _ = waiter.map(|waiter| waiter.send(message));
                 }
                 None => {
                     let session = message["sessionId"].as_str().unwrap_or_default().to_owned();
-                    self.events.lock().expect("not poisoned").push((session, message));
+                    self.events.lock().expect("the lock is not poisoned").push((session, message));
                 }
             }
         }
         // No pending command will be answered.
-        self.waiting.lock().expect("not poisoned").clear();
+        self.waiting.lock().expect("the lock is not poisoned").clear();
     }
 
     /// Sends a command and waits for its result, which may be an error.
     async fn try_command(&self, session: Option<&str>, method: &str, params: Value) -> Result<Value, String> {
         let id = self.next.fetch_add(1, Relaxed);
         let (answer, answered) = oneshot::channel();
-        self.waiting.lock().expect("not poisoned").insert(id, answer);
+        self.waiting.lock().expect("the lock is not poisoned").insert(id, answer);
         let mut message = json!({ "id": id, "method": method, "params": params });
         if let Some(session) = session {
             message["sessionId"] = json!(session);
@@ -235,7 +237,7 @@ impl Line {
 
     /// Returns the notifications of the browser to a session, oldest first.
     fn events(&self, session: &str) -> Vec<Value> {
-        let events = self.events.lock().expect("not poisoned");
+        let events = self.events.lock().expect("the lock is not poisoned");
         events.iter().filter(|(to, _)| to == session).map(|(_, message)| message.clone()).collect()
     }
 }

@@ -88,11 +88,11 @@ impl Page {
     pub async fn open(&self, url: &str) {
         let answer = self.command("Page.navigate", json!({ "url": url })).await;
         assert!(answer["errorText"].is_null(), "{url}: {}", answer["errorText"]);
-        let there = format!(
+        let is_loaded = format!(
             "document.readyState === 'complete' && location.href !== 'about:blank' || {}",
             url == "about:blank"
         );
-        self.until(&there, || format!("{url} never finished loading")).await;
+        self.until(&is_loaded, || format!("{url} did not finish loading")).await;
     }
 
     /// Runs a script and returns its result, after awaiting a promise.
@@ -110,7 +110,7 @@ impl Page {
     }
 
     /// Polls a script until it returns true.
-    pub async fn until(&self, condition: &str, complaint: impl FnOnce() -> String) {
+    pub async fn until(&self, condition: &str, message: impl FnOnce() -> String) {
         let deadline = Instant::now() + TIMEOUT;
         let script =
             format!("(() => {{ try {{ return Boolean({condition}); }} catch {{ return false; }} }})()");
@@ -123,7 +123,7 @@ impl Page {
             }
             if Instant::now() > deadline {
                 let shown = self.try_eval("document.body.innerText").await.unwrap_or_default();
-                panic!("{}; the page shows:\n{}", complaint(), shown.as_str().unwrap_or_default());
+                panic!("{}; the page shows:\n{}", message(), shown.as_str().unwrap_or_default());
             }
         }
     }
@@ -131,32 +131,32 @@ impl Page {
     /// Waits until the page has such an element.
     pub async fn wait_for(&self, selector: &str) {
         let condition = format!("document.querySelector({})", json!(selector));
-        self.until(&condition, || format!("{selector} never came")).await;
+        self.until(&condition, || format!("{selector} did not appear")).await;
     }
 
     /// Waits until the text of an element contains `text`.
     pub async fn wait_for_text(&self, selector: &str, text: &str) {
         let condition = format!("{}.includes({})", read(selector), json!(text));
-        self.until(&condition, || format!("{selector} never showed {text:?}")).await;
+        self.until(&condition, || format!("{selector} did not show {text:?}")).await;
     }
 
     /// Waits until the page's URL contains `part` and the page is loaded.
     pub async fn wait_for_address(&self, part: &str) {
         let condition =
             format!("location.href.includes({}) && document.readyState === 'complete'", json!(part));
-        self.until(&condition, || format!("the page never came to {part}")).await;
+        self.until(&condition, || format!("the page did not navigate to {part}")).await;
     }
 
     /// Returns the address of the page.
     pub async fn address(&self) -> String {
-        self.eval("location.href").await.as_str().expect("an address").to_owned()
+        self.eval("location.href").await.as_str().expect("`location.href` is a string").to_owned()
     }
 
     /// Returns the visible text of an element.
     pub async fn text(&self, selector: &str) -> String {
         self.wait_for(selector).await;
         let text = self.eval(&read(selector)).await;
-        text.as_str().expect("text").to_owned()
+        text.as_str().expect("the script returns a string").to_owned()
     }
 
     /// Returns the number of elements.
@@ -164,7 +164,7 @@ impl Page {
         self.eval(&format!("document.querySelectorAll({}).length", json!(selector)))
             .await
             .as_u64()
-            .expect("a count")
+            .expect("the script returns a number")
     }
 
     /// Returns `true` if an element exists and is visible.
@@ -198,17 +198,17 @@ impl Page {
     pub async fn click_through(&self, selector: &str) {
         let before = self.eval("performance.timeOrigin").await;
         self.click(selector).await;
-        let there = format!("performance.timeOrigin !== {before} && document.readyState === 'complete'");
-        self.until(&there, || format!("{selector} led nowhere")).await;
+        let is_loaded = format!("performance.timeOrigin !== {before} && document.readyState === 'complete'");
+        self.until(&is_loaded, || format!("{selector} did not open a page")).await;
     }
 
-    /// Types a text into a field in place of its content.
+    /// Replaces the content of a field by typed text.
     pub async fn fill(&self, selector: &str, text: &str) {
         let condition = format!(
             "(() => {{ const it = document.querySelector({}); it.focus(); it.select(); return true; }})()",
             json!(selector)
         );
-        self.until(&condition, || format!("{selector} never came")).await;
+        self.until(&condition, || format!("{selector} did not appear")).await;
         self.command("Input.insertText", json!({ "text": text })).await;
     }
 
@@ -276,10 +276,10 @@ impl Page {
     pub async fn screenshot(&self, path: &Path) {
         let params = json!({ "format": "png", "captureBeyondViewport": true });
         let picture = self.command("Page.captureScreenshot", params).await;
-        let bytes = decode(picture["data"].as_str().expect("a picture"));
-        std::fs::create_dir_all(path.parent().expect("a file in a directory"))
-            .expect("a directory for pictures");
-        std::fs::write(path, bytes).expect("a picture can be written");
+        let bytes = decode(picture["data"].as_str().expect("the browser returns a screenshot"));
+        std::fs::create_dir_all(path.parent().expect("the file has a directory"))
+            .expect("the directory can be created");
+        std::fs::write(path, bytes).expect("the screenshot can be written");
     }
 }
 

@@ -138,7 +138,7 @@ pub fn judge_url(text: &str) -> Result<EndpointUrl, Refusal> {
     if url.scheme() != "https" {
         return Err(Refusal::NotHttps { scheme: url.scheme().to_owned() });
     }
-    // An empty user name (`https://@host`) leaves no trace in the parts, so the text is asked for all of them.
+    // The parsed URL does not show an empty user name (`https://@host`), so the text is checked.
     if has_at_sign_before_host(text) {
         return Err(Refusal::UserInfo);
     }
@@ -164,7 +164,7 @@ pub fn judge_url(text: &str) -> Result<EndpointUrl, Refusal> {
 }
 
 fn has_at_sign_before_host(text: &str) -> bool {
-    let (_, rest) = text.split_once(':').expect("what was read as a URL has a scheme");
+    let (_, rest) = text.split_once(':').expect("a parsed URL has a scheme");
     let authority = rest.trim_start_matches('/').split(['/', '?', '#']).next();
     authority.is_some_and(|authority| authority.contains('@'))
 }

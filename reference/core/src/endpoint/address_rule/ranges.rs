@@ -40,7 +40,7 @@ const REFUSED_V4: &[Block<Ipv4Addr>] = &[
     v4([169, 254, 169, 254], 32, Range::Metadata), // most clouds
     v4([100, 100, 100, 200], 32, Range::Metadata), // Alibaba
     v4([192, 0, 0, 192], 32, Range::Metadata),     // Oracle
-    // Azure answers its machines here although the address is publicly assigned.
+    // Azure responds to its virtual machines at this address, although it is publicly assigned.
     v4([168, 63, 129, 16], 32, Range::Metadata),
     v4([0, 0, 0, 0], 32, Range::Unspecified),
     v4([255, 255, 255, 255], 32, Range::Broadcast),
@@ -61,7 +61,7 @@ const REFUSED_V4: &[Block<Ipv4Addr>] = &[
     v4([240, 0, 0, 0], 4, Range::Reserved),
 ];
 
-// Judged before anything inside the address: these are not IPv4 in disguise, whatever their bits say.
+// Checked before any embedded IPv4 address: these addresses contain none, whatever their bits.
 const WHOLE_V6: &[Block<Ipv6Addr>] = &[
     v6([0, 0, 0], [0, 0], 128, Range::Unspecified),
     v6([0, 0, 0], [0, 1], 128, Range::Loopback),

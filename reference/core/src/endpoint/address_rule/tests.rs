@@ -1,4 +1,4 @@
-//! The address rule as tables: what is typed or resolved on the left, the verdict on the right.
+//! Tables of the address rule: the typed or resolved address on the left, the verdict on the right.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -281,7 +281,7 @@ fn the_simulated_network_has_names_and_nothing_else_has_them() {
         ("https://shop.sim/hook", "https://shop.sim/hook"),
         ("https://Shop.SIM.:8443/", "https://shop.sim:8443/"),
     ]);
-    let simulated = |text| judge_url(text).expect("an accepted URL").is_simulated();
+    let simulated = |text| judge_url(text).expect("the URL is accepted").is_simulated();
     assert!(simulated("https://shop.sim/hook"));
     assert!(simulated("https://a.b.sim/"));
     assert!(!simulated("https://shop.example/shop.sim"));
@@ -293,7 +293,7 @@ fn the_simulated_network_has_names_and_nothing_else_has_them() {
 #[test]
 fn the_parts_of_a_url_are_what_goes_on_the_wire() {
     let parts = |text| {
-        let url = judge_url(text).expect("an accepted URL");
+        let url = judge_url(text).expect("the URL is accepted");
         format!("{:?} | {} | {} | {}", url.host(), url.port(), url.authority(), url.path())
     };
     assert_eq!(parts("https://Shop.example/a?b=c"), r#"Name("shop.example") | 443 | shop.example | /a?b=c"#);
