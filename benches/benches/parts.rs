@@ -18,7 +18,7 @@ use reference_core::{
     wallet::Wallet,
 };
 
-fn money(c: &mut Criterion) {
+fn bench_money(c: &mut Criterion) {
     let amount = Fiat::parse("49.90").expect("the constant is valid");
     let rate = Rate::parse("57123.45").expect("the constant is valid");
     c.bench_function("quote, 8 decimals", |b| {
@@ -29,7 +29,7 @@ fn money(c: &mut Criterion) {
     });
 }
 
-fn formats(c: &mut Criterion) {
+fn bench_formats(c: &mut Criterion) {
     let now = Timestamp(1_767_603_600_123_456);
     c.bench_function("timestamp text", |b| b.iter(|| black_box(now).to_string()));
     let mut ids = IdGenerator::new(Seed(1).rng_key("live", "acme", "event"));
@@ -39,9 +39,9 @@ fn formats(c: &mut Criterion) {
     c.bench_function("signature of 1 KiB", |b| b.iter(|| signer.sign(1_767_603_600, black_box(&body))));
 }
 
-fn addresses(c: &mut Criterion) {
+fn bench_addresses(c: &mut Criterion) {
     for (name, form) in [("bitcoin", AddressForm::Bitcoin), ("ethereum", AddressForm::Evm)] {
-        let wallet = Wallet::seeded(Seed(1), "acme/live", form, Mode::Live);
+        let wallet = Wallet::from_seed(Seed(1), "acme/live", form, Mode::Live);
         let mut n = 0;
         c.bench_function(&format!("deposit address, {name}"), |b| {
             b.iter(|| {
@@ -52,7 +52,7 @@ fn addresses(c: &mut Criterion) {
     }
 }
 
-fn index(c: &mut Criterion) {
+fn bench_index(c: &mut Criterion) {
     for size in [1_000_u32, 1_000_000] {
         let mut index = StatusIndex::<5>::default();
         for n in 0..size {
@@ -68,6 +68,6 @@ fn index(c: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = sampling::config();
-    targets = money, formats, addresses, index
+    targets = bench_money, bench_formats, bench_addresses, bench_index
 }
 criterion_main!(benches);

@@ -20,11 +20,11 @@ const CHARGES: usize = 80;
 const SCENARIO: &str = include_str!("../../scenarios/delivery/shop_is_down.yaml");
 
 /// Records a quick run against a server in this process: without the burst of requests up to the rate limit.
-fn recorded() -> Recording {
+fn record_quick_run() -> Recording {
     let runtime = tokio::runtime::Runtime::new().expect("the system has threads for the runtime");
     runtime.block_on(async {
         let config = Config { rate_limit: None, ..Config::local() };
-        let server = Server::start_with(config, populated).await.expect("a port is free");
+        let server = Server::start_with(config, populated_sandbox).await.expect("a port is free");
         let keys = server.first_keys().expect("the server has just started");
         let url = server.url().parse().expect("the server's URL is valid");
         let mut plan = Plan::new(url, Secret::new(keys.live), Secret::new(keys.test));
@@ -37,7 +37,7 @@ fn recorded() -> Recording {
 }
 
 /// Returns a world in which every list has several pages.
-fn populated(setup: &Setup) -> Sandbox {
+fn populated_sandbox(setup: &Setup) -> Sandbox {
     let mut sandbox = Sandbox::new(setup);
     let keys = sandbox.first_keys();
     for key in [keys.live, keys.test] {
@@ -59,13 +59,13 @@ fn populated(setup: &Setup) -> Sandbox {
     sandbox
 }
 
-fn judging(c: &mut Criterion) {
-    let recording = recorded();
+fn bench_judging(c: &mut Criterion) {
+    let recording = record_quick_run();
     let name = format!("judge a recording of {} exchanges", recording.exchanges.len());
     c.bench_function(&name, |b| b.iter(|| judge(black_box(&recording))));
 }
 
-fn scenarios(c: &mut Criterion) {
+fn bench_scenarios(c: &mut Criterion) {
     c.bench_function("read a scenario", |b| {
         b.iter(|| Script::parse("shop_is_down.yaml", black_box(SCENARIO)))
     });
@@ -76,7 +76,7 @@ fn scenarios(c: &mut Criterion) {
 }
 
 /// Measures the worlds of the first sixteen seeds: two are checked in depth, one has a twin, and one runs twice.
-fn worlds(c: &mut Criterion) {
+fn bench_worlds(c: &mut Criterion) {
     let runner = Runner::default();
     let mut seeds = (0..16).cycle();
     c.bench_function("sweep world", |b| {
@@ -87,6 +87,6 @@ fn worlds(c: &mut Criterion) {
 criterion_group! {
     name = benches;
     config = sampling::config();
-    targets = judging, scenarios, worlds
+    targets = bench_judging, bench_scenarios, bench_worlds
 }
 criterion_main!(benches);

@@ -155,7 +155,7 @@ impl BenchDriver {
     }
 
     /// Returns the number of deliveries so far.
-    pub fn delivered(&self) -> usize {
+    pub fn delivery_count(&self) -> usize {
         self.delivered
     }
 
@@ -186,7 +186,7 @@ mod tests {
                 .expect("responses are JSON");
             let kinds: Vec<_> = (0..3).filter_map(|n| page["data"][n]["type"].as_str()).collect();
             assert_eq!(kinds, ["charge.paid", "charge.payment_detected", "charge.created"]);
-            assert_eq!((page["meta"]["total"].as_u64(), driver.delivered()), (Some(6), 6));
+            assert_eq!((page["meta"]["total"].as_u64(), driver.delivery_count()), (Some(6), 6));
         }
     }
 }

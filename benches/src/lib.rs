@@ -40,7 +40,7 @@ impl World {
     /// # Panics
     ///
     /// Panics if the status is not 2xx.
-    pub fn granted(&mut self, method: &str, path: &str, body: &str) -> Value {
+    pub fn send_expecting_2xx(&mut self, method: &str, path: &str, body: &str) -> Value {
         let response = self.send(method, path, body);
         let text = String::from_utf8_lossy(&response.body);
         assert!(response.status < 300, "{method} {path}: {} {text}", response.status);
@@ -50,16 +50,20 @@ impl World {
     /// Opens a charge and returns its code.
     pub fn open_charge(&mut self) -> String {
         let body = r#"{"asset":"BTC","amount":"49.90","currency":"EUR","metadata":{"order":7}}"#;
-        let answer = self.granted("POST", "/v1/charges", body);
+        let answer = self.send_expecting_2xx("POST", "/v1/charges", body);
         answer["data"]["id"].as_str().expect("a charge has an id").to_owned()
     }
 
     /// Opens a charge, pays it, and sends its deliveries.
     pub fn complete_a_charge(&mut self) {
         let code = self.open_charge();
-        self.granted("POST", "/sandbox/pay", &format!(r#"{{"charge":"{code}"}}"#));
-        self.granted("POST", "/sandbox/mine", r#"{"mode":"live","asset":"BTC","blocks":2,"at_once":true}"#);
-        self.granted("POST", "/sandbox/advance", r#"{"by":"1s"}"#);
+        self.send_expecting_2xx("POST", "/sandbox/pay", &format!(r#"{{"charge":"{code}"}}"#));
+        self.send_expecting_2xx(
+            "POST",
+            "/sandbox/mine",
+            r#"{"mode":"live","asset":"BTC","blocks":2,"at_once":true}"#,
+        );
+        self.send_expecting_2xx("POST", "/sandbox/advance", r#"{"by":"1s"}"#);
     }
 }
 
@@ -86,12 +90,16 @@ mod tests {
     #[test]
     fn the_benchmark_world_completes_a_charge_with_its_deliveries() {
         let mut world = World::new();
-        world.granted("POST", "/sandbox/endpoints", r#"{"mode":"live","url":"https://shop.sim/hooks"}"#);
+        world.send_expecting_2xx(
+            "POST",
+            "/sandbox/endpoints",
+            r#"{"mode":"live","url":"https://shop.sim/hooks"}"#,
+        );
         world.complete_a_charge();
-        let events = world.granted("GET", "/v1/events", "");
+        let events = world.send_expecting_2xx("GET", "/v1/events", "");
         assert_eq!(events["meta"]["total"], 3);
         assert_eq!(events["data"][0]["type"], "charge.paid");
-        let deliveries = world.granted("GET", "/sandbox/deliveries", "");
+        let deliveries = world.send_expecting_2xx("GET", "/sandbox/deliveries", "");
         assert_eq!(deliveries["deliveries"].as_array().map(Vec::len), Some(3));
     }
 }

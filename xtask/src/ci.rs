@@ -17,7 +17,7 @@ pub(crate) struct Step {
     /// The name for `--only`.
     pub(crate) name: &'static str,
     /// One line for `--help`.
-    pub(crate) what: &'static str,
+    pub(crate) title: &'static str,
     run: Run,
 }
 
@@ -42,12 +42,12 @@ pub(crate) struct CiOptions {
 }
 
 fn step_value(step: &Step) -> PossibleValue {
-    PossibleValue::new(step.name).help(step.what)
+    PossibleValue::new(step.name).help(step.title)
 }
 
 impl CiOptions {
     /// Returns the options that run one step.
-    pub(crate) fn only(step: &str) -> CiOptions {
+    pub(crate) fn single_step(step: &str) -> CiOptions {
         CiOptions { only: vec![step.to_owned()], ..CiOptions::default() }
     }
 
@@ -60,32 +60,32 @@ impl CiOptions {
 pub(crate) const STEPS: &[Step] = &[
     Step {
         name: "format",
-        what: "rustfmt has nothing to change",
+        title: "rustfmt has nothing to change",
         run: Run::Cargo { arguments: &["fmt", "--all", "--check"], env: None },
     },
     Step {
         name: "tidy",
-        what: "rules about files, modules and guides that no lint checks",
+        title: "rules about files, modules and guides that no lint checks",
         run: Run::Check(tidy::findings),
     },
     Step {
         name: "commits",
-        what: "commit subjects are imperative and short",
+        title: "commit subjects are imperative and short",
         run: Run::Check(commits::findings),
     },
     Step {
         name: "direction",
-        what: "dependencies between packages follow the allowed directions",
+        title: "dependencies between packages follow the allowed directions",
         run: Run::Check(direction::findings),
     },
     Step {
         name: "deny",
-        what: "dependencies: licences, sources, duplicate versions, advisories (cargo-deny)",
+        title: "dependencies: licences, sources, duplicate versions, advisories (cargo-deny)",
         run: Run::Check(deny::findings),
     },
     Step {
         name: "clippy",
-        what: "no warning from the compiler or clippy, and no function above 70 lines of code",
+        title: "no warning from the compiler or clippy, and no function above 70 lines of code",
         run: Run::Cargo {
             arguments: &[
                 "clippy",
@@ -103,7 +103,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "lean",
-        what: "the server without its optional parts",
+        title: "the server without its optional parts",
         run: Run::Cargo {
             arguments: &[
                 "clippy",
@@ -119,22 +119,22 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "tests",
-        what: "cargo test",
+        title: "cargo test",
         run: Run::Cargo { arguments: &["test", "--locked", "--workspace", "--no-fail-fast"], env: None },
     },
     Step {
         name: "attack",
-        what: "abuse tests of the server and the program, in their short form",
+        title: "abuse tests of the server and the program, in their short form",
         run: Run::Attack(attack::findings),
     },
     Step {
         name: "crash",
-        what: "the program on its directory, killed under load: nothing acknowledged is lost",
+        title: "the program on its directory, killed under load: nothing acknowledged is lost",
         run: Run::Check(crash::findings),
     },
     Step {
         name: "docs",
-        what: "no warning from rustdoc",
+        title: "no warning from rustdoc",
         run: Run::Cargo {
             // Examples select the features that tests use, with which `clippy` has checked the dependencies.
             arguments: &[
@@ -161,7 +161,7 @@ pub(crate) fn run(root: &Path, options: &CiOptions) -> bool {
     let results: Vec<(&Step, bool, Duration)> = options
         .steps()
         .map(|step| {
-            println!("==> {}: {}", step.name, step.what);
+            println!("==> {}: {}", step.name, step.title);
             let started = Instant::now();
             let passed = step.run(root, &options.allow_skip);
             (step, passed, started.elapsed())

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_subject_is_an_order_of_at_most_72_characters() {
+    fn a_subject_is_imperative_and_at_most_72_characters() {
         for good in [
             "Evict idle connections that wait for a body",
             "Test the core at its boundaries",

@@ -15,18 +15,18 @@ const INSTALL: &str = "cargo install cargo-deny --locked";
 /// # Errors
 /// cargo-deny cannot be started.
 pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
-    if !passes(cargo(root).args(["deny", "--version"]).stderr(Stdio::null()).stdout(Stdio::null()))? {
+    if !succeeds(cargo(root).args(["deny", "--version"]).stderr(Stdio::null()).stdout(Stdio::null()))? {
         println!("skipped: cargo-deny is not installed; `{INSTALL}`");
         return Ok(Vec::new());
     }
     let mut findings = Vec::new();
-    if !passes(cargo(root).args(["deny", "--locked", "check", "bans", "licenses", "sources"]))? {
+    if !succeeds(cargo(root).args(["deny", "--locked", "check", "bans", "licenses", "sources"]))? {
         findings.push("cargo-deny refuses a dependency; the rules are in .cargo/deny.toml".to_owned());
     }
     // The advisories are a separate Git repository.
-    if !passes(cargo(root).args(["deny", "fetch", "db"]).stderr(Stdio::null()))? {
+    if !succeeds(cargo(root).args(["deny", "fetch", "db"]).stderr(Stdio::null()))? {
         println!("skipped: advisories, because their database cannot be fetched");
-    } else if !passes(cargo(root).args(["deny", "--locked", "check", "--disable-fetch", "advisories"]))? {
+    } else if !succeeds(cargo(root).args(["deny", "--locked", "check", "--disable-fetch", "advisories"]))? {
         findings.push(
             "a dependency has an advisory; update it, or say in .cargo/deny.toml why it may stay".to_owned(),
         );
@@ -34,7 +34,7 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     Ok(findings)
 }
 
-fn passes(command: &mut Command) -> Result<bool, String> {
+fn succeeds(command: &mut Command) -> Result<bool, String> {
     let status = command.status().map_err(|err| format!("cannot start {command:?}: {err}"))?;
     Ok(status.success())
 }

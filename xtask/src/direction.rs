@@ -87,7 +87,7 @@ const LAYERS: &[Layer] = &[
 /// Returns dependencies in a direction that is not allowed.
 pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     let workspace = Workspace::load(root)?;
-    Ok(judge(&workspace.members(), &workspace.inside()))
+    Ok(judge(&workspace.members(), &workspace.workspace_dependencies()))
 }
 
 fn judge(members: &BTreeSet<&str>, inside: &BTreeSet<WorkspaceDependency>) -> Vec<String> {

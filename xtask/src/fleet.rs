@@ -68,13 +68,13 @@ fn slurm(root: &Path) -> Result<bool, String> {
     let home = root.join("target/fleet");
     let _ = fs::remove_dir_all(&home);
     let mut cluster = Cluster::start(&home, program.parent().ok_or("the program has no directory")?)?;
-    cluster.until("both nodes are idle", |cluster| {
+    cluster.wait_until("both nodes are idle", |cluster| {
         Ok(cluster.output_of("sinfo", &["-h", "-N", "-o", "%t"])? == "idle\nidle")
     })?;
     let (array, script) = (format!("--array=1-{SHARDS}"), root.join("simulator/fleet/slurm.sh"));
     let script = script.display().to_string();
     println!("{}", cluster.output_of("sbatch", &[&array, "--cpus-per-task=1", &script])?);
-    cluster.until("tasks run on both nodes", |cluster| {
+    cluster.wait_until("tasks run on both nodes", |cluster| {
         Ok(NODES.iter().all(|node| !cluster.processes(node).is_empty()))
     })?;
     let steps = cluster.processes("b");
@@ -88,9 +88,10 @@ fn slurm(root: &Path) -> Result<bool, String> {
     cluster.controller()?;
     cluster.node("b")?;
     println!("killed the controller; both are started again");
-    cluster.until("every task has ended", |cluster| Ok(cluster.output_of("squeue", &["-h"])?.is_empty()))?;
+    cluster
+        .wait_until("every task has ended", |cluster| Ok(cluster.output_of("squeue", &["-h"])?.is_empty()))?;
     let shards = home.join("shards");
-    let mut merged = merge(&program, &shards)?;
+    let mut merged = merge_shards(&program, &shards)?;
     for shard in merged["missing"].as_array().cloned().unwrap_or_default() {
         println!("missing shard, repeated here: {shard}");
     }
@@ -100,7 +101,7 @@ fn slurm(root: &Path) -> Result<bool, String> {
             let out = shards.join(format!("{shard}.json")).display().to_string();
             sweep(&program, &home, &["--shard", &part, "--out", &out])?;
         }
-        merged = merge(&program, &shards)?;
+        merged = merge_shards(&program, &shards)?;
     }
     let one = sweep(&program, &home, &[])?;
     let differing: Vec<&str> = COMPARED.into_iter().filter(|key| merged[*key] != one[*key]).collect();
@@ -128,7 +129,7 @@ fn sweep(program: &Path, home: &Path, options: &[&str]) -> Result<Value, String>
     json(&mut command)
 }
 
-fn merge(program: &Path, shards: &Path) -> Result<Value, String> {
+fn merge_shards(program: &Path, shards: &Path) -> Result<Value, String> {
     let files = fs::read_dir(shards).map_err(|error| format!("no task wrote a result: {error}"))?;
     let files = files.filter_map(|entry| Some(entry.ok()?.path()));
     let files: Vec<PathBuf> =
@@ -182,7 +183,7 @@ impl Cluster {
         let options = options.map(|(option, name)| format!("--{option}={}", at(name)));
         let options: Vec<&str> = options.iter().map(String::as_str).collect();
         cluster.daemon("munged", "munged", &[&["--foreground", "--force"], &options[..]].concat())?;
-        cluster.until("munged listens", |cluster| Ok(cluster.home.join("munge/socket").exists()))?;
+        cluster.wait_until("munged listens", |cluster| Ok(cluster.home.join("munge/socket").exists()))?;
         cluster.controller()?;
         NODES.iter().try_for_each(|node| cluster.node(node))?;
         Ok(cluster)
@@ -236,7 +237,11 @@ impl Cluster {
     }
 
     /// Polls a condition until it holds; errors are retried.
-    fn until(&self, what: &str, condition: impl Fn(&Cluster) -> Result<bool, String>) -> Result<(), String> {
+    fn wait_until(
+        &self,
+        what: &str,
+        condition: impl Fn(&Cluster) -> Result<bool, String>,
+    ) -> Result<(), String> {
         let started = Instant::now();
         loop {
             match condition(self) {

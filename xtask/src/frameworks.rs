@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use crate::served;
-use crate::target::{Keys, check, listening, output};
+use crate::target::{Keys, check, output, start_listening};
 
 /// The keys of every server.
 const LIVE_KEY: &str = "svc_live_aZ3kP9vQ7rT2mX5cB8nL";
@@ -90,7 +90,7 @@ fn judge(
     server.current_dir(home).args(&words[1..]).env("PYTHONDONTWRITEBYTECODE", "1");
     server.env("SHOP_LIVE_KEY", LIVE_KEY).env("SHOP_TEST_KEY", TEST_KEY);
     server.stdout(Stdio::null()).stderr(Stdio::null());
-    let _listening = listening(&mut server, port)?;
+    let _listening = start_listening(&mut server, port)?;
     let keys = Keys { live: LIVE_KEY, test: TEST_KEY };
     let output = output(check(program, port, keys, &WITHOUT).args(extra).current_dir(home))?;
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);

@@ -9,8 +9,8 @@ use std::process::Command;
 
 use crate::packages::output_of;
 use crate::served;
-use crate::target::{listening, output};
-use crate::tools::{self, fresh, starts, write};
+use crate::target::{output, start_listening};
+use crate::tools::{self, create_empty_dir, runs_with, write};
 
 const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
 /// A shell command that counts in the log how often the handler shipped the order of a charge.
@@ -45,21 +45,21 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let mut good = true;
     for handler in HANDLERS {
         println!("==> {}", handler.file);
-        fresh(&home.join("handled"))?;
+        create_empty_dir(&home.join("handled"))?;
         let url = format!("{}/docs/handlers/{}", reference.value("url"), handler.file);
         let text = output_of(Command::new("curl").args(["--silent", "--fail", &url]))?;
         write(&home.join(handler.file), text)?;
         let [port] = testkit::free_ports()?;
         match (handler.command)(&home, port) {
             Err(why) => println!("skipped: {why}"),
-            Ok(mut command) => good &= accepts(&program, &mut command, &home, port)?,
+            Ok(mut command) => good &= try_handler(&program, &mut command, &home, port)?,
         }
     }
     Ok(good)
 }
 
 /// Starts a handler and sends it valid and invalid deliveries.
-fn accepts(program: &Path, command: &mut Command, home: &Path, port: u16) -> Result<bool, String> {
+fn try_handler(program: &Path, command: &mut Command, home: &Path, port: u16) -> Result<bool, String> {
     command.current_dir(home).env("WEBHOOK_SECRET", SECRET).env("PORT", port.to_string());
     command.env("HANDLED_EVENTS", home.join("handled"));
     command.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONUNBUFFERED", "1");
@@ -67,7 +67,7 @@ fn accepts(program: &Path, command: &mut Command, home: &Path, port: u16) -> Res
         File::create(home.join("log")).map_err(|err| format!("cannot write the handler's log: {err}"))?;
     let same = log.try_clone().map_err(|err| format!("cannot write the handler's log: {err}"))?;
     command.stdout(log).stderr(same);
-    let _listening = listening(command, port)?;
+    let _listening = start_listening(command, port)?;
     let mut trial = Command::new(program);
     trial.args(["receiver", "try", &format!("http://127.0.0.1:{port}/hooks")]);
     trial.args(["--secret-env", "WEBHOOK_SECRET", "--acted", ACTED]);
@@ -110,7 +110,7 @@ fn express(home: &Path, _port: u16) -> Result<Command, String> {
 }
 
 fn php(_home: &Path, port: u16) -> Result<Command, String> {
-    if !starts("php", "--version") {
+    if !runs_with("php", "--version") {
         return Err("php is not installed".to_owned());
     }
     let mut command = Command::new("php");
@@ -119,7 +119,7 @@ fn php(_home: &Path, port: u16) -> Result<Command, String> {
 }
 
 fn go(home: &Path, _port: u16) -> Result<Command, String> {
-    if !starts("go", "version") {
+    if !runs_with("go", "version") {
         return Err("go is not installed".to_owned());
     }
     let built: PathBuf = home.join("hooks");

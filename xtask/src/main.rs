@@ -130,7 +130,7 @@ fn main() -> ExitCode {
 fn run(root: &Path, task: &Task) -> Result<bool, String> {
     match task {
         Task::Ci(options) => Ok(ci::run(root, options)),
-        Task::Tidy => Ok(ci::run(root, &ci::CiOptions::only("tidy"))),
+        Task::Tidy => Ok(ci::run(root, &ci::CiOptions::single_step("tidy"))),
         Task::CommitMsg { file } => commits::check_file(file),
         Task::Mutants(ForeignOptions { options }) => mutants::run(root, options),
         Task::Planted(options) => planted::run(root, options),

@@ -16,7 +16,7 @@ const NODE: &str = "node_modules/node/bin/node";
 
 /// A run of a suite.
 struct Pass {
-    what: &'static str,
+    title: &'static str,
     suite: &'static str,
     options: &'static [&'static str],
     baseline: &'static str,
@@ -24,13 +24,13 @@ struct Pass {
 
 const PASSES: [Pass; 2] = [
     Pass {
-        what: "revisions 2025-06-18 and 2025-11-25",
+        title: "revisions 2025-06-18 and 2025-11-25",
         suite: "node_modules/@modelcontextprotocol/conformance/dist/index.js",
         options: &[],
         baseline: "baseline.yml",
     },
     Pass {
-        what: "revision 2026-07-28",
+        title: "revision 2026-07-28",
         suite: "node_modules/next/dist/index.js",
         options: &["--suite", "all", "--spec-version", "2026-07-28"],
         baseline: "baseline-2026-07-28.yml",
@@ -46,7 +46,7 @@ pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let settings = root.join("xtask/mcp");
     let mut good = true;
     for pass in PASSES {
-        println!("==> {}; exceptions are listed in xtask/mcp/{}", pass.what, pass.baseline);
+        println!("==> {}; exceptions are listed in xtask/mcp/{}", pass.title, pass.baseline);
         let mut command = Command::new(home.join(NODE));
         command
             .current_dir(&home)

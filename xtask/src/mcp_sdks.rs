@@ -46,7 +46,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
             Ok(programs) => {
                 println!("==> {}", PYTHON[0]);
                 let mut client = Command::new(programs.join("python"));
-                good &= succeeds(at(&served, client.arg(root.join("xtask/mcp/sdk.py"))))?;
+                good &= succeeds(with_server_env(&served, client.arg(root.join("xtask/mcp/sdk.py"))))?;
             }
             Err(why) => println!("skipped: the Python SDK: {why}"),
         }
@@ -65,13 +65,13 @@ fn typescript(root: &Path, home: &Path, served: &RunningProgram) -> Result<bool,
     for (name, modules) in TYPESCRIPT_SDKS {
         println!("==> {name}");
         let mut client = Command::new("node");
-        good &= succeeds(at(served, client.current_dir(home).arg("sdk.mjs").args(modules)))?;
+        good &= succeeds(with_server_env(served, client.current_dir(home).arg("sdk.mjs").args(modules)))?;
     }
     Ok(good)
 }
 
 /// Adds the address and the test key of the server to a command's environment.
-fn at<'c>(served: &RunningProgram, command: &'c mut Command) -> &'c mut Command {
+fn with_server_env<'c>(served: &RunningProgram, command: &'c mut Command) -> &'c mut Command {
     let url = format!("{}/mcp", served.value("url"));
     command.env("MCP_SERVER_URL", url).env("MCP_SERVER_KEY", served.value("test_key"))
 }

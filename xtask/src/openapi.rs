@@ -76,7 +76,7 @@ fn node(root: &Path, home: &Path, served: &RunningProgram) -> Result<bool, Strin
 fn python(root: &Path, (home, programs): (&Path, &Path), served: &RunningProgram) -> Result<bool, String> {
     let settings = root.join("xtask/openapi");
     let package = home.join("client");
-    tools::fresh(&package)?;
+    tools::create_empty_dir(&package)?;
     println!("==> openapi-python-client: a client that works");
     // The generator formats its output with a program in the same environment.
     let path = std::env::var_os("PATH").unwrap_or_default();

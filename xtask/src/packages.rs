@@ -79,7 +79,7 @@ impl Workspace {
     }
 
     /// Returns the dependencies inside the workspace.
-    pub(crate) fn inside(&self) -> BTreeSet<WorkspaceDependency> {
+    pub(crate) fn workspace_dependencies(&self) -> BTreeSet<WorkspaceDependency> {
         let members = self.members();
         let of = |member: &Member| -> Vec<WorkspaceDependency> {
             let own = member.dependencies.iter().filter(|on| members.contains(on.name.as_str()));
@@ -110,12 +110,12 @@ pub(crate) fn output_of(command: &mut Command) -> Result<String, String> {
 pub(crate) fn cargo(root: &Path) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root);
-    undescribed(command)
+    without_package_env(command)
 }
 
 /// Removes the variables about this package from a command. `cargo run` sets them for its program; build scripts that
 /// read them would run again, and everything that depends on them would be rebuilt.
-pub(crate) fn undescribed(mut command: Command) -> Command {
+pub(crate) fn without_package_env(mut command: Command) -> Command {
     for (name, _) in env::vars_os() {
         let described = name.to_str().is_some_and(|variable| {
             variable.starts_with("CARGO_PKG_") || variable.starts_with("CARGO_MANIFEST_")
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_edge_inside_the_workspace_knows_whether_it_is_for_tests() {
+    fn a_dependency_is_marked_if_only_tests_use_it() {
         let workspace: Workspace = serde_json::from_str(
             r#"{ "packages": [
                 { "name": "simulator", "dependencies": [
@@ -157,6 +157,6 @@ mod tests {
             on: "reference-core".into(),
             dev_only,
         };
-        assert_eq!(workspace.inside(), BTreeSet::from([edge(false), edge(true)]));
+        assert_eq!(workspace.workspace_dependencies(), BTreeSet::from([edge(false), edge(true)]));
     }
 }

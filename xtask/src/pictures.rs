@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 
 use crate::served;
-use crate::tools::{fresh, is_installed, succeeds};
+use crate::tools::{create_empty_dir, is_installed, succeeds};
 
 const DIRECTORY: &str = ".github/pictures";
 /// The browsers that can take screenshots, in order of preference.
@@ -67,7 +67,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
         .ok_or_else(|| format!("no browser is installed; supported browsers: {}", BROWSERS.join(", ")))?;
     let program = served::build(root)?;
     let scratch = root.join("target/pictures");
-    fresh(&scratch)?;
+    create_empty_dir(&scratch)?;
     let start = ["--demo", "--clock", "frozen", "--start", "2026-01-05T09:00:00Z"];
     let served = served::start(&program, &start)?;
     for picture in PICTURES {

@@ -30,12 +30,12 @@ pub(crate) fn run(root: &Path, extra: &[String]) -> Result<bool, String> {
     let program = served::build(root)?;
     for (what, part) in PASSES {
         println!("\n==> schemathesis: {what} is as documented");
-        good &= pass(root, (&python, &program), part, extra)?;
+        good &= run_schemathesis(root, (&python, &program), part, extra)?;
     }
     Ok(good)
 }
 
-fn pass(
+fn run_schemathesis(
     root: &Path,
     (python, program): (&Path, &Path),
     part: &[&str],
@@ -44,7 +44,7 @@ fn pass(
     let mut served = served::start(program, &["--rate-limit", "off"])?;
     // Stored examples of earlier runs would be replayed against a changed document.
     let directory = root.join("target/schemathesis/run");
-    tools::fresh(&directory)?;
+    tools::create_empty_dir(&directory)?;
     let settings = root.join("xtask/schemathesis");
     let mut command = Command::new(python.join("schemathesis"));
     command

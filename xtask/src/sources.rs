@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::tools::{copy, fresh, read, write};
+use crate::tools::{copy, create_empty_dir, read, write};
 
 /// The tests that the guide, the packages' README and `cargo xtask worlds` share.
 const EXAMPLES: [&str; 2] = ["pytest/test_shop.py", "vitest/shop.test.mjs"];
@@ -50,7 +50,7 @@ fn without_links(text: &str) -> String {
 
 /// Copies the files of a directory, without subdirectories, into an empty one.
 pub(crate) fn copy_files(from: &Path, to: &Path) -> Result<(), String> {
-    fresh(to)?;
+    create_empty_dir(to)?;
     let unread = |err| format!("cannot read `{}`: {err}", from.display());
     for entry in fs::read_dir(from).map_err(unread)? {
         let entry = entry.map_err(unread)?;

@@ -10,7 +10,7 @@ use testkit::RunningProgram;
 ///
 /// # Errors
 /// The command cannot be started, ends, or does not listen in time.
-pub(crate) fn listening(command: &mut Command, port: u16) -> Result<RunningProgram, String> {
+pub(crate) fn start_listening(command: &mut Command, port: u16) -> Result<RunningProgram, String> {
     RunningProgram::start_until(command, || TcpStream::connect(("127.0.0.1", port)).is_ok())
 }
 

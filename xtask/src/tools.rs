@@ -21,11 +21,11 @@ pub(crate) fn node_program(home: &Path, name: &str) -> PathBuf {
 
 /// Returns `true` if a program is installed, by `--version`.
 pub(crate) fn is_installed(program: &str) -> bool {
-    starts(program, "--version")
+    runs_with(program, "--version")
 }
 
 /// Returns `true` if a program succeeds with this option.
-pub(crate) fn starts(program: &str, option: &str) -> bool {
+pub(crate) fn runs_with(program: &str, option: &str) -> bool {
     let mut command = Command::new(program);
     command.arg(option).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
@@ -39,7 +39,7 @@ pub(crate) fn starts(program: &str, option: &str) -> bool {
 pub(crate) fn python(home: &Path, packages: &[&str]) -> Result<PathBuf, String> {
     let venv = home.join("venv");
     let programs = venv.join(PROGRAMS);
-    installed(home, packages, || {
+    install_once(home, packages, || {
         let pip = ["install", "--quiet", "--disable-pip-version-check"];
         Ok(succeeds(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))?
             && succeeds(Command::new(programs.join("pip")).args(pip).args(packages))?)
@@ -52,14 +52,14 @@ pub(crate) fn python(home: &Path, packages: &[&str]) -> Result<PathBuf, String> 
 /// # Errors
 /// There is no `npm`, or its registry cannot be reached.
 pub(crate) fn node(home: &Path, packages: &[&str]) -> Result<(), String> {
-    installed(home, packages, || {
+    install_once(home, packages, || {
         let options = ["install", "--no-fund", "--no-audit", "--loglevel", "error", "--prefix"];
         succeeds(Command::new(npm()).args(options).arg(home).args(packages))
     })
 }
 
 /// Installs packages unless a stamp file in `home` lists the same ones.
-fn installed(
+fn install_once(
     home: &Path,
     packages: &[&str],
     install: impl Fn() -> Result<bool, String>,
@@ -78,7 +78,7 @@ fn installed(
 }
 
 /// Empties a directory, creating it if necessary.
-pub(crate) fn fresh(directory: &Path) -> Result<(), String> {
+pub(crate) fn create_empty_dir(directory: &Path) -> Result<(), String> {
     let _ = fs::remove_dir_all(directory);
     fs::create_dir_all(directory).map_err(|err| format!("cannot make `{}`: {err}", directory.display()))
 }

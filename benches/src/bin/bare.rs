@@ -64,13 +64,13 @@ async fn serve(responses: Vec<PreparedResponse>) -> Result<(), String> {
         let responses = Arc::clone(&responses);
         let service = service_fn(move |request| {
             let responses = Arc::clone(&responses);
-            async move { Ok::<_, Infallible>(answer(&responses, request).await) }
+            async move { Ok::<_, Infallible>(respond(&responses, request).await) }
         });
         tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
     }
 }
 
-async fn answer(responses: &[PreparedResponse], request: Request<Incoming>) -> Response<Full<Bytes>> {
+async fn respond(responses: &[PreparedResponse], request: Request<Incoming>) -> Response<Full<Bytes>> {
     let (head, body) = request.into_parts();
     if !body.is_end_stream() {
         // The reference server also reads the body first.

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     };
     let mut world = World::new();
     let charge = (0..100).map(|_| world.open_charge()).last().unwrap_or_default();
-    let newest = world.granted("GET", "/v1/events?per_page=1", "");
+    let newest = world.send_expecting_2xx("GET", "/v1/events?per_page=1", "");
     let event = newest["data"][0]["id"].as_str().unwrap_or_default().to_owned();
     let path = path.replace("{event}", &event).replace("{charge}", &charge);
     for _ in 0..count {

@@ -204,9 +204,9 @@ impl EventLog {
     pub fn list(&self, kind: Option<EventType>, subject: Option<Subject>) -> Listing<'_> {
         match (subject, kind) {
             (None, None) => Listing::all(self.events.len()),
-            (None, Some(kind)) => Listing::sorted(&self.by_type[kind as usize]),
-            (Some(subject), None) => Listing::sorted(&self.timeline_of(subject).all),
-            (Some(subject), Some(kind)) => self.timeline_of(subject).of_type(kind, &self.events),
+            (None, Some(kind)) => Listing::from_sorted_slice(&self.by_type[kind as usize]),
+            (Some(subject), None) => Listing::from_sorted_slice(&self.timeline_of(subject).all),
+            (Some(subject), Some(kind)) => self.timeline_of(subject).events_of_type(kind, &self.events),
         }
     }
 
@@ -238,10 +238,10 @@ impl Timeline {
         }
     }
 
-    fn of_type<'a>(&'a self, kind: EventType, events: &[Event]) -> Listing<'a> {
+    fn events_of_type<'a>(&'a self, kind: EventType, events: &[Event]) -> Listing<'a> {
         match &self.by_type {
-            Some(index) => Listing::sorted(&index[kind as usize]),
-            None => Listing::picked(
+            Some(index) => Listing::from_sorted_slice(&index[kind as usize]),
+            None => Listing::from_sorted_vec(
                 self.all.iter().copied().filter(|&no| events[no as usize].kind == kind).collect(),
             ),
         }

@@ -98,7 +98,7 @@ numbers! {
 
 impl AccountNo {
     /// Returns the numbers of the first `len` accounts.
-    pub(crate) fn first(len: usize) -> impl Iterator<Item = AccountNo> {
+    pub(crate) fn first_n(len: usize) -> impl Iterator<Item = AccountNo> {
         (0..len).map(AccountNo::from_index)
     }
 }

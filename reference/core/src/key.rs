@@ -109,7 +109,7 @@ impl KeyRing {
     }
 
     /// Returns `true` if this key ring created a key with this text, revoked or not.
-    pub fn has_made(&self, text: &[u8]) -> bool {
+    pub fn has_created(&self, text: &[u8]) -> bool {
         self.by_digest.contains_key(&digest(text))
     }
 
@@ -159,11 +159,11 @@ mod tests {
                 (0..3).all(|stream| key.id != Code::draw(&rng_key, stream)),
                 "the id is not drawn from a stream of key texts"
             );
-            assert_eq!((ring.find(text.as_bytes()), ring.has_made(text.as_bytes())), (Some(no), true));
+            assert_eq!((ring.find(text.as_bytes()), ring.has_created(text.as_bytes())), (Some(no), true));
             ring.get_mut(no).revoked_at = Some(Timestamp(0));
-            assert_eq!((ring.find(text.as_bytes()), ring.has_made(text.as_bytes())), (None, true));
+            assert_eq!((ring.find(text.as_bytes()), ring.has_created(text.as_bytes())), (None, true));
         }
         let names: std::collections::BTreeSet<Code> = ring.iter().map(|key| key.id).collect();
-        assert_eq!((names.len(), ring.has_made(b"svc_live_other")), (3, false));
+        assert_eq!((names.len(), ring.has_created(b"svc_live_other")), (3, false));
     }
 }

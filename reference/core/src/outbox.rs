@@ -411,7 +411,7 @@ impl Outbox {
 
     /// Returns deliveries, newest first: all, or those opened before the delivery with this id. `None` if the log
     /// does not contain that delivery.
-    pub fn before(&self, id: Option<Uuid>) -> Option<impl Iterator<Item = &Delivery>> {
+    pub fn deliveries_before(&self, id: Option<Uuid>) -> Option<impl Iterator<Item = &Delivery>> {
         let end = match id {
             None => self.log.len(),
             Some(id) => (self.find(id)?.0 - self.dropped) as usize,
@@ -420,7 +420,7 @@ impl Outbox {
     }
 
     /// Returns the deliveries opened at this time, newest first.
-    pub fn opened_at(&self, at: Timestamp) -> impl Iterator<Item = &Delivery> {
+    pub fn deliveries_opened_at(&self, at: Timestamp) -> impl Iterator<Item = &Delivery> {
         // Time never falls, so the log is in order of it.
         let start = self.log.partition_point(|delivery| delivery.payload.created_at < at);
         let end = self.log.partition_point(|delivery| delivery.payload.created_at <= at);

@@ -66,18 +66,18 @@ impl<'a> Listing<'a> {
     }
 
     /// Returns a listing of borrowed numbers.
-    pub fn sorted(members: &'a [u32]) -> Listing<'a> {
+    pub fn from_sorted_slice(members: &'a [u32]) -> Listing<'a> {
         Listing::Sorted(Cow::Borrowed(members))
     }
 
     /// Returns a listing of owned numbers.
-    pub fn picked(members: Vec<u32>) -> Listing<'a> {
+    pub fn from_sorted_vec(members: Vec<u32>) -> Listing<'a> {
         Listing::Sorted(Cow::Owned(members))
     }
 
     /// Returns an empty listing.
     pub fn empty() -> Listing<'a> {
-        Listing::picked(Vec::new())
+        Listing::from_sorted_vec(Vec::new())
     }
 
     /// Returns the number of members with a number up to `anchor`.
@@ -139,7 +139,7 @@ pub struct Page {
 
 impl Page {
     /// Cuts a page out of the list as it was when `anchor` was its newest record.
-    pub fn cut(listing: &Listing<'_>, request: PageRequest, anchor: Option<u32>) -> Page {
+    pub fn from_listing(listing: &Listing<'_>, request: PageRequest, anchor: Option<u32>) -> Page {
         let total = anchor.map_or(0, |anchor| listing.rank(anchor));
         let size = request.per_page as usize;
         let skipped = usize::try_from(request.page - 1).ok().and_then(|pages| pages.checked_mul(size));
@@ -249,7 +249,7 @@ mod tests {
     #[track_caller]
     fn check(page: u64, per_page: u32, total: usize, expected: &str) {
         let listing = Listing::all(total);
-        let page = Page::cut(&listing, PageRequest { page, per_page }, listing.newest());
+        let page = Page::from_listing(&listing, PageRequest { page, per_page }, listing.newest());
         let ids = match (page.members.first(), page.members.last()) {
             (Some(first), Some(last)) => format!("{}..{}", first + 1, last + 1),
             _ => "none".to_owned(),
@@ -295,7 +295,7 @@ mod tests {
             let mut page = 1;
             let mut added = added.into_iter();
             loop {
-                let cut = Page::cut(&Listing::all(len), PageRequest { page, per_page }, anchor);
+                let cut = Page::from_listing(&Listing::all(len), PageRequest { page, per_page }, anchor);
                 prop_assert_eq!(cut.total as usize, before);
                 joined.extend(cut.members.iter().map(|&no| no as usize));
                 match cut.next() {

@@ -108,7 +108,7 @@ impl Service {
         now: Timestamp,
         bearer: Option<&[u8]>,
     ) -> Result<Admission, (ApiError, Option<Quota>)> {
-        self.begin(now);
+        self.advance_clock(now);
         let no = bearer.and_then(|text| self.keys.find(text)).ok_or((ApiError::UnknownKey, None))?;
         let Principal { account, mode, .. } = self.keys.get(no).principal;
         self.settle(now, account, mode);
@@ -136,7 +136,7 @@ impl Service {
     /// The refusal: [`ApiError::NotFound`], [`ApiError::Conflict`], [`ApiError::Invalid`], [`ApiError::TooMany`] or
     /// [`ApiError::NoRate`].
     pub fn on_call(&mut self, now: Timestamp, principal: &Principal, call: Call) -> Result<Answer, ApiError> {
-        self.begin(now);
+        self.advance_clock(now);
         self.settle(now, principal.account, principal.mode);
         match call {
             Call::List { list, page, anchor } => self.list(now, principal, list, page, anchor),
@@ -210,7 +210,7 @@ impl Service {
         let key = (list.clone(), page.per_page);
         let (is_first, is_steady) = (page.page == 1, anchor.is_some());
         let remembered = if is_first { None } else { memory.recall(now, &key) };
-        let answer = cut(book, list, page, anchor, remembered)?;
+        let answer = list_page(book, list, page, anchor, remembered)?;
         // Page 1 sets the remembered anchor, and every read renews it.
         if let Answer::Page { page, .. } = &answer
             && !is_steady
@@ -233,7 +233,7 @@ impl Service {
                 let key = (list, page.per_page);
                 let memory = &self.keys.get(principal.key).memory;
                 let remembered = if page.page == 1 { None } else { memory.recall(now, &key) };
-                cut(book, key.0, page, anchor, remembered)
+                list_page(book, key.0, page, anchor, remembered)
             }
             call => read(book, call),
         }
@@ -248,7 +248,7 @@ impl Service {
     pub fn owner_read(&self, (account, mode): (AccountNo, Mode), call: Call) -> Result<Answer, ApiError> {
         let book = self.accounts[account.index()].book(mode);
         match call {
-            Call::List { list, page, anchor } => cut(book, list, page, anchor, None),
+            Call::List { list, page, anchor } => list_page(book, list, page, anchor, None),
             call => read(book, call),
         }
     }
@@ -269,7 +269,7 @@ impl Service {
         (account, mode): (AccountNo, Mode),
         command: impl Into<Command>,
     ) -> Result<CommandResult, ApiError> {
-        self.begin(now);
+        self.advance_clock(now);
         self.settle(now, account, mode);
         match command.into() {
             Command::CreateKey => Ok(self.create_key(now, account, mode)),
@@ -293,7 +293,7 @@ impl Service {
     ///
     /// [`ApiError::NotFound`] if no book has the code; otherwise the reason why the invoice or link opens no charge.
     pub fn on_visit(&mut self, now: Timestamp, visit: Visit) -> Result<VisitResult, ApiError> {
-        self.begin(now);
+        self.advance_clock(now);
         let (Visit::ViewInvoice(code)
         | Visit::ChooseCoin { invoice: code, .. }
         | Visit::ViewLink(code)
@@ -339,7 +339,7 @@ impl Service {
         sightings
             .iter()
             .for_each(|sighting| self.heights.raise(sighting.mode, sighting.asset, sighting.height));
-        for account in AccountNo::first(self.accounts.len()) {
+        for account in AccountNo::first_n(self.accounts.len()) {
             for mode in Mode::ALL {
                 let (book, context) = self.open_book(now, account, mode);
                 book.on_sightings(&context, sightings.iter().filter(|sighting| sighting.mode == mode));
@@ -365,7 +365,7 @@ impl Service {
         delivery: DeliveryNo,
         report: impl Into<AttemptReport>,
     ) {
-        self.begin(now);
+        self.advance_clock(now);
         self.settle(now, account, mode);
         self.open_book(now, account, mode).0.on_attempt_result(now, delivery, report.into());
     }
@@ -373,7 +373,7 @@ impl Service {
     /// Sets the rate of a pair; `None` if there is none.
     pub fn on_rate(&mut self, now: Timestamp, asset: Asset, currency: Currency, rate: Option<Rate>) {
         // Everything due by now happens first; it does not depend on rates.
-        self.begin(now);
+        self.advance_clock(now);
         self.exchange.set(asset, currency, rate);
     }
 
@@ -386,9 +386,9 @@ impl Service {
     /// for each lock that ends and each endpoint that is notified. Returns the number of units. There is more to do while
     /// [`next_tick`](Service::next_tick) is not later than `now`.
     pub fn on_tick_in_part(&mut self, now: Timestamp, work_max: u32) -> u32 {
-        self.begin(now);
+        self.advance_clock(now);
         let mut work = 0_u32;
-        for account in AccountNo::first(self.accounts.len()) {
+        for account in AccountNo::first_n(self.accounts.len()) {
             for mode in Mode::ALL {
                 let (book, context) = self.open_book(now, account, mode);
                 work = work.saturating_add(book.end_locks(&context, work_max.saturating_sub(work)));
@@ -397,7 +397,7 @@ impl Service {
         work
     }
 
-    fn begin(&mut self, now: Timestamp) {
+    fn advance_clock(&mut self, now: Timestamp) {
         assert!(now >= self.now, "the time passed by a host never decreases: {now} after {}", self.now);
         self.now = now;
     }
@@ -415,7 +415,7 @@ impl Service {
 
     /// Takes the next due delivery, which is in flight until the result of its attempt is reported.
     pub fn poll_delivery(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, DeliveryNo)> {
-        for account in AccountNo::first(self.accounts.len()) {
+        for account in AccountNo::first_n(self.accounts.len()) {
             for mode in Mode::ALL {
                 if let Some(delivery) = self.open_book(now, account, mode).0.poll_delivery(now) {
                     return Some((account, mode, delivery));
@@ -430,7 +430,7 @@ impl Service {
     pub fn restart(&mut self, now: Timestamp) {
         self.on_tick(now);
         self.keys.forget_volatile();
-        for account in AccountNo::first(self.accounts.len()) {
+        for account in AccountNo::first_n(self.accounts.len()) {
             for mode in Mode::ALL {
                 self.open_book(now, account, mode).0.restart(now);
             }
@@ -496,7 +496,7 @@ impl Service {
     /// Takes the notices recorded since the last call, by book.
     pub fn take_notices(&mut self) -> Vec<(AccountNo, Mode, Notice)> {
         let mut notices = Vec::new();
-        for account in AccountNo::first(self.accounts.len()) {
+        for account in AccountNo::first_n(self.accounts.len()) {
             for mode in Mode::ALL {
                 let (book, _) = self.accounts[account.index()].open_book(mode);
                 notices.extend(book.take_notices().into_iter().map(|notice| (account, mode, notice)));
@@ -518,7 +518,7 @@ impl Service {
         let nth = book.keys_made;
         book.keys_made += 1;
         let (no, text) =
-            self.keys.create(now, (account, mode), (&start, &self.config.key_tag, book.key_lot(), nth));
+            self.keys.create(now, (account, mode), (&start, &self.config.key_tag, book.key_rng(), nth));
         CommandResult::Key(no, text)
     }
 
@@ -546,7 +546,7 @@ impl Service {
         asset: Asset,
         payout: &Payout,
     ) -> Result<CommandResult, ApiError> {
-        let wallet = self.accounts[account.index()].book(mode).payouts().read(asset, payout)?;
+        let wallet = self.accounts[account.index()].book(mode).payouts().parse_wallet(asset, payout)?;
         if self.is_wallet_elsewhere(account, mode, &wallet) {
             let field = payout.field();
             let message = format!("The {field} field is in use for another mode or account.");
@@ -576,7 +576,7 @@ fn read(book: &Book, call: Call) -> Result<Answer, ApiError> {
 
 /// Cuts a page from a list as it was when the client's anchor, or else `remembered`, was its newest record; without
 /// either, as it is now.
-fn cut(
+fn list_page(
     book: &Book,
     list: List,
     page: PageRequest,
@@ -588,12 +588,12 @@ fn cut(
         Some(anchor) => Some(anchor_record(book, &list, &anchor)?),
         None => remembered.unwrap_or_else(|| listing.newest()),
     };
-    let page = Page::cut(&listing, page, newest);
+    let page = Page::from_listing(&listing, page, newest);
     let anchor = newest.map(|member| book.public_id(&list, member));
     Ok(Answer::Page { list, page, anchor })
 }
 
 /// Returns the record that a client's anchor names.
 fn anchor_record(book: &Book, list: &List, anchor: &str) -> Result<u32, ApiError> {
-    book.anchored(list, anchor).ok_or_else(|| ApiError::field("anchor", "The selected anchor is invalid."))
+    book.find_anchor(list, anchor).ok_or_else(|| ApiError::field("anchor", "The selected anchor is invalid."))
 }

@@ -26,7 +26,7 @@ thread_local! {
 }
 
 /// Runs `write`; values that it serializes through this module are written once.
-pub fn writing<T>(write: impl FnOnce() -> T) -> T {
+pub fn write_shared<T>(write: impl FnOnce() -> T) -> T {
     WRITTEN.set(Some(HashMap::new()));
     let written = write();
     WRITTEN.set(None);
@@ -34,7 +34,7 @@ pub fn writing<T>(write: impl FnOnce() -> T) -> T {
 }
 
 /// Runs `read` on the output of [`write_shared`].
-pub fn reading<T>(read: impl FnOnce() -> T) -> T {
+pub fn read_shared<T>(read: impl FnOnce() -> T) -> T {
     READ.take();
     let value = read();
     READ.take();

@@ -78,7 +78,7 @@ fn json_response(backend: &Backend, fields: &serde_json::Value) -> Result<Answer
 /// Parses the handler of a new forward and the account it is for.
 fn read(body: &[u8]) -> Result<(LocalHandler, Option<String>), ApiError> {
     let mut fields = Fields::read(body)?;
-    fields.only(&["to", "account"]);
+    fields.reject_unknown(&["to", "account"]);
     let (to, account) = (fields.required_text("to", PROSE_MAX), fields.text("account", TEXT_MAX));
     fields.finish()?;
     let handler = LocalHandler::parse(&to.unwrap_or_default())

@@ -304,7 +304,7 @@ fn query_error(head: &Parts, path: &str) -> Option<Response> {
     if !is_answered_here(path) || !matches!(head.method, Method::GET | Method::HEAD) {
         return None;
     }
-    let query = Fields::query(head.uri.query()).and_then(|query| Fields::none(&query));
+    let query = Fields::query(head.uri.query()).and_then(|query| Fields::require_empty(&query));
     query.err().map(|error| Response::refusal(&error))
 }
 

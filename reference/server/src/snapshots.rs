@@ -54,13 +54,13 @@ impl WorldMoment {
             (None, None) => WorldMoment::Now,
             (None, Some(at)) => WorldMoment::At(at),
             (Some(_), Some(_)) => {
-                f.wrong("at", "The {} field is for moments without a snapshot; give one of the two.");
+                f.add_error("at", "The {} field is for moments without a snapshot; give one of the two.");
                 WorldMoment::Now
             }
             (Some(text), None) => match find(&text, known) {
                 Some(found) => WorldMoment::Snapshot(found.clone()),
                 None => {
-                    f.wrong("snapshot", "The selected {} is not one of that world.");
+                    f.add_error("snapshot", "The selected {} is not one of that world.");
                     WorldMoment::Now
                 }
             },
@@ -88,7 +88,7 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Snapshot
     match (request.path, id) {
         (RESTORE, _) if method == "POST" => {
             let mut fields = Fields::read(request.body)?;
-            fields.only(&["snapshot", "at"]);
+            fields.reject_unknown(&["snapshot", "at"]);
             if !fields.is_present("at") {
                 let id = fields.required_text("snapshot", TEXT_MAX);
                 fields.finish()?;
@@ -105,7 +105,7 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Snapshot
         (_, None) if is_read => Ok(SnapshotRequest::List),
         (_, None) if method == "POST" => {
             let mut fields = Fields::read(request.body)?;
-            fields.only(&["name"]);
+            fields.reject_unknown(&["name"]);
             let name = fields.required_text("name", TEXT_MAX);
             fields.finish()?;
             Ok(SnapshotRequest::Take { name: name.unwrap_or_default() })
@@ -114,7 +114,7 @@ pub(crate) fn read(request: &Request<'_>, known: &[Snapshot]) -> Result<Snapshot
         (_, Some(id)) if is_read => Ok(SnapshotRequest::File { n: number(id)? }),
         (_, Some(id)) if method == "DELETE" => {
             let n = number(id)?;
-            Fields::none(request.body)?;
+            Fields::require_empty(request.body)?;
             Ok(SnapshotRequest::Drop { n })
         }
         _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, DELETE".into() }),

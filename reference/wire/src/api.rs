@@ -86,7 +86,7 @@ impl Api {
     /// # Errors
     ///
     /// The response that no body could change: 404 for an unknown path or object, 405 for another method.
-    pub fn judge_head(&self, admission: &Admission, method: &str, path: &str) -> Result<(), Response> {
+    pub fn check_head(&self, admission: &Admission, method: &str, path: &str) -> Result<(), Response> {
         match self.route(&admission.principal, method, path) {
             Ok(_) => Ok(()),
             Err(error) => Err(with_quota(Response::refusal(&error), admission.quota)),
@@ -113,7 +113,11 @@ impl Api {
     /// Takes the next due delivery attempt without its body, for hosts that rarely need it: [`Api::delivery_body`] writes it.
     pub fn poll_delivery_label(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, AttemptRequest)> {
         let (account, mode, delivery) = self.service.poll_delivery(now)?;
-        Some((account, mode, webhook::label(self.service.account(account).book(mode), delivery)))
+        Some((
+            account,
+            mode,
+            webhook::attempt_without_body(self.service.account(account).book(mode), delivery),
+        ))
     }
 
     /// Returns the body of a delivery, the same for all attempts.
@@ -130,7 +134,7 @@ impl Api {
         request: &Request<'_>,
     ) -> Result<Response, ApiError> {
         let route = self.route(principal, request.method, request.path)?;
-        let status = route.success();
+        let status = route.success_status();
         if matches!(request.method, "GET" | "HEAD") {
             let call = route.call(request.query, &[])?;
             // `HEAD` changes no remembered anchor.
@@ -138,14 +142,14 @@ impl Api {
                 "HEAD" => self.service.peek(now, principal, call)?,
                 _ => self.service.on_call(now, principal, call)?,
             };
-            return Ok(self.reply(now, principal, request.base, status, (&answer, !self.is_unread)));
+            return Ok(self.write_response(now, principal, request.base, status, (&answer, !self.is_unread)));
         }
         http::must_be_json(request)?;
         let scope = http::idempotency_scope(request)?;
         let call = route.call(request.query, request.body)?;
         let Some(scope) = scope else {
             let answer = self.service.on_call(now, principal, call)?;
-            return Ok(self.reply(now, principal, request.base, status, (&answer, !self.is_unread)));
+            return Ok(self.write_response(now, principal, request.base, status, (&answer, !self.is_unread)));
         };
         let print = idempotency::fingerprint(request.query, request.body);
         match self.book_state(principal).answers.look_up(now, &scope, &print) {
@@ -160,8 +164,8 @@ impl Api {
         }
         let answer = self.service.on_call(now, principal, call)?;
         // The stored response needs its body: a repeated request may be read.
-        let response = self.reply(now, principal, request.base, status, (&answer, true));
-        self.book_state(principal).answers.keep(now, scope, print, response.clone());
+        let response = self.write_response(now, principal, request.base, status, (&answer, true));
+        self.book_state(principal).answers.store(now, scope, print, response.clone());
         Ok(response)
     }
 
@@ -169,12 +173,12 @@ impl Api {
     fn route(&self, principal: &Principal, method: &str, path: &str) -> Result<Route, ApiError> {
         let RouteMatch { object, route } = Route::find(method, path)?;
         if let Some(object) = object {
-            object.must_be_in(self.service.account(principal.account).book(principal.mode))?;
+            object.check_exists_in(self.service.account(principal.account).book(principal.mode))?;
         }
         route
     }
 
-    fn reply(
+    fn write_response(
         &mut self,
         now: Timestamp,
         principal: &Principal,
@@ -189,7 +193,8 @@ impl Api {
         let (account, public_url) =
             (self.service.account(principal.account), &self.service.config().public_url);
         let heights = self.service.heights();
-        let response_context = json::Scene { account, mode: principal.mode, public_url, base, now, heights };
+        let response_context =
+            json::ResponseContext { account, mode: principal.mode, public_url, base, now, heights };
         let body = json::answer(&response_context, answer, cache);
         Response { status, headers: Vec::new(), body }
     }

@@ -11,7 +11,7 @@ use serde::{
 use serde_json::value::RawValue;
 use url::form_urlencoded;
 
-use crate::{unique_keys::twin_key, web_address::is_web_address};
+use crate::{unique_keys::duplicate_key, web_address::is_web_address};
 use reference_core::{
     asset::{Asset, Currency},
     charge::CustomField,
@@ -62,7 +62,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Entries<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum JsonKind {
     Null,
-    Truth,
+    Bool,
     Number,
     Text,
     List,
@@ -72,7 +72,7 @@ enum JsonKind {
 fn json_kind(value: &RawValue) -> JsonKind {
     match value.get().as_bytes().first() {
         Some(b'n') => JsonKind::Null,
-        Some(b't' | b'f') => JsonKind::Truth,
+        Some(b't' | b'f') => JsonKind::Bool,
         Some(b'"') => JsonKind::Text,
         Some(b'[') => JsonKind::List,
         Some(b'{') => JsonKind::Object,
@@ -87,7 +87,7 @@ pub(crate) fn is_empty_list(text: &str) -> bool {
 }
 
 /// Returns the error message for an unknown enum value.
-pub(crate) fn not_among(name: &str, allowed: &[&str]) -> String {
+pub(crate) fn unknown_value_message(name: &str, allowed: &[&str]) -> String {
     format!("The selected {name} is invalid; it takes {}.", allowed.join(", "))
 }
 
@@ -104,9 +104,9 @@ impl<'a> Fields<'a> {
     /// # Errors
     ///
     /// Those of [`Fields::read`], and [`ApiError::Invalid`] if there is a field.
-    pub fn none(body: &'a [u8]) -> Result<(), ApiError> {
+    pub fn require_empty(body: &'a [u8]) -> Result<(), ApiError> {
         let mut fields = Fields::read(body)?;
-        fields.only(&[]);
+        fields.reject_unknown(&[]);
         fields.finish()
     }
 
@@ -143,7 +143,7 @@ impl<'a> Fields<'a> {
             return Ok(Fields { prefix: String::new(), entries: Vec::new(), errors: FieldErrors::default() });
         }
         let Entries(entries) = serde_json::from_str(text).map_err(|error| malformed(&error))?;
-        if let Some(key) = twin_key(text) {
+        if let Some(key) = duplicate_key(text) {
             let message = format!("The request body gives the key {key:?} twice in one object.");
             return Err(ApiError::Malformed(message.into()));
         }
@@ -160,14 +160,14 @@ impl<'a> Fields<'a> {
     }
 
     /// Adds an error about a field. `{}` in the message is replaced by its name.
-    pub fn wrong(&mut self, name: &str, sentence: &str) {
+    pub fn add_error(&mut self, name: &str, sentence: &str) {
         let full = format!("{}{name}", self.prefix);
         let text = sentence.replace("{}", &full);
         self.errors.add(full, text);
     }
 
     /// Adds an error about the whole object.
-    pub(crate) fn wrong_itself(&mut self, sentence: &str) {
+    pub(crate) fn add_object_error(&mut self, sentence: &str) {
         let name = self.prefix.trim_end_matches('.').to_owned();
         self.errors.add(name, sentence);
     }
@@ -183,7 +183,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns `true` if an error about this field was added.
-    pub fn is_wrong(&self, name: &str) -> bool {
+    pub fn has_error(&self, name: &str) -> bool {
         let full = format!("{}{name}", self.prefix);
         self.errors.iter().any(|(known, _)| known == full)
     }
@@ -195,7 +195,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Adds an error for every key that is not in `known`, up to a bound.
-    pub fn only(&mut self, known: &[&str]) {
+    pub fn reject_unknown(&mut self, known: &[&str]) {
         let unknown: Vec<String> = self
             .entries
             .iter()
@@ -205,7 +205,7 @@ impl<'a> Fields<'a> {
             .map(|key| key.clone().into_owned())
             .collect();
         for key in unknown {
-            self.wrong(&key, "The {} field is not known here.");
+            self.add_error(&key, "The {} field is not known here.");
         }
     }
 
@@ -217,11 +217,11 @@ impl<'a> Fields<'a> {
             None => None,
         };
         let Some(text) = text else {
-            self.wrong(name, "The {} field must be a string.");
+            self.add_error(name, "The {} field must be a string.");
             return None;
         };
         if text.chars().count() > chars_max {
-            self.wrong(name, &format!("The {{}} field must not be greater than {chars_max} characters."));
+            self.add_error(name, &format!("The {{}} field must not be greater than {chars_max} characters."));
             return None;
         }
         Some(text)
@@ -229,11 +229,11 @@ impl<'a> Fields<'a> {
 
     /// Reads a string of at most `chars_max` characters. The empty string counts as missing.
     pub fn text(&mut self, name: &str, chars_max: usize) -> Option<String> {
-        self.words_of(name, chars_max).map(Cow::into_owned)
+        self.borrowed_text(name, chars_max).map(Cow::into_owned)
     }
 
     /// Reads a string like [`Fields::text`], and copies it only if it has escapes.
-    fn words_of(&mut self, name: &str, chars_max: usize) -> Option<Cow<'a, str>> {
+    fn borrowed_text(&mut self, name: &str, chars_max: usize) -> Option<Cow<'a, str>> {
         let value = self.get(name)?;
         self.text_of(name, value, chars_max).filter(|text| !text.is_empty())
     }
@@ -241,8 +241,8 @@ impl<'a> Fields<'a> {
     /// Reads a required string.
     pub fn required_text(&mut self, name: &str, chars_max: usize) -> Option<String> {
         let text = self.text(name, chars_max);
-        if text.is_none() && !self.is_wrong(name) {
-            self.wrong(name, "The {} field is required.");
+        if text.is_none() && !self.has_error(name) {
+            self.add_error(name, "The {} field is required.");
         }
         text
     }
@@ -258,7 +258,7 @@ impl<'a> Fields<'a> {
                 && !domain.contains('@')
         }) && !text.chars().any(|c| c.is_whitespace() || c.is_control());
         if !looks_right {
-            self.wrong(name, "The {} field must be a valid email address.");
+            self.add_error(name, "The {} field must be a valid email address.");
             return None;
         }
         Some(text)
@@ -268,7 +268,7 @@ impl<'a> Fields<'a> {
     pub fn country(&mut self, name: &str) -> Option<String> {
         let code = self.text(name, 2)?;
         if code.len() != 2 || !code.bytes().all(|b| b.is_ascii_uppercase()) {
-            self.wrong(name, "The {} field must be a two-letter country code.");
+            self.add_error(name, "The {} field must be a two-letter country code.");
             return None;
         }
         Some(code)
@@ -278,17 +278,17 @@ impl<'a> Fields<'a> {
     pub fn web_address(&mut self, name: &str) -> Option<String> {
         let text = self.text(name, PROSE_MAX)?;
         if !is_web_address(&text) {
-            self.wrong(name, "The {} field must be a valid URL.");
+            self.add_error(name, "The {} field must be a valid URL.");
             return None;
         }
         Some(text)
     }
 
     /// Reads `true` or `false`.
-    pub fn truth(&mut self, name: &str) -> Option<bool> {
+    pub fn bool(&mut self, name: &str) -> Option<bool> {
         let value = self.get(name)?;
-        if json_kind(value) != JsonKind::Truth {
-            self.wrong(name, "The {} field must be true or false.");
+        if json_kind(value) != JsonKind::Bool {
+            self.add_error(name, "The {} field must be true or false.");
             return None;
         }
         Some(value.get() == "true")
@@ -299,16 +299,16 @@ impl<'a> Fields<'a> {
         let count =
             parse_whole(self.get(name)?.get()).and_then(|n| u32::try_from(n).ok()).filter(|n| *n >= 1);
         if count.is_none() {
-            self.wrong(name, "The {} field must be a whole number of at least 1.");
+            self.add_error(name, "The {} field must be a whole number of at least 1.");
         }
         count
     }
 
     /// Reads a whole number, given as a JSON number or a string.
-    pub fn whole(&mut self, name: &str) -> Option<u64> {
+    pub fn whole_number(&mut self, name: &str) -> Option<u64> {
         let whole = parse_whole(&self.decimal(name)?);
         if whole.is_none() {
-            self.wrong(name, "The {} field must be a whole number below 2^64.");
+            self.add_error(name, "The {} field must be a whole number below 2^64.");
         }
         whole
     }
@@ -320,10 +320,10 @@ impl<'a> Fields<'a> {
         allowed: &[&str],
         parse: impl Fn(&str) -> Option<T>,
     ) -> Option<T> {
-        let text = self.words_of(name, TEXT_MAX)?;
+        let text = self.borrowed_text(name, TEXT_MAX)?;
         let word = parse(&text);
         if word.is_none() {
-            self.wrong(name, &not_among("{}", allowed));
+            self.add_error(name, &unknown_value_message("{}", allowed));
         }
         word
     }
@@ -348,7 +348,7 @@ impl<'a> Fields<'a> {
         let text = self.text(name, TEXT_MAX)?;
         let word = parse(&text);
         if word.is_none() {
-            self.wrong(name, &format!("The {{}} field must be of the form {example}."));
+            self.add_error(name, &format!("The {{}} field must be of the form {example}."));
         }
         word
     }
@@ -360,19 +360,19 @@ impl<'a> Fields<'a> {
             JsonKind::Number => Some(Cow::Borrowed(value.get())),
             JsonKind::Text => self.text_of(name, value, TEXT_MAX),
             _ => {
-                self.wrong(name, "The {} field must be a decimal number such as 49.90.");
+                self.add_error(name, "The {} field must be a decimal number such as 49.90.");
                 None
             }
         }
     }
 
     /// Reads a decimal that `parse` accepts.
-    pub fn parsed<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, AmountError>) -> Option<T> {
+    pub fn amount<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, AmountError>) -> Option<T> {
         let text = self.decimal(name)?;
         match parse(&text) {
             Ok(value) => Some(value),
             Err(error) => {
-                self.wrong(name, &format!("The {{}} field {error}."));
+                self.add_error(name, &format!("The {{}} field {error}."));
                 None
             }
         }
@@ -380,7 +380,7 @@ impl<'a> Fields<'a> {
 
     /// Reads a fiat amount.
     pub fn fiat(&mut self, name: &str) -> Option<Fiat> {
-        self.parsed(name, Fiat::parse)
+        self.amount(name, Fiat::parse)
     }
 
     /// Reads a list of fiat amounts.
@@ -394,7 +394,7 @@ impl<'a> Fields<'a> {
             match text.as_deref().map(Fiat::parse) {
                 Some(Ok(amount)) => Some(amount),
                 _ => {
-                    fields.wrong(item, "The {} field must be a decimal number such as 49.90.");
+                    fields.add_error(item, "The {} field must be a decimal number such as 49.90.");
                     None
                 }
             }
@@ -438,7 +438,7 @@ impl<'a> Fields<'a> {
         self.list(name, most, |fields, item, value| {
             let word = fields.text_of(item, value, TEXT_MAX).and_then(|text| parse(&text));
             if word.is_none() {
-                fields.wrong(item, &not_among("{}", allowed));
+                fields.add_error(item, &unknown_value_message("{}", allowed));
             }
             word
         })
@@ -451,13 +451,13 @@ impl<'a> Fields<'a> {
         most: usize,
         read: impl Fn(&mut Fields<'a>) -> Option<T>,
     ) -> Vec<T> {
-        self.list(name, most, |fields, item, value| fields.inside(item, value, &read))
+        self.list(name, most, |fields, item, value| fields.read_nested(item, value, &read))
     }
 
     /// Reads an object with `read`.
     pub fn object<T>(&mut self, name: &str, read: impl Fn(&mut Fields<'a>) -> Option<T>) -> Option<T> {
         let value = self.get(name)?;
-        self.inside(name, value, &read)
+        self.read_nested(name, value, &read)
     }
 
     /// Returns the names of all fields.
@@ -471,26 +471,29 @@ impl<'a> Fields<'a> {
         let value = *value;
         match json_kind(value) {
             JsonKind::Null => Some(Scalar::Null),
-            JsonKind::Truth => Some(Scalar::Truth(value.get() == "true")),
+            JsonKind::Bool => Some(Scalar::Bool(value.get() == "true")),
             // Responses and webhooks contain the number, so it must be one that common parsers accept.
             JsonKind::Number if serde_json::from_str::<serde_json::Number>(value.get()).is_err() => {
-                self.wrong(name, "The {} field is a number too large to be read back.");
+                self.add_error(name, "The {} field is a number too large to be read back.");
                 None
             }
             JsonKind::Number if value.get().len() > chars_max => {
-                self.wrong(name, &format!("The {{}} field must not be greater than {chars_max} characters."));
+                self.add_error(
+                    name,
+                    &format!("The {{}} field must not be greater than {chars_max} characters."),
+                );
                 None
             }
             JsonKind::Number => Some(Scalar::Number(value.get().to_owned())),
             JsonKind::Text => self.text_of(name, value, chars_max).map(Cow::into_owned).map(Scalar::Text),
             _ => {
-                self.wrong(name, "The {} field must be a string, a number, a boolean or null.");
+                self.add_error(name, "The {} field must be a string, a number, a boolean or null.");
                 None
             }
         }
     }
 
-    fn inside<T>(
+    fn read_nested<T>(
         &mut self,
         name: &str,
         value: &'a RawValue,
@@ -500,7 +503,7 @@ impl<'a> Fields<'a> {
             _ if is_empty_list(value.get()) => Vec::new(),
             Ok(Entries(entries)) if json_kind(value) == JsonKind::Object => entries,
             _ => {
-                self.wrong(name, "The {} field must be an object.");
+                self.add_error(name, "The {} field must be an object.");
                 return None;
             }
         };
@@ -521,12 +524,12 @@ impl<'a> Fields<'a> {
         let items: Vec<&'a RawValue> = match json_kind(value) {
             JsonKind::List => serde_json::from_str(value.get()).unwrap_or_default(),
             _ => {
-                self.wrong(name, "The {} field must be a list.");
+                self.add_error(name, "The {} field must be a list.");
                 return Vec::new();
             }
         };
         if items.len() > most {
-            self.wrong(name, &format!("The {{}} field must not have more than {most} items."));
+            self.add_error(name, &format!("The {{}} field must not have more than {most} items."));
             return Vec::new();
         }
         let mut read_items = Vec::new();
@@ -545,7 +548,7 @@ pub enum Scalar {
     /// A number, verbatim.
     Number(String),
     /// `true` or `false`.
-    Truth(bool),
+    Bool(bool),
     /// `null`.
     Null,
 }

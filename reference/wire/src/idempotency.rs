@@ -49,7 +49,7 @@ struct StoredResponse {
     body: Bytes,
 }
 
-fn weight(scope: &str, body: &Bytes) -> usize {
+fn entry_bytes(scope: &str, body: &Bytes) -> usize {
     // The scope is stored in both maps.
     ROW_BYTES + 2 * scope.len() + body.len()
 }
@@ -134,27 +134,27 @@ impl IdempotencyCache {
     }
 
     /// Stores a successful response; evicts the oldest ones beyond the bounds.
-    pub(crate) fn keep(&mut self, now: Timestamp, scope: String, request: [u8; 32], answer: Response) {
+    pub(crate) fn store(&mut self, now: Timestamp, scope: String, request: [u8; 32], answer: Response) {
         let Response { status, headers, body } = answer;
         assert!(headers.is_empty(), "an answer has no header before it leaves");
-        let more = weight(&scope, &body);
+        let more = entry_bytes(&scope, &body);
         while let Some(entry) = self.order.first_entry() {
             if now.since(entry.key().0) < KEPT && self.bytes + more <= BYTES_MAX {
                 break;
             }
             let scope = entry.remove();
-            self.forget(&scope);
+            self.remove(&scope);
         }
-        self.forget(&scope);
+        self.remove(&scope);
         self.order.insert((now, self.stored), scope.clone());
         self.stored += 1;
         self.bytes += more;
         self.kept.insert(scope, StoredResponse { at: now, request, status, body });
     }
 
-    fn forget(&mut self, scope: &str) {
+    fn remove(&mut self, scope: &str) {
         if let Some(kept) = self.kept.remove(scope) {
-            self.bytes -= weight(scope, &kept.body);
+            self.bytes -= entry_bytes(scope, &kept.body);
         }
     }
 }
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_known_by_what_it_says() {
+    fn requests_of_equal_content_have_equal_fingerprints() {
         let print = |query, body: &str| fingerprint(query, body.as_bytes());
         let body = r#"{"asset":"BTC","amount":49.9,"metadata":{"a":"\u00e4\n","b":[1,null]}}"#;
         for same in [
@@ -197,12 +197,12 @@ mod tests {
     }
 
     #[test]
-    fn large_answers_push_out_the_oldest() {
+    fn large_responses_evict_the_oldest() {
         let mut answers = IdempotencyCache::default();
         let request = [0; 32];
         let large = || Response { status: 201, headers: Vec::new(), body: vec![b'x'; BYTES_MAX / 4].into() };
         for n in 0..6 {
-            answers.keep(Timestamp(n), format!("key {n}"), request, large());
+            answers.store(Timestamp(n), format!("key {n}"), request, large());
         }
         let known = |n: u64| {
             matches!(answers.look_up(Timestamp(9), &format!("key {n}"), &request), Lookup::Repeated(_))
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_goes_when_a_bound_is_passed_and_not_when_it_is_reached() {
+    fn the_oldest_is_evicted_above_a_limit_and_not_at_it() {
         let request = [0; 32];
         for most in [4, 1 << 14] {
             let body_bytes = BYTES_MAX / most - ROW_BYTES - 2 * "00000000".len();
@@ -230,7 +230,7 @@ mod tests {
                     assert_eq!(known(&answers), [true, true], "{most} answers");
                 }
                 let answer = Response { status: 201, headers: Vec::new(), body: body.clone() };
-                answers.keep(Timestamp(n), format!("{n:08}"), request, answer);
+                answers.store(Timestamp(n), format!("{n:08}"), request, answer);
             }
             assert_eq!(known(&answers), [false, true], "one more than {most} answers");
         }

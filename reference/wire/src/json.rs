@@ -6,7 +6,7 @@ use url::form_urlencoded;
 
 use crate::{
     json_cache::{JsonCache, ObjectCache},
-    view::{ChargeView, EventView, Facet, Frame, InvoiceView, LinkView},
+    view::{ChargeView, EventView, InvoiceView, LinkView, ObjectContext, Presentation},
 };
 use reference_core::{
     account::Account,
@@ -33,7 +33,7 @@ const LARGE_PAGE: usize = 1 << 20;
 const OWN_ROOM: usize = 33 << 20;
 
 /// The context of a response.
-pub(crate) struct Scene<'a> {
+pub(crate) struct ResponseContext<'a> {
     pub(crate) account: &'a Account,
     pub(crate) mode: Mode,
     pub(crate) public_url: &'a str,
@@ -44,11 +44,15 @@ pub(crate) struct Scene<'a> {
 }
 
 /// Returns the body of a successful response.
-pub(crate) fn answer(response_context: &Scene<'_>, answer: &Answer, json_cache: &mut JsonCache) -> Bytes {
+pub(crate) fn answer(
+    response_context: &ResponseContext<'_>,
+    answer: &Answer,
+    json_cache: &mut JsonCache,
+) -> Bytes {
     let book = response_context.account.book(response_context.mode);
     let (public_url, now, heights) =
         (response_context.public_url, response_context.now, Some(response_context.heights));
-    let context = Frame { book, public_url, facet: Facet::Api, now, heights };
+    let context = ObjectContext { book, public_url, presentation: Presentation::Api, now, heights };
     match answer {
         Answer::Account => {
             let body = json_cache.account(response_context.account.version(response_context.mode), || {
@@ -58,7 +62,7 @@ pub(crate) fn answer(response_context: &Scene<'_>, answer: &Answer, json_cache: 
             body
         }
         Answer::Charge(no) => charge(context, no.0, json_cache).answer(),
-        Answer::Link(no) => json(&One { data: &LinkView::of(context, *no) }).into(),
+        Answer::Link(no) => json(&One { data: &LinkView::new(context, *no) }).into(),
         Answer::Invoice(no) => invoice(context, no.0, json_cache).answer(),
         Answer::Event(no) => event(context, no.0, json_cache).answer(),
         Answer::Page { list, page, anchor } => {
@@ -72,18 +76,18 @@ pub(crate) fn answer(response_context: &Scene<'_>, answer: &Answer, json_cache: 
             match list {
                 List::Charges { .. } => {
                     let room = room(&json_cache.charges);
-                    many(&end, room, |no, body| charge(context, no, json_cache).add(body))
+                    write_page(&end, room, |no, body| charge(context, no, json_cache).add(body))
                 }
                 List::Invoices { .. } => {
                     let room = room(&json_cache.invoices);
-                    many(&end, room, |no, body| invoice(context, no, json_cache).add(body))
+                    write_page(&end, room, |no, body| invoice(context, no, json_cache).add(body))
                 }
-                List::Links => many(&end, page.members.len() * OBJECT_ROOM, |no, body| {
-                    write(body, &LinkView::of(context, LinkNo(no)));
+                List::Links => write_page(&end, page.members.len() * OBJECT_ROOM, |no, body| {
+                    write(body, &LinkView::new(context, LinkNo(no)));
                 }),
                 List::Events { .. } => {
                     let room = room(&json_cache.events);
-                    many(&end, room, |no, body| event(context, no, json_cache).add(body))
+                    write_page(&end, room, |no, body| event(context, no, json_cache).add(body))
                 }
             }
         }
@@ -126,8 +130,8 @@ impl<T: Serialize, F: Fn() -> T> CachedView<'_, F> {
 }
 
 /// Returns an object with its version. `subject`: the object, or the subject of an event.
-fn wanted<'k, F>(
-    context: Frame<'_>,
+fn cached_view<'k, F>(
+    context: ObjectContext<'_>,
     cache: &'k mut ObjectCache,
     no: u32,
     subject: Subject,
@@ -140,38 +144,38 @@ fn wanted<'k, F>(
 const VERSIONED: &str = "every change of an object's JSON changes its version";
 
 fn charge<'a, 'k>(
-    context: Frame<'a>,
+    context: ObjectContext<'a>,
     no: u32,
     json_cache: &'k mut JsonCache,
 ) -> CachedView<'k, impl Fn() -> ChargeView<'a>> {
     let charge = ChargeNo(no);
-    wanted(context, &mut json_cache.charges, no, Subject::Charge(charge), move || {
-        ChargeView::of(context, charge)
+    cached_view(context, &mut json_cache.charges, no, Subject::Charge(charge), move || {
+        ChargeView::with_timeline(context, charge)
     })
 }
 
 fn invoice<'a, 'k>(
-    context: Frame<'a>,
+    context: ObjectContext<'a>,
     no: u32,
     json_cache: &'k mut JsonCache,
 ) -> CachedView<'k, impl Fn() -> InvoiceView<'a>> {
     let invoice = InvoiceNo(no);
-    wanted(context, &mut json_cache.invoices, no, Subject::Invoice(invoice), move || {
-        InvoiceView::of(context, invoice)
+    cached_view(context, &mut json_cache.invoices, no, Subject::Invoice(invoice), move || {
+        InvoiceView::with_timeline(context, invoice)
     })
 }
 
 fn event<'a, 'k>(
-    context: Frame<'a>,
+    context: ObjectContext<'a>,
     no: u32,
     json_cache: &'k mut JsonCache,
 ) -> CachedView<'k, impl Fn() -> EventView<'a>> {
     let event = context.book.events().get(EventNo(no));
-    wanted(context, &mut json_cache.events, no, event.subject, move || EventView::of(context, event))
+    cached_view(context, &mut json_cache.events, no, event.subject, move || EventView::new(context, event))
 }
 
 /// Writes a page record by record, without a second copy. `room`: the size of all records.
-fn many(end: &PageEnd<'_>, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>)) -> Bytes {
+fn write_page(end: &PageEnd<'_>, room: usize, mut record: impl FnMut(u32, &mut Vec<u8>)) -> Bytes {
     let room = if room > LARGE_PAGE { room.max(OWN_ROOM) } else { room };
     let mut body = Vec::with_capacity(room + LINKS_ROOM);
     put(&mut body, "{\"data\":[");
@@ -324,13 +328,13 @@ struct BusinessView<'a> {
 }
 
 impl<'a> BusinessView<'a> {
-    fn of(business: &'a Business) -> BusinessView<'a> {
+    fn new(business: &'a Business) -> BusinessView<'a> {
         BusinessView {
             kind: business.kind.as_deref(),
             legal_name: business.legal_name.as_deref(),
             registration_number: business.registration_number.as_deref(),
             tax_id: business.tax_id.as_deref(),
-            address: business.address.as_ref().map(PostalAddressView::of),
+            address: business.address.as_ref().map(PostalAddressView::new),
             industry: business.industry.as_deref(),
             product_description: business.product_description.as_deref(),
             monthly_volume: business.monthly_volume.as_deref(),
@@ -350,7 +354,7 @@ struct PostalAddressView<'a> {
 }
 
 impl<'a> PostalAddressView<'a> {
-    fn of(address: &'a PostalAddress) -> PostalAddressView<'a> {
+    fn new(address: &'a PostalAddress) -> PostalAddressView<'a> {
         PostalAddressView {
             line1: address.line1.as_deref(),
             line2: address.line2.as_deref(),
@@ -374,7 +378,7 @@ struct AccountAnswer<'a> {
     meta: AccountMeta,
 }
 
-fn account(response_context: &Scene<'_>, book: &Book) -> Vec<u8> {
+fn account(response_context: &ResponseContext<'_>, book: &Book) -> Vec<u8> {
     let account = response_context.account;
     let settings = &account.settings;
     json(&AccountAnswer {
@@ -389,7 +393,7 @@ fn account(response_context: &Scene<'_>, book: &Book) -> Vec<u8> {
             support_email: settings.support_email.as_deref(),
             support_phone: settings.support_phone.as_deref(),
             brand_color: &settings.brand_color,
-            business: settings.business.as_ref().map(BusinessView::of),
+            business: settings.business.as_ref().map(BusinessView::new),
             default_currency: settings.default_currency.code(),
             underpayment_tolerance: settings.underpayment_tolerance.to_string(),
             overpayment_threshold: settings.overpayment_threshold.to_string(),
@@ -397,7 +401,7 @@ fn account(response_context: &Scene<'_>, book: &Book) -> Vec<u8> {
         },
         meta: AccountMeta {
             mode: response_context.mode.as_str(),
-            accepted_assets: book.payouts().accepted().map(|asset| asset.code()).collect(),
+            accepted_assets: book.payouts().accepted_assets().map(|asset| asset.code()).collect(),
         },
     })
 }

@@ -26,7 +26,7 @@ pub(crate) struct JsonCache {
 /// Objects of one kind.
 #[derive(Default)]
 pub(crate) struct ObjectCache {
-    places: Vec<Option<CachedObject>>,
+    slots: Vec<Option<CachedObject>>,
     disabled: bool,
     /// The buffer in which an object is written before it is stored in its exact size.
     buffer: Vec<u8>,
@@ -64,7 +64,7 @@ impl JsonCache {
 impl ObjectCache {
     /// Returns the number of bytes of an object and a separator; an estimate if it is not cached.
     pub(crate) fn room(&self, no: u32) -> usize {
-        match self.places.get(place(no)) {
+        match self.slots.get(slot_index(no)) {
             Some(Some(cached)) => cached.object().len() + 1,
             _ => GUESS,
         }
@@ -81,7 +81,7 @@ impl ObjectCache {
         if self.disabled {
             write(body);
         } else {
-            body.extend_from_slice(self.cached(no, version, write).object());
+            body.extend_from_slice(self.cached_object(no, version, write).object());
         }
     }
 
@@ -89,37 +89,37 @@ impl ObjectCache {
     pub(crate) fn answer(&mut self, no: u32, version: u64, write: impl FnOnce(&mut Vec<u8>)) -> Bytes {
         if self.disabled {
             let mut answer = Vec::with_capacity(GUESS);
-            surround(&mut answer, write);
+            write_envelope(&mut answer, write);
             answer.into()
         } else {
-            self.cached(no, version, write).answer.clone()
+            self.cached_object(no, version, write).answer.clone()
         }
     }
 
-    fn cached(&mut self, no: u32, version: u64, write: impl FnOnce(&mut Vec<u8>)) -> &CachedObject {
-        let index = place(no);
-        if index >= self.places.len() {
+    fn cached_object(&mut self, no: u32, version: u64, write: impl FnOnce(&mut Vec<u8>)) -> &CachedObject {
+        let index = slot_index(no);
+        if index >= self.slots.len() {
             // Grown on demand, because most books are small.
-            self.places.resize_with((index + 1).next_power_of_two(), || None);
+            self.slots.resize_with((index + 1).next_power_of_two(), || None);
         }
-        let slot = &mut self.places[index];
+        let slot = &mut self.slots[index];
         let is_valid = |cached: &&mut CachedObject| (cached.no, cached.version) == (no, version);
         if slot.as_mut().filter(is_valid).is_none() {
             self.buffer.clear();
-            surround(&mut self.buffer, write);
+            write_envelope(&mut self.buffer, write);
             *slot = Some(CachedObject { no, version, answer: Bytes::copy_from_slice(&self.buffer) });
         }
         slot.as_ref().expect("the object was written above or is cached")
     }
 }
 
-fn surround(answer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+fn write_envelope(answer: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     answer.extend_from_slice(AROUND.0);
     write(answer);
     answer.extend_from_slice(AROUND.1);
 }
 
-const fn place(no: u32) -> usize {
+const fn slot_index(no: u32) -> usize {
     no as usize % SLOTS
 }
 
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn cached_json_is_copied_until_its_stamp_changes() {
+    fn cached_json_is_copied_until_its_version_changes() {
         let mut cache = ObjectCache::default();
         check(&mut cache, 7, 1, "old", "old");
         check(&mut cache, 7, 1, "never written", "old");
@@ -148,12 +148,12 @@ mod tests {
     }
 
     #[test]
-    fn objects_that_share_a_place_are_not_confused() {
+    fn objects_that_share_a_slot_are_not_confused() {
         let mut cache = ObjectCache::default();
         let other = 7 + u32::try_from(SLOTS).unwrap();
         check(&mut cache, 7, 0, "seven", "seven");
         check(&mut cache, other, 0, "other", "other");
         check(&mut cache, 7, 0, "seven again", "seven again");
-        assert!(cache.places.len() <= SLOTS);
+        assert!(cache.slots.len() <= SLOTS);
     }
 }

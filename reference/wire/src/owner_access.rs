@@ -30,10 +30,10 @@ pub fn read_call(
 ) -> Result<(Call, u16), ApiError> {
     let RouteMatch { object, route } = Route::find(method, path)?;
     if let Some(object) = object {
-        object.must_be_in(book)?;
+        object.check_exists_in(book)?;
     }
     let route = route?;
-    let status = route.success();
+    let status = route.success_status();
     Ok((route.call(query, body)?, status))
 }
 
@@ -49,7 +49,7 @@ pub fn write_answer(
 ) -> Bytes {
     let public_url = &service.config().public_url;
     let (account, heights) = (service.account(account), service.heights());
-    let response_context = json::Scene { account, mode, public_url, base, now, heights };
+    let response_context = json::ResponseContext { account, mode, public_url, base, now, heights };
     // Rare, so the cache is not worth its memory.
     json::answer(&response_context, answer, &mut JsonCache::disabled())
 }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use url::form_urlencoded;
 
-use crate::fields::{Fields, PROSE_MAX, QUESTIONS_MAX, Scalar, TEXT_MAX, not_among};
+use crate::fields::{Fields, PROSE_MAX, QUESTIONS_MAX, Scalar, TEXT_MAX, unknown_value_message};
 use reference_core::{
     asset::Asset,
     call::{ChargeDraft, InvoiceDraft, LinkDraft, List, PricingType, RefundDraft},
@@ -30,7 +30,7 @@ pub(crate) fn charge(body: &[u8]) -> Result<ChargeDraft, ApiError> {
     let amount = f.fiat("amount");
     let currency = f.currency("currency");
     if link.is_none() && !f.has("amount") && !f.has("payment_link") {
-        f.wrong("amount", "The {} field is required when payment_link is not present.");
+        f.add_error("amount", "The {} field is required when payment_link is not present.");
     }
     let customer = customer(&mut f);
     let description = f.text("description", PROSE_MAX);
@@ -58,7 +58,7 @@ fn customer(f: &mut Fields<'_>) -> Customer {
     let older = f.email("customer_email");
     let mut customer = f
         .object("customer", |f| {
-            f.only(&[
+            f.reject_unknown(&[
                 "email",
                 "name",
                 "ip_address",
@@ -71,7 +71,7 @@ fn customer(f: &mut Fields<'_>) -> Customer {
             let country = f.country("country");
             let ip_address = f.text("ip_address", TEXT_MAX);
             if ip_address.as_ref().is_some_and(|ip| ip.parse::<std::net::IpAddr>().is_err()) {
-                f.wrong("ip_address", "The {} field must be a valid IP address.");
+                f.add_error("ip_address", "The {} field must be a valid IP address.");
             }
             Some(Customer {
                 email: f.email("email"),
@@ -95,13 +95,13 @@ fn metadata(f: &mut Fields<'_>) -> Metadata {
     f.object("metadata", |f| {
         let names = f.names();
         if names.len() > METADATA_KEYS_MAX {
-            f.wrong_itself(&format!("The metadata may have at most {METADATA_KEYS_MAX} keys."));
+            f.add_object_error(&format!("The metadata may have at most {METADATA_KEYS_MAX} keys."));
             return None;
         }
         let mut pairs = Vec::new();
         for name in names {
             if name.chars().count() > METADATA_KEY_CHARS_MAX {
-                f.wrong(
+                f.add_error(
                     &name,
                     &format!("A metadata key may have at most {METADATA_KEY_CHARS_MAX} characters."),
                 );
@@ -110,7 +110,7 @@ fn metadata(f: &mut Fields<'_>) -> Metadata {
             let value = match f.scalar(&name, METADATA_VALUE_CHARS_MAX) {
                 Some(Scalar::Text(text)) => MetaValue::Text(text),
                 Some(Scalar::Number(text)) => MetaValue::Number(text),
-                Some(Scalar::Truth(truth)) => MetaValue::Truth(truth),
+                Some(Scalar::Bool(truth)) => MetaValue::Truth(truth),
                 Some(Scalar::Null) => MetaValue::Null,
                 None => continue,
             };
@@ -122,7 +122,7 @@ fn metadata(f: &mut Fields<'_>) -> Metadata {
 }
 
 /// Checks the body of a request without fields.
-pub(crate) fn nothing(body: &[u8]) -> Result<(), ApiError> {
+pub(crate) fn require_no_fields(body: &[u8]) -> Result<(), ApiError> {
     Fields::read(body)?.finish()
 }
 
@@ -130,7 +130,7 @@ pub(crate) fn refund(body: &[u8]) -> Result<RefundDraft, ApiError> {
     let mut f = Fields::read(body)?;
     let amount = f.decimal("amount");
     if !f.has("amount") {
-        f.wrong("amount", "The {} field is required.");
+        f.add_error("amount", "The {} field is required.");
     }
     let txid = f.text("txid", TEXT_MAX);
     let reason = f.text("reason", PROSE_MAX);
@@ -167,25 +167,25 @@ pub(crate) fn link(body: &[u8]) -> Result<LinkDraft, ApiError> {
         currency: f.currency("currency"),
         accepted_assets: nullable(&mut f, "accepted_assets", |f, n| {
             let mut assets = f.assets(n);
-            if has_twins(&assets) {
-                f.wrong(n, "The {} field names a coin twice.");
+            if has_duplicates(&assets) {
+                f.add_error(n, "The {} field names a coin twice.");
                 assets.clear();
             }
             Some(assets).filter(|assets| !assets.is_empty())
         }),
         success_url: nullable(&mut f, "success_url", |f, n| f.web_address(n)),
         cancel_url: nullable(&mut f, "cancel_url", |f, n| f.web_address(n)),
-        collect_name: f.truth("collect_name"),
-        require_email: f.truth("require_email"),
+        collect_name: f.bool("collect_name"),
+        require_email: f.bool("require_email"),
         custom_fields: f.has("custom_fields").then(|| {
             let questions = f.objects("custom_fields", QUESTIONS_MAX, |f| {
                 let label = f.required_text("label", TEXT_MAX);
-                let required = f.truth("required").unwrap_or(false);
+                let required = f.bool("required").unwrap_or(false);
                 Some(Question { label: label?, required })
             });
             let labels: Vec<&str> = questions.iter().map(|question| question.label.as_str()).collect();
-            if has_twins(&labels) {
-                f.wrong("custom_fields", "The {} field asks the same question twice.");
+            if has_duplicates(&labels) {
+                f.add_error("custom_fields", "The {} field asks the same question twice.");
             }
             questions
         }),
@@ -199,7 +199,7 @@ pub(crate) fn link(body: &[u8]) -> Result<LinkDraft, ApiError> {
     Ok(draft)
 }
 
-fn has_twins<T: Ord>(values: &[T]) -> bool {
+fn has_duplicates<T: Ord>(values: &[T]) -> bool {
     values.iter().collect::<BTreeSet<_>>().len() < values.len()
 }
 
@@ -214,23 +214,23 @@ pub(crate) fn invoice(body: &[u8]) -> Result<InvoiceDraft, ApiError> {
             let description = f.required_text("description", PROSE_MAX);
             for name in ["quantity", "unit_amount"] {
                 if !f.has(name) {
-                    f.wrong(name, "The {} field is required.");
+                    f.add_error(name, "The {} field is required.");
                 }
             }
-            let quantity = f.parsed("quantity", Quantity::parse);
+            let quantity = f.amount("quantity", Quantity::parse);
             let unit_amount = f.fiat("unit_amount");
             let (description, quantity, unit_amount) = (description?, quantity?, unit_amount?);
             match unit_amount.times(quantity) {
                 Some(total) => Some(Item { description, quantity, unit_amount, total }),
                 None => {
-                    f.wrong("unit_amount", "The {} field is too large for this quantity.");
+                    f.add_error("unit_amount", "The {} field is too large for this quantity.");
                     None
                 }
             }
         }),
         memo: f.text("memo", PROSE_MAX),
         due_at: f.parsed_text("due_at", "2026-10-15", Day::parse),
-        send_email: f.truth("send_email").unwrap_or(false),
+        send_email: f.bool("send_email").unwrap_or(false),
     };
     f.finish()?;
     Ok(draft)
@@ -266,12 +266,12 @@ pub(crate) fn list(kind: Kind, query: Option<&str>) -> Result<(List, PageRequest
         let index = values.iter().position(|(known, _)| known == name)?;
         Some(values.swap_remove(index).1)
     };
-    let page = take("page").map_or(Some(1), |text| whole(&text, u64::MAX));
+    let page = take("page").map_or(Some(1), |text| parse_positive(&text, u64::MAX));
     if page.is_none() {
         errors.add("page", "The page field must be a whole number of at least 1.");
     }
     let per_page = take("per_page")
-        .map_or(Some(u64::from(PER_PAGE_DEFAULT)), |text| whole(&text, u64::from(PER_PAGE_MAX)));
+        .map_or(Some(u64::from(PER_PAGE_DEFAULT)), |text| parse_positive(&text, u64::from(PER_PAGE_MAX)));
     if per_page.is_none() {
         errors
             .add("per_page", format!("The per_page field must be a whole number from 1 to {PER_PAGE_MAX}."));
@@ -317,7 +317,7 @@ fn is_known(kind: Kind, name: &str) -> bool {
     matches!(name, "page" | "per_page" | "anchor") || filters.contains(&name)
 }
 
-fn whole(text: &str, most: u64) -> Option<u64> {
+fn parse_positive(text: &str, most: u64) -> Option<u64> {
     let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     // A number with too many digits is a very large page.
     let n = digits.then(|| text.parse().unwrap_or(u64::MAX))?;
@@ -333,7 +333,7 @@ fn filter_choice<T: Copy, const N: usize>(
     let text = text?;
     let found = all.into_iter().find(|value| as_str(*value) == text);
     if found.is_none() {
-        errors.add(name, not_among(name, &all.map(as_str)));
+        errors.add(name, unknown_value_message(name, &all.map(as_str)));
     }
     found
 }

@@ -49,7 +49,7 @@ impl Object {
     /// # Errors
     ///
     /// [`ApiError::NotFound`].
-    pub(crate) fn must_be_in(self, book: &Book) -> Result<(), ApiError> {
+    pub(crate) fn check_exists_in(self, book: &Book) -> Result<(), ApiError> {
         match self {
             Object::Charge(code) => book.find_charge(code).map(drop),
             Object::Link(code) => book.find_link(code).map(drop),
@@ -80,15 +80,15 @@ impl Route {
         let segments = &segments[..count];
         // Few paths need decoding, and counting bytes is vectorised.
         if path.bytes().filter(|b| *b == b'%').count() == 0 {
-            return Route::at(method, segments);
+            return Route::find_segments(method, segments);
         }
         let decoded = segments.iter().map(|segment| percent_decode_str(segment).decode_utf8());
         let decoded: Vec<Cow<'_, str>> = decoded.collect::<Result<_, _>>().map_err(|_| ApiError::NotFound)?;
         let segments: Vec<&str> = decoded.iter().map(AsRef::as_ref).collect();
-        Route::at(method, &segments)
+        Route::find_segments(method, &segments)
     }
 
-    fn at(method: &str, segments: &[&str]) -> Result<RouteMatch, ApiError> {
+    fn find_segments(method: &str, segments: &[&str]) -> Result<RouteMatch, ApiError> {
         let method = if method == "HEAD" { "GET" } else { method };
         let object = match segments {
             ["v1", "charges", id, ..] => Some(Object::Charge(code(id)?)),
@@ -97,15 +97,15 @@ impl Route {
             ["v1", "events", id] => Some(Object::Event(parse_uuid(id).ok_or(ApiError::NotFound)?)),
             _ => None,
         };
-        let route = match Route::of(method, segments)? {
+        let route = match Route::from_segments(method, segments)? {
             Some(route) => Ok(route),
-            None => Err(ApiError::WrongMethod { allow: allowed(segments)?.into() }),
+            None => Err(ApiError::WrongMethod { allow: allowed_methods(segments)?.into() }),
         };
         Ok(RouteMatch { object, route })
     }
 
     /// Returns the route; `None` if the path does not allow the method.
-    fn of(method: &str, segments: &[&str]) -> Result<Option<Route>, ApiError> {
+    fn from_segments(method: &str, segments: &[&str]) -> Result<Option<Route>, ApiError> {
         Ok(Some(match (segments, method) {
             (["v1", "account"], "GET") => Route::Account,
             (["v1", "charges"], "GET") => Route::List(Kind::Charges),
@@ -131,7 +131,7 @@ impl Route {
     }
 
     /// Returns the status of a successful response.
-    pub(crate) fn success(&self) -> u16 {
+    pub(crate) fn success_status(&self) -> u16 {
         match self {
             Route::CreateCharge | Route::RefundCharge(_) | Route::CreateLink | Route::CreateInvoice => 201,
             _ => 200,
@@ -148,17 +148,17 @@ impl Route {
             }
             Route::CreateCharge => Call::CreateCharge(Box::new(read::charge(body)?)),
             Route::Charge(code) => Call::Charge(code),
-            Route::CancelCharge(code) => read::nothing(body).map(|()| Call::CancelCharge(code))?,
+            Route::CancelCharge(code) => read::require_no_fields(body).map(|()| Call::CancelCharge(code))?,
             Route::RefundCharge(code) => Call::RefundCharge(code, read::refund(body)?),
             Route::CreateLink => Call::CreateLink(Box::new(read::link(body)?)),
             Route::Link(code) => Call::Link(code),
             Route::ChangeLink(code) => Call::ChangeLink(code, Box::new(read::link(body)?)),
-            Route::ArchiveLink(code) => read::nothing(body).map(|()| Call::ArchiveLink(code))?,
-            Route::RestoreLink(code) => read::nothing(body).map(|()| Call::RestoreLink(code))?,
+            Route::ArchiveLink(code) => read::require_no_fields(body).map(|()| Call::ArchiveLink(code))?,
+            Route::RestoreLink(code) => read::require_no_fields(body).map(|()| Call::RestoreLink(code))?,
             Route::CreateInvoice => Call::CreateInvoice(Box::new(read::invoice(body)?)),
             Route::Invoice(code) => Call::Invoice(code),
-            Route::SendInvoice(code) => read::nothing(body).map(|()| Call::SendInvoice(code))?,
-            Route::VoidInvoice(code) => read::nothing(body).map(|()| Call::VoidInvoice(code))?,
+            Route::SendInvoice(code) => read::require_no_fields(body).map(|()| Call::SendInvoice(code))?,
+            Route::VoidInvoice(code) => read::require_no_fields(body).map(|()| Call::VoidInvoice(code))?,
             Route::Event(id) => Call::Event(id),
         })
     }
@@ -169,8 +169,8 @@ fn code(text: &str) -> Result<Code, ApiError> {
 }
 
 /// Returns the methods that a path allows, for the `Allow` header.
-fn allowed(segments: &[&str]) -> Result<String, ApiError> {
-    let takes = |method: &str| matches!(Route::of(method, segments), Ok(Some(_)));
+fn allowed_methods(segments: &[&str]) -> Result<String, ApiError> {
+    let takes = |method: &str| matches!(Route::from_segments(method, segments), Ok(Some(_)));
     let all = [("GET", "GET, HEAD"), ("POST", "POST"), ("PATCH", "PATCH"), ("DELETE", "DELETE")];
     let taken: Vec<&str> =
         all.into_iter().filter(|(method, _)| takes(method)).map(|(_, named)| named).collect();

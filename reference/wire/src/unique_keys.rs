@@ -5,7 +5,7 @@
 use std::{borrow::Cow, collections::BTreeSet};
 
 /// Returns the first duplicate key of any object in a JSON text. The result for invalid JSON is unspecified.
-pub(crate) fn twin_key(json: &str) -> Option<Cow<'_, str>> {
+pub(crate) fn duplicate_key(json: &str) -> Option<Cow<'_, str>> {
     // The open objects with their keys so far, and the open lists.
     let mut open: Vec<Option<BTreeSet<Cow<'_, str>>>> = Vec::new();
     let mut rest = json;
@@ -19,7 +19,7 @@ pub(crate) fn twin_key(json: &str) -> Option<Cow<'_, str>> {
                 let end = end_of_text(behind);
                 rest = behind.get(end + 1..).unwrap_or_default();
                 if let (Some(Some(keys)), true) = (open.last_mut(), rest.trim_ascii_start().starts_with(':'))
-                    && let Some(twin) = keys.replace(unescaped(&behind[..end]))
+                    && let Some(twin) = keys.replace(unescape(&behind[..end]))
                 {
                     return Some(twin);
                 }
@@ -42,7 +42,7 @@ fn end_of_text(text: &str) -> usize {
 }
 
 /// Returns a key without escapes; as written if the escapes are invalid.
-fn unescaped(written: &str) -> Cow<'_, str> {
+fn unescape(written: &str) -> Cow<'_, str> {
     if !written.contains('\\') {
         return Cow::Borrowed(written);
     }
@@ -70,14 +70,14 @@ mod tests {
             (r#"{"a":{"x":1},"b":1,"a":{}}"#, Some("a")),
             (r#"{"\ud800":1,"\ud800":2}"#, Some("\\ud800")),
         ] {
-            assert_eq!(twin_key(json).as_deref(), twin, "{json}");
+            assert_eq!(duplicate_key(json).as_deref(), twin, "{json}");
         }
     }
 
     #[test]
-    fn depth_costs_nothing() {
+    fn deep_nesting_is_cheap() {
         let deep = |inside: &str| format!("{}{inside}{}", r#"{"a":["#.repeat(40_000), "]}".repeat(40_000));
-        assert_eq!(twin_key(&deep("")), None);
-        assert_eq!(twin_key(&deep(r#"{"b":1,"b":2}"#)).as_deref(), Some("b"));
+        assert_eq!(duplicate_key(&deep("")), None);
+        assert_eq!(duplicate_key(&deep(r#"{"b":1,"b":2}"#)).as_deref(), Some("b"));
     }
 }

@@ -25,7 +25,7 @@ use uuid::Uuid;
 
 /// The kind of document that contains an object. It determines the fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Facet {
+pub(crate) enum Presentation {
     /// In a response, alone or in a list.
     Api,
     /// In an event read through the API.
@@ -36,27 +36,27 @@ pub(crate) enum Facet {
 
 /// The context of every view.
 #[derive(Clone, Copy)]
-pub(crate) struct Frame<'a> {
+pub(crate) struct ObjectContext<'a> {
     pub(crate) book: &'a Book,
     pub(crate) public_url: &'a str,
-    pub(crate) facet: Facet,
+    pub(crate) presentation: Presentation,
     /// The service time, for fields that depend on it.
     pub(crate) now: Timestamp,
     /// The heights from which confirmations are computed; `None` for a snapshot, which has its own.
     pub(crate) heights: Option<&'a ChainHeights>,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> ObjectContext<'a> {
     fn is_webhook(&self) -> bool {
-        self.facet == Facet::Webhook
+        self.presentation == Presentation::Webhook
     }
 
     fn coin(&self, amount: Coin) -> Decimals<Coin> {
-        if self.is_webhook() { Decimals::Padded(amount.padded()) } else { Decimals::Trimmed(amount) }
+        if self.is_webhook() { Decimals::Padded(amount.padded_text()) } else { Decimals::Trimmed(amount) }
     }
 
     fn rate(&self, rate: Rate) -> Decimals<Rate> {
-        if self.is_webhook() { Decimals::Padded(rate.padded()) } else { Decimals::Trimmed(rate) }
+        if self.is_webhook() { Decimals::Padded(rate.padded_text()) } else { Decimals::Trimmed(rate) }
     }
 
     /// Returns the URL of a hosted page; `path` begins and ends with a slash.
@@ -73,7 +73,7 @@ impl<'a> Frame<'a> {
     }
 
     fn timeline(&self, subject: Subject) -> Option<Timeline<'a>> {
-        (self.facet == Facet::Api).then_some(Timeline { book: self.book, subject })
+        (self.presentation == Presentation::Api).then_some(Timeline { book: self.book, subject })
     }
 }
 
@@ -179,7 +179,11 @@ pub(crate) struct TransactionView<'a> {
 }
 
 impl<'a> TransactionView<'a> {
-    pub(crate) fn of(context: Frame<'a>, asset: Asset, transfer: &'a Transfer) -> TransactionView<'a> {
+    pub(crate) fn new(
+        context: ObjectContext<'a>,
+        asset: Asset,
+        transfer: &'a Transfer,
+    ) -> TransactionView<'a> {
         let mode = context.book.mode();
         let required = asset.required_confirmations(mode);
         let height = context.heights.map_or(0, |heights| heights.get(mode, asset));
@@ -198,13 +202,13 @@ impl<'a> TransactionView<'a> {
 
 /// The transfers of a charge.
 struct Transactions<'a> {
-    context: Frame<'a>,
+    context: ObjectContext<'a>,
     charge: &'a Charge,
 }
 
 impl Serialize for Transactions<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let view = |transfer| TransactionView::of(self.context, self.charge.terms.asset, transfer);
+        let view = |transfer| TransactionView::new(self.context, self.charge.terms.asset, transfer);
         serializer.collect_seq(self.charge.transfers().iter().map(view))
     }
 }
@@ -255,14 +259,14 @@ pub(crate) struct ChargeView<'a> {
 }
 
 impl<'a> ChargeView<'a> {
-    pub(crate) fn of(context: Frame<'a>, no: ChargeNo) -> ChargeView<'a> {
-        let mut view = ChargeView::alone(context, context.book.charge(no));
+    pub(crate) fn with_timeline(context: ObjectContext<'a>, no: ChargeNo) -> ChargeView<'a> {
+        let mut view = ChargeView::without_timeline(context, context.book.charge(no));
         view.timeline = context.timeline(Subject::Charge(no));
         view
     }
 
     /// Returns the view of a snapshot of a charge, without a timeline.
-    pub(crate) fn alone(context: Frame<'a>, charge: &'a Charge) -> ChargeView<'a> {
+    pub(crate) fn without_timeline(context: ObjectContext<'a>, charge: &'a Charge) -> ChargeView<'a> {
         let terms = &charge.terms;
         let customer = terms.customer();
         let is_webhook = context.is_webhook();
@@ -279,10 +283,10 @@ impl<'a> ChargeView<'a> {
             fiat_currency: terms.fiat_currency.code(),
             asset: terms.asset.code(),
             asset_amount: context.coin(terms.asset_amount),
-            received_amount: context.coin(charge.received()),
-            remaining_amount: context.coin(charge.remaining()),
+            received_amount: context.coin(charge.received_amount()),
+            remaining_amount: context.coin(charge.remaining_amount()),
             overpaid: charge.is_overpaid(),
-            refunded_amount: context.coin(charge.refunded()),
+            refunded_amount: context.coin(charge.refunded_amount()),
             refunds: (!is_webhook).then(|| {
                 let refunds = charge.refunds().iter();
                 refunds
@@ -385,7 +389,7 @@ pub(crate) struct InvoiceView<'a> {
 }
 
 impl<'a> InvoiceView<'a> {
-    pub(crate) fn of(context: Frame<'a>, no: InvoiceNo) -> InvoiceView<'a> {
+    pub(crate) fn with_timeline(context: ObjectContext<'a>, no: InvoiceNo) -> InvoiceView<'a> {
         let invoice = context.book.invoice(no);
         let charges = invoice.charges.iter().map(|&no| {
             let charge = context.book.charge(no);
@@ -393,13 +397,13 @@ impl<'a> InvoiceView<'a> {
         });
         InvoiceView {
             timeline: context.timeline(Subject::Invoice(no)),
-            ..InvoiceView::alone(context, invoice, charges)
+            ..InvoiceView::without_timeline(context, invoice, charges)
         }
     }
 
     /// Returns the view of a snapshot of an invoice, with code, status and coin of its charges and without a timeline.
-    pub(crate) fn alone(
-        context: Frame<'a>,
+    pub(crate) fn without_timeline(
+        context: ObjectContext<'a>,
         invoice: &'a Invoice,
         charges: impl Iterator<Item = (&'a Code, ChargeStatus, Asset)>,
     ) -> InvoiceView<'a> {
@@ -489,7 +493,7 @@ pub(crate) struct LinkView<'a> {
 }
 
 impl<'a> LinkView<'a> {
-    pub(crate) fn of(context: Frame<'a>, no: LinkNo) -> LinkView<'a> {
+    pub(crate) fn new(context: ObjectContext<'a>, no: LinkNo) -> LinkView<'a> {
         let link = context.book.link(no);
         let terms = &link.terms;
         let (pricing_type, amount, suggested, min, max) = match &terms.pricing {
@@ -556,11 +560,11 @@ pub(crate) struct EventView<'a> {
 }
 
 impl<'a> EventView<'a> {
-    pub(crate) fn of(context: Frame<'a>, event: &'a Event) -> EventView<'a> {
-        let context = Frame { facet: Facet::Event, ..context };
+    pub(crate) fn new(context: ObjectContext<'a>, event: &'a Event) -> EventView<'a> {
+        let context = ObjectContext { presentation: Presentation::Event, ..context };
         let (charge, invoice) = match event.subject {
-            Subject::Charge(no) => (Some(ChargeView::of(context, no)), None),
-            Subject::Invoice(no) => (None, Some(InvoiceView::of(context, no))),
+            Subject::Charge(no) => (Some(ChargeView::with_timeline(context, no)), None),
+            Subject::Invoice(no) => (None, Some(InvoiceView::with_timeline(context, no))),
         };
         EventView {
             id: event.id,

@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_web_address_is_one_for_every_reader() {
+    fn a_web_address_is_a_url_for_every_parser() {
         for good in [
             "https://shop.example",
             "HTTP://shop.example:8080/a/b?c=d&e=%20#f",

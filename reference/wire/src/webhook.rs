@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use crate::{
     json::write,
-    view::{ChargeView, Facet, Frame, InvoiceView, Text, TransactionView},
+    view::{ChargeView, InvoiceView, ObjectContext, Presentation, Text, TransactionView},
 };
 
 /// An attempt to deliver a webhook, to be posted now. Unsigned: the host signs each attempt with its own time.
@@ -43,7 +43,7 @@ pub struct AttemptRequest {
 }
 
 /// Returns the attempt of a delivery that is in flight, without its body.
-pub(crate) fn label(book: &Book, no: DeliveryNo) -> AttemptRequest {
+pub(crate) fn attempt_without_body(book: &Book, no: DeliveryNo) -> AttemptRequest {
     let delivery = book.outbox().get(no);
     let endpoint = book.endpoint(delivery.endpoint);
     AttemptRequest {
@@ -72,7 +72,7 @@ struct InvoiceData<'a> {
 
 impl<'a> ChargeData<'a> {
     /// Returns `data` of a charge's event or of a test.
-    fn of(context: Frame<'a>, charge: &'a Charge, event: Option<&Event>) -> ChargeData<'a> {
+    fn new(context: ObjectContext<'a>, charge: &'a Charge, event: Option<&Event>) -> ChargeData<'a> {
         let transaction = event.and_then(|event| {
             let announces =
                 matches!(event.kind, EventType::ChargePaymentDetected | EventType::ChargeLatePayment);
@@ -82,11 +82,11 @@ impl<'a> ChargeData<'a> {
                     .transfers()
                     .iter()
                     .rfind(|transfer| transfer.txid == *txid && transfer.amount == *amount)
-                    .map(|transfer| TransactionView::of(context, charge.terms.asset, transfer)),
+                    .map(|transfer| TransactionView::new(context, charge.terms.asset, transfer)),
                 _ => None,
             }
         });
-        ChargeData { charge: ChargeView::alone(context, charge), transaction }
+        ChargeData { charge: ChargeView::without_timeline(context, charge), transaction }
     }
 }
 
@@ -122,17 +122,23 @@ pub fn delivery_body(book: &Book, delivery: &Delivery, public_url: &str) -> Byte
     // `data` is the last entry of the same object.
     body.pop();
     body.extend_from_slice(b",\"data\":");
-    let context = Frame { book, public_url, facet: Facet::Webhook, now: payload.created_at, heights: None };
+    let context = ObjectContext {
+        book,
+        public_url,
+        presentation: Presentation::Webhook,
+        now: payload.created_at,
+        heights: None,
+    };
     match &payload.snapshot {
         Snapshot::Charge(charge) => {
             let event = payload.event.map(|(no, _)| book.events().get(no));
-            write(&mut body, &ChargeData::of(context, charge, event));
+            write(&mut body, &ChargeData::new(context, charge, event));
         }
         Snapshot::Invoice(snapshot) => {
             let charges = snapshot.charges.iter().map(|(code, status, asset)| (code, *status, *asset));
             write(
                 &mut body,
-                &InvoiceData { invoice: InvoiceView::alone(context, &snapshot.invoice, charges) },
+                &InvoiceData { invoice: InvoiceView::without_timeline(context, &snapshot.invoice, charges) },
             );
         }
     }

@@ -51,9 +51,9 @@ pub(crate) trait FieldValue: Sized {
     fn read(fields: &mut Fields<'_>, name: &str) -> Self {
         let value = Self::read_given(fields, name);
         if let (None, Some(sentence)) = (&value, Self::REQUIRED)
-            && !fields.is_wrong(name)
+            && !fields.has_error(name)
         {
-            fields.wrong(name, sentence);
+            fields.add_error(name, sentence);
         }
         value.unwrap_or_else(Self::stand_in)
     }
@@ -154,8 +154,8 @@ field_values! {
     text Span: |f, name| f.parsed_text(name, "30s, 250us or 1h30m", Span::parse), Span(0);
     text Timestamp: |f, name| f.parsed_text(name, "2026-01-05T09:00:00Z", Timestamp::parse), Timestamp(0);
     plain u32: |f, name| f.count(name), 1;
-    plain u64: |f, name| f.whole(name), 0;
-    optional bool: |f, name| f.truth(name), false;
+    plain u64: |f, name| f.whole_number(name), 0;
+    optional bool: |f, name| f.bool(name), false;
     plain String: |f, name| f.text(name, TEXT_MAX), String::new();
     plain Amount: |f, name| f.decimal(name).map(|text| Amount(text.into())), Amount(String::new());
     plain Share: |f, name| f.decimal(name).map(|text| Share(text.into())), Share(String::new());
@@ -170,7 +170,7 @@ field_values! {
         f.has(name).then(|| f.choices(name, EventType::ALL.len(), &allowed, EventType::parse))
     }, Vec::new();
     inner FiatRate, required "The {} field is required; null means that no rate is available.": |f, name| {
-        let rate = f.parsed(name, |text| Rate::parse(text).map(|_| text.to_owned()));
+        let rate = f.amount(name, |text| Rate::parse(text).map(|_| text.to_owned()));
         f.has(name).then_some(FiatRate(rate))
     }, FiatRate(None);
     plain AssetCode: |f, name| f.asset(name).map(AssetCode), AssetCode(Asset::Btc);
@@ -252,7 +252,7 @@ impl<'f, T: RequestBody> Body<'f, T> {
     /// Records the error that a number is too large.
     pub(crate) fn at_most(&mut self, name: &str, number: Option<u32>, max: u32) {
         if number.is_some_and(|number| number > max) {
-            self.fields.wrong(name, &format!("The {{}} field must be at most {max}."));
+            self.fields.add_error(name, &format!("The {{}} field must be at most {max}."));
         }
     }
 

@@ -184,7 +184,7 @@ request_bodies! {
         /// The coin.
         pub asset: Asset,
         /// The amount, if the link lets the customer choose it.
-        pub amount: Option<String> => |f| f.parsed("amount", |text| Fiat::parse(text).map(|_| text.to_owned())),
+        pub amount: Option<String> => |f| f.amount("amount", |text| Fiat::parse(text).map(|_| text.to_owned())),
         /// The customer's e-mail address.
         pub customer_email: Option<String> => |f| f.email("customer_email"),
         /// The customer's name.

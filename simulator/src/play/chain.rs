@@ -83,7 +83,8 @@ impl Player<'_> {
         let rest = Coin::parse(&rest, asset)
             .map_err(|error| Stop::stage_failure(self.step_span, format!("`{rest}` {error}")))?;
         let by_coin = self.coin(by, asset)?;
-        let (amount, word) = if more { (rest.plus(by_coin), "over") } else { (rest.less(by_coin), "short") };
+        let (amount, word) =
+            if more { (rest.plus(by_coin), "over") } else { (rest.saturating_sub(by_coin), "short") };
         Ok(of_amount(amount.to_string(), format!("the rest, {} {word}", by.0)))
     }
 

@@ -106,7 +106,7 @@ impl JournaledService {
     }
 
     pub(super) fn judge_head(&self, who: &Admission, method: &str, path: &str) -> Result<(), Response> {
-        self.api.judge_head(who, method, path)
+        self.api.check_head(who, method, path)
     }
 
     pub(super) fn request_of(&mut self, now: Timestamp, who: &Admission, request: &Request<'_>) -> Response {

@@ -461,7 +461,7 @@ impl Sandbox {
     /// Returns `true` if this world created the key of a request, revoked or not. Does not count towards the rate
     /// limit.
     pub fn knows_key(&self, authorization: &[u8]) -> bool {
-        bearer(Some(authorization)).is_some_and(|text| self.service().keys().has_made(text))
+        bearer(Some(authorization)).is_some_and(|text| self.service().keys().has_created(text))
     }
 
     /// Authenticates an API request before its body has arrived; [`Sandbox::call_as`] then answers it.

@@ -17,7 +17,7 @@ pub(super) fn payment(
         return Coin::parse(text, asset)
             .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")));
     }
-    let due = match charge.remaining() {
+    let due = match charge.remaining_amount() {
         Coin::ZERO => charge.terms.asset_amount,
         remaining => remaining,
     };

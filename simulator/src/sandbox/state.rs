@@ -22,7 +22,7 @@ impl Sandbox {
     ///
     /// The errors of `out`.
     pub fn write_state(&self, out: &mut impl io::Write) -> io::Result<()> {
-        shared::writing(|| self.write(out))
+        shared::write_shared(|| self.write(out))
     }
 
     fn write(&self, out: &mut impl io::Write) -> io::Result<()> {
@@ -36,7 +36,8 @@ impl Sandbox {
     /// Reads a state written by [`Sandbox::write_state`]; `None` if it is invalid. The public address and the shared
     /// wallets are taken from the setup of the host.
     pub fn read_state(state: &[u8], host: &Setup) -> Option<Sandbox> {
-        let (mut sandbox, rest): (Sandbox, _) = shared::reading(|| postcard::take_from_bytes(state)).ok()?;
+        let (mut sandbox, rest): (Sandbox, _) =
+            shared::read_shared(|| postcard::take_from_bytes(state)).ok()?;
         let world = &mut sandbox.world;
         world.setup = Setup {
             public_url: host.public_url.clone(),

@@ -12,17 +12,17 @@ pub(crate) struct AttackCase {
     /// The name for `--only`.
     pub(crate) name: &'static str,
     /// The attack in one line.
-    pub(crate) what: &'static str,
+    pub(crate) title: &'static str,
     /// The limits of the figures, in the order in which `run` returns them.
     pub(crate) bounds: &'static [Bound],
     /// `true` if the short run skips the case.
     pub(crate) is_long: bool,
-    pub(crate) run: fn(&CaseContext) -> Measured,
+    pub(crate) run: fn(&CaseContext) -> MeasureResult,
 }
 
 /// A figure of a case, with its maximum.
 pub(crate) struct Bound {
-    pub(crate) what: &'static str,
+    pub(crate) title: &'static str,
     pub(crate) most: u64,
     pub(crate) unit: Unit,
 }
@@ -47,7 +47,7 @@ impl Unit {
 }
 
 impl Bound {
-    fn most(&self, is_release: bool) -> u64 {
+    fn max_for_build(&self, is_release: bool) -> u64 {
         match self.unit {
             Unit::Moment if !is_release => DEBUG_FACTOR * self.most,
             _ => self.most,
@@ -56,12 +56,12 @@ impl Bound {
 }
 
 /// The figures of a case, one for each bound.
-pub(crate) type Measured = Result<Vec<u64>, CaseFailure>;
+pub(crate) type MeasureResult = Result<Vec<u64>, CaseFailure>;
 
 /// A case that was run.
 pub(crate) struct Outcome {
     pub(crate) case: &'static AttackCase,
-    pub(crate) measured: Measured,
+    pub(crate) measured: MeasureResult,
     pub(crate) millis: u64,
     /// `true` for the optimised program.
     pub(crate) is_release: bool,
@@ -101,7 +101,7 @@ impl Outcome {
         };
         let mut pairs = figures.iter().zip(self.case.bounds);
         let is_complete = figures.len() == self.case.bounds.len();
-        match is_complete && pairs.all(|(figure, bound)| *figure <= bound.most(self.is_release)) {
+        match is_complete && pairs.all(|(figure, bound)| *figure <= bound.max_for_build(self.is_release)) {
             false => CaseVerdict::Failed,
             true if self.is_repeated => CaseVerdict::Flaky,
             true => CaseVerdict::Passed,
@@ -118,7 +118,7 @@ impl Outcome {
         };
         let good = if self.verdict() == CaseVerdict::Flaky { "flaky" } else { "ok" };
         let rows = figures.iter().zip(self.case.bounds).map(|(figure, bound)| {
-            let (Bound { what, unit, .. }, most) = (bound, bound.most(self.is_release));
+            let (Bound { title: what, unit, .. }, most) = (bound, bound.max_for_build(self.is_release));
             let mark = if *figure <= most { good } else { "FAIL" };
             let unit = unit.as_str();
             let wider = match most / bound.most.max(1) {
@@ -138,9 +138,9 @@ impl Outcome {
         let figures: Vec<Value> = figures
             .map(|(figure, bound)| {
                 json!({
-                    "what": bound.what,
+                    "what": bound.title,
                     "figure": figure,
-                    "at_most": bound.most(self.is_release),
+                    "at_most": bound.max_for_build(self.is_release),
                     "at_most_optimised": bound.most,
                     "unit": bound.unit.as_str(),
                 })
@@ -152,7 +152,7 @@ impl Outcome {
         };
         json!({
             "case": self.case.name,
-            "what": self.case.what,
+            "what": self.case.title,
             "verdict": self.verdict().as_str(),
             "figures": figures,
             "not_measured": why,
@@ -167,18 +167,18 @@ mod tests {
 
     const CASE: AttackCase = AttackCase {
         name: "queue",
-        what: "",
+        title: "",
         bounds: &[
-            Bound { what: "the first", most: 10, unit: Unit::Millis },
-            Bound { what: "the second", most: 0, unit: Unit::Count },
-            Bound { what: "the third", most: 5, unit: Unit::Moment },
+            Bound { title: "the first", most: 10, unit: Unit::Millis },
+            Bound { title: "the second", most: 0, unit: Unit::Count },
+            Bound { title: "the third", most: 5, unit: Unit::Moment },
         ],
         is_long: false,
         run: |_| Ok(Vec::new()),
     };
 
     #[track_caller]
-    fn check(measured: Measured, is_repeated: bool, verdict: CaseVerdict, part: &str) {
+    fn check(measured: MeasureResult, is_repeated: bool, verdict: CaseVerdict, part: &str) {
         static ROW: AttackCase = CASE;
         let outcome = Outcome { case: &ROW, measured, millis: 0, is_release: false, is_repeated };
         assert_eq!(outcome.verdict(), verdict);

@@ -72,7 +72,7 @@ impl CaseContext {
     }
 
     /// Returns the first number for the long run and the second for the short one.
-    pub(crate) fn many(&self, long: usize, short: usize) -> usize {
+    pub(crate) fn long_or_short(&self, long: usize, short: usize) -> usize {
         if self.is_short { short } else { long }
     }
 }
@@ -84,7 +84,7 @@ pub(crate) struct Host {
     pub(crate) live: String,
     pub(crate) test: String,
     pub(crate) token: String,
-    line: Option<Connection>,
+    connection: Option<Connection>,
 }
 
 impl Host {
@@ -93,7 +93,7 @@ impl Host {
         let word = |name| served.value(name).to_owned();
         let (address, live, test) = (word("address"), word("live_key"), word("test_key"));
         let token = word("sandbox_token");
-        Ok(Host { served, address, live, test, token, line: None })
+        Ok(Host { served, address, live, test, token, connection: None })
     }
 
     /// Sends a request, with a key or as a local caller. Reconnects if the server closed the connection.
@@ -105,14 +105,14 @@ impl Host {
         body: &Value,
     ) -> Result<Value, CaseFailure> {
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        if let Some(connection) = &mut self.line
+        if let Some(connection) = &mut self.connection
             && let Ok(answer) = connection.call(method, path, key, &body)
         {
             return Ok(answer.success().map_err(|why| format!("{method} {path}: {why}"))?);
         }
         let mut connection = Connection::open(&self.address)?;
         let answer = connection.call(method, path, key, &body)?;
-        self.line = Some(connection);
+        self.connection = Some(connection);
         Ok(answer.success().map_err(|why| format!("{method} {path}: {why}"))?)
     }
 
@@ -204,8 +204,8 @@ impl StartedProgram {
             .spawn()
             .map_err(|error| format!("cannot start {command:?}: {error}"))?;
         let mut output = Vec::new();
-        output.extend(child.stdout.take().map(keep));
-        output.extend(child.stderr.take().map(keep));
+        output.extend(child.stdout.take().map(read_in_background));
+        output.extend(child.stderr.take().map(read_in_background));
         Ok(StartedProgram { child, output })
     }
 
@@ -232,7 +232,7 @@ impl StartedProgram {
     }
 }
 
-fn keep(stream: impl Read + Send + 'static) -> thread::JoinHandle<String> {
+fn read_in_background(stream: impl Read + Send + 'static) -> thread::JoinHandle<String> {
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let mut stream = stream;
@@ -244,7 +244,7 @@ fn keep(stream: impl Read + Send + 'static) -> thread::JoinHandle<String> {
 }
 
 /// Creates an empty directory inside another.
-pub(crate) fn fresh(parent: &Path, name: &str) -> Result<PathBuf, CaseFailure> {
+pub(crate) fn create_empty_dir(parent: &Path, name: &str) -> Result<PathBuf, CaseFailure> {
     let path = parent.join(name);
     let _ = fs::remove_dir_all(&path);
     fs::create_dir_all(&path)?;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::actors::interim_flood;
-use super::case::{AttackCase, Bound, Measured, Unit};
+use super::case::{AttackCase, Bound, MeasureResult, Unit};
 use super::context::{CaseContext, CaseFailure, Host};
 use super::names::SLOW;
 use testkit::{Connection, Receiver};
@@ -17,44 +17,44 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const ENDPOINTS_MAX: usize = 50;
 
 const FIRST_ATTEMPT: Bound =
-    Bound { what: "until another account's first attempt", most: 1_000, unit: Unit::Millis };
+    Bound { title: "until another account's first attempt", most: 1_000, unit: Unit::Millis };
 
 pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "queue",
-        what: "an account with all its endpoints on a host that never responds opens 30 charges",
+        title: "an account with all its endpoints on a host that never responds opens 30 charges",
         bounds: &[
             FIRST_ATTEMPT,
-            Bound { what: "endpoints that a book accepts", most: ENDPOINTS_MAX as u64, unit: Unit::Count },
-            Bound { what: "deliveries that lost an attempt by waiting", most: 0, unit: Unit::Count },
+            Bound { title: "endpoints that a book accepts", most: ENDPOINTS_MAX as u64, unit: Unit::Count },
+            Bound { title: "deliveries that lost an attempt by waiting", most: 0, unit: Unit::Count },
         ],
         is_long: false,
-        run: queue,
+        run: delivery_queue,
     },
     AttackCase {
         name: "hosts-32",
-        what: "one account posts to 32 hosts that never answer",
+        title: "one account posts to 32 hosts that never answer",
         bounds: &[FIRST_ATTEMPT],
         is_long: false,
-        run: |context| hosts(context, 32),
+        run: |context| slow_hosts(context, 32),
     },
     AttackCase {
         name: "hosts-600",
-        what: "six accounts post to 600 hosts that never answer",
+        title: "six accounts post to 600 hosts that never answer",
         bounds: &[FIRST_ATTEMPT],
         is_long: true,
-        run: |context| hosts(context, 600),
+        run: |context| slow_hosts(context, 600),
     },
     AttackCase {
         name: "accounts-9",
-        what: "nine accounts post to 32 hosts that never answer",
+        title: "nine accounts post to 32 hosts that never answer",
         bounds: &[FIRST_ATTEMPT],
         is_long: false,
         run: |context| accounts(context, 9, ENDPOINTS_MAX),
     },
     AttackCase {
         name: "accounts-300",
-        what: "300 accounts, more than there are delivery slots, post to 32 hosts that never answer",
+        title: "300 accounts, more than there are delivery slots, post to 32 hosts that never answer",
         // Attempts may be aborted after three seconds.
         bounds: &[Bound { most: 4_000, ..FIRST_ATTEMPT }],
         is_long: true,
@@ -62,29 +62,29 @@ pub(super) const CASES: &[AttackCase] = &[
     },
     AttackCase {
         name: "interim",
-        what: "eight receivers answer with 100 Continue for ever",
+        title: "eight receivers answer with 100 Continue for ever",
         bounds: &[
-            Bound { what: "median of another client's requests", most: 3, unit: Unit::Moment },
-            Bound { what: "attempts that end with another reason", most: 0, unit: Unit::Count },
+            Bound { title: "median of another client's requests", most: 3, unit: Unit::Moment },
+            Bound { title: "attempts that end with another reason", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: interim,
     },
     AttackCase {
         name: "one-host",
-        what: "two accounts share a host that never answers, and one of them posts 50 times",
+        title: "two accounts share a host that never answers, and one of them posts 50 times",
         bounds: &[FIRST_ATTEMPT],
         is_long: false,
         run: one_host,
     },
     AttackCase {
         name: "lookups",
-        what: "six accounts post to 300 names that are looked up for half a minute, and save more of them",
+        title: "six accounts post to 300 names that are looked up for half a minute, and save more of them",
         bounds: &[
-            Bound { what: "threads of the server", most: 100, unit: Unit::Count },
-            Bound { what: "until another account has saved an endpoint", most: 1_000, unit: Unit::Millis },
-            Bound { what: "valid names that are refused", most: 0, unit: Unit::Count },
-            Bound { what: "timeouts reported as another error", most: 0, unit: Unit::Count },
+            Bound { title: "threads of the server", most: 100, unit: Unit::Count },
+            Bound { title: "until another account has saved an endpoint", most: 1_000, unit: Unit::Millis },
+            Bound { title: "valid names that are refused", most: 0, unit: Unit::Count },
+            Bound { title: "timeouts reported as another error", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: lookups,
@@ -109,7 +109,7 @@ fn first_attempt(host: &mut Host, shop: &Receiver, url: &str, path: &str) -> Res
     let test = endpoint(host, "neighbour", "live", &format!("{url}{path}"))?;
     let began = Instant::now();
     host.post(&test, &Value::Null)?;
-    let came = shop.arrival(path, TIMEOUT);
+    let came = shop.arrival_time(path, TIMEOUT);
     Ok(millis(came.map_or(TIMEOUT, |at| at.saturating_duration_since(began))))
 }
 
@@ -117,7 +117,7 @@ fn millis(span: Duration) -> u64 {
     u64::try_from(span.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn queue(context: &CaseContext) -> Measured {
+fn delivery_queue(context: &CaseContext) -> MeasureResult {
     let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);
     let forwards = [slow.forward("slow.example"), quick.forward("quick.example")];
     let mut host = context.serve(&["--forward", &forwards[0], "--forward", &forwards[1]])?;
@@ -165,7 +165,7 @@ fn send_all(host: &mut Host, paths: &[String]) -> Result<Vec<String>, CaseFailur
     Ok(sent)
 }
 
-fn hosts(context: &CaseContext, count: usize) -> Measured {
+fn slow_hosts(context: &CaseContext, count: usize) -> MeasureResult {
     let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);
     let mut options = vec!["--forward".to_owned(), quick.forward("quick.example")];
     for n in 0..count {
@@ -179,7 +179,7 @@ fn hosts(context: &CaseContext, count: usize) -> Measured {
 }
 
 /// Opens accounts with `per_mode` endpoints in each mode, on hosts that never respond.
-fn accounts(context: &CaseContext, count: usize, per_mode: usize) -> Measured {
+fn accounts(context: &CaseContext, count: usize, per_mode: usize) -> MeasureResult {
     const HOSTS: usize = 32;
     let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);
     let mut options = vec!["--forward".to_owned(), quick.forward("quick.example")];
@@ -201,7 +201,7 @@ fn accounts(context: &CaseContext, count: usize, per_mode: usize) -> Measured {
     Ok(vec![first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?])
 }
 
-fn interim(context: &CaseContext) -> Measured {
+fn interim(context: &CaseContext) -> MeasureResult {
     let flood = interim_flood(0)?;
     let mut host = context.serve(&["--forward", &format!("https://flood.example=http://{flood}")])?;
     let paths = endpoints(&mut host, (0..8).map(|n| format!("https://flood.example/{n}")))?;
@@ -216,14 +216,14 @@ fn interim(context: &CaseContext) -> Measured {
     waits.sort_unstable();
     let mut others = 0;
     for delivery in sent {
-        let error = ended(&mut host, &delivery)?;
+        let error = first_attempt_error(&mut host, &delivery)?;
         others += u64::from(!error.contains("interim responses before it exceed"));
     }
     Ok(vec![waits[waits.len() / 2], others])
 }
 
 /// Returns the error of a delivery's first attempt, in lower case.
-pub(super) fn ended(host: &mut Host, delivery: &str) -> Result<String, CaseFailure> {
+pub(super) fn first_attempt_error(host: &mut Host, delivery: &str) -> Result<String, CaseFailure> {
     let path = format!("/sandbox/deliveries/{delivery}");
     let until = Instant::now() + TIMEOUT;
     loop {
@@ -237,7 +237,7 @@ pub(super) fn ended(host: &mut Host, delivery: &str) -> Result<String, CaseFailu
     }
 }
 
-fn one_host(context: &CaseContext) -> Measured {
+fn one_host(context: &CaseContext) -> MeasureResult {
     let slow = Receiver::silent()?;
     let forward = slow.forward("slow.example");
     let mut host = context.serve(&["--forward", &forward])?;
@@ -246,26 +246,26 @@ fn one_host(context: &CaseContext) -> Measured {
     Ok(vec![first_attempt(&mut host, &slow, "https://slow.example", "/neighbour")?])
 }
 
-fn lookups(context: &CaseContext) -> Measured {
+fn lookups(context: &CaseContext) -> MeasureResult {
     let names = context.names()?;
-    names.be_slow(false);
+    names.set_slow(false);
     let mut host = context.serve(&[])?;
-    let count = context.many(300, 120);
+    let count = context.long_or_short(300, 120);
     let slow = |n: usize| format!("https://{SLOW}{n}.example/");
     let paths = endpoints(&mut host, (0..count).map(slow))?;
     account(&mut host, "neighbour")?;
-    names.be_slow(true);
+    names.set_slow(true);
     let sent = send_all(&mut host, &paths)?;
     // They save more endpoints, each over a new connection, without waiting for the response.
     let mut saving = Vec::new();
     for n in 0..16 {
         let mut connection = Connection::open(&host.address)?;
         let body = json!({ "account": "acme", "url": slow(1_000 + n) }).to_string();
-        connection.begin("POST", "/sandbox/endpoints", None, &body)?;
+        connection.send_request("POST", "/sandbox/endpoints", None, &body)?;
         saving.push(connection);
     }
     let until = Instant::now() + TIMEOUT;
-    while names.left_waiting() < 16 && Instant::now() < until {
+    while names.unanswered_queries() < 16 && Instant::now() < until {
         thread::sleep(Duration::from_millis(10));
     }
     let mut threads = host.threads()?;
@@ -281,7 +281,7 @@ fn lookups(context: &CaseContext) -> Measured {
     // The first attempts have timed out by now.
     let first = host.call("GET", &format!("/sandbox/deliveries/{}", sent[0]), None, &Value::Null)?;
     let error = first["delivery"]["attempts"][0]["error"].as_str().unwrap_or_default().to_owned();
-    names.be_slow(false);
+    names.set_slow(false);
     let misnamed = messages.iter().filter(|text| !text.contains("could not be looked up in time")).count()
         + usize::from(!error.ends_with("the name lookup timed out"));
     Ok(vec![threads, saved, u64::from(good.is_err()), misnamed as u64])

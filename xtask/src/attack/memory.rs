@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::case::{AttackCase, Bound, Measured, Unit};
+use super::case::{AttackCase, Bound, MeasureResult, Unit};
 use super::context::{CaseContext, CaseFailure, Host};
 use testkit::Connection;
 
@@ -17,28 +17,32 @@ const AGAIN: Duration = Duration::from_millis(1_000);
 pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "readers",
-        what: "40 clients ask for a page of 20 MB (short: 5 MB) each and read nothing",
-        bounds: &[Bound { what: "memory above idle", most: 64, unit: Unit::Mebibytes }],
+        title: "40 clients ask for a page of 20 MB (short: 5 MB) each and read nothing",
+        bounds: &[Bound { title: "memory above idle", most: 64, unit: Unit::Mebibytes }],
         is_long: false,
         run: readers,
     },
     AttackCase {
         name: "tricklers",
-        what: "10 clients ask for a page of 20 MB each and read a few bytes a second",
+        title: "10 clients ask for a page of 20 MB each and read a few bytes a second",
         bounds: &[
-            Bound { what: "until another client has received such a page", most: 10_000, unit: Unit::Millis },
-            Bound { what: "memory above idle", most: 96, unit: Unit::Mebibytes },
+            Bound {
+                title: "until another client has received such a page",
+                most: 10_000,
+                unit: Unit::Millis,
+            },
+            Bound { title: "memory above idle", most: 96, unit: Unit::Mebibytes },
         ],
         is_long: true,
         run: slow_readers,
     },
     AttackCase {
         name: "advance",
-        what: "the clock is advanced by ten years, with 5,000 charges and 5 endpoints that are down",
+        title: "the clock is advanced by ten years, with 5,000 charges and 5 endpoints that are down",
         bounds: &[
-            Bound { what: "longest wait of another account's request", most: 50, unit: Unit::Moment },
-            Bound { what: "memory above idle", most: 400, unit: Unit::Mebibytes },
-            Bound { what: "size of the answer", most: 2, unit: Unit::Mebibytes },
+            Bound { title: "longest wait of another account's request", most: 50, unit: Unit::Moment },
+            Bound { title: "memory above idle", most: 400, unit: Unit::Mebibytes },
+            Bound { title: "size of the answer", most: 2, unit: Unit::Mebibytes },
         ],
         is_long: true,
         run: advance,
@@ -54,7 +58,7 @@ fn with_a_large_page(context: &CaseContext) -> Result<(Host, usize), CaseFailure
     let item = json!({ "description": text, "quantity": "1", "unit_amount": "1.00" });
     let invoice = json!({ "currency": "EUR", "memo": text, "items": vec![item; 100] });
     let live = host.live.clone();
-    for _ in 0..context.many(100, 25) {
+    for _ in 0..context.long_or_short(100, 25) {
         host.call("POST", "/v1/invoices", Some(&live), &invoice)?;
     }
     let size = Connection::open(&host.address)?.call("GET", LARGE, Some(&live), "")?.body.len();
@@ -66,13 +70,13 @@ fn waiting_clients(host: &Host, count: usize) -> Result<Vec<Connection>, CaseFai
     let mut connections = Vec::new();
     for _ in 0..count {
         let mut connection = Connection::open(&host.address)?;
-        connection.begin("GET", LARGE, Some(&host.live), "")?;
+        connection.send_request("GET", LARGE, Some(&host.live), "")?;
         connections.push(connection);
     }
     Ok(connections)
 }
 
-fn readers(context: &CaseContext) -> Measured {
+fn readers(context: &CaseContext) -> MeasureResult {
     let (host, size) = with_a_large_page(context)?;
     if size < 4_000_000 {
         return Err(CaseFailure::Broken(format!("the page has only {size} bytes")));
@@ -82,13 +86,13 @@ fn readers(context: &CaseContext) -> Measured {
     let _lazy = waiting_clients(&host, 40)?;
     // All of them have been answered or refused once later requests have been answered.
     for _ in 0..4 {
-        small(&host)?;
+        request_small(&host)?;
     }
-    Ok(vec![above(host.peak()?, idle)])
+    Ok(vec![mebibytes_above(host.peak()?, idle)])
 }
 
 /// Requests a small response over a new connection.
-fn small(host: &Host) -> Result<(), CaseFailure> {
+fn request_small(host: &Host) -> Result<(), CaseFailure> {
     let answer = Connection::open(&host.address)?.call("GET", "/v1/account", Some(&host.live), "")?;
     match answer.status {
         200 => Ok(()),
@@ -96,7 +100,7 @@ fn small(host: &Host) -> Result<(), CaseFailure> {
     }
 }
 
-fn slow_readers(context: &CaseContext) -> Measured {
+fn slow_readers(context: &CaseContext) -> MeasureResult {
     let (host, _) = with_a_large_page(context)?;
     let idle = host.memory()?;
     host.forget_peak()?;
@@ -109,7 +113,7 @@ fn slow_readers(context: &CaseContext) -> Measured {
                 for connection in &mut connections {
                     if !connection.read_some() {
                         let Ok(mut again) = Connection::open(&host.address) else { continue };
-                        let _ = again.begin("GET", LARGE, Some(&host.live), "");
+                        let _ = again.send_request("GET", LARGE, Some(&host.live), "");
                         *connection = again;
                     }
                 }
@@ -117,15 +121,15 @@ fn slow_readers(context: &CaseContext) -> Measured {
             }
         });
         // All of them have started once this request has been answered.
-        let waited = small(&host).and_then(|()| page(&host));
+        let waited = request_small(&host).and_then(|()| large_page_millis(&host));
         over.store(true, Relaxed);
         waited
     })?;
-    Ok(vec![waited, above(host.peak()?, idle)])
+    Ok(vec![waited, mebibytes_above(host.peak()?, idle)])
 }
 
 /// Returns the time until a normal client has received the large page.
-fn page(host: &Host) -> Result<u64, CaseFailure> {
+fn large_page_millis(host: &Host) -> Result<u64, CaseFailure> {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(30) {
         let answer = Connection::open(&host.address)?.call("GET", LARGE, Some(&host.live), "");
@@ -137,7 +141,7 @@ fn page(host: &Host) -> Result<u64, CaseFailure> {
     Ok(millis(began.elapsed()))
 }
 
-fn advance(context: &CaseContext) -> Measured {
+fn advance(context: &CaseContext) -> MeasureResult {
     let mut host = context.serve(&["--clock", "frozen"])?;
     host.post("/sandbox/merchants", &json!({ "name": "shop", "state": "down", "answers": [] }))?;
     for n in 0..5 {
@@ -145,7 +149,7 @@ fn advance(context: &CaseContext) -> Measured {
     }
     let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
     let live = host.live.clone();
-    for _ in 0..context.many(5_000, 1_000) {
+    for _ in 0..context.long_or_short(5_000, 1_000) {
         host.call("POST", "/v1/charges", Some(&live), &charge)?;
     }
     let neighbour = host.post("/sandbox/accounts", &json!({ "id": "neighbour" }))?;
@@ -180,10 +184,10 @@ fn advance(context: &CaseContext) -> Measured {
     if overview["happenings"].as_u64().unwrap_or(0) < 10_000 {
         return Err(CaseFailure::Broken("fewer than 10,000 events happened during the advance".to_owned()));
     }
-    Ok(vec![longest.load(Relaxed), above(host.peak()?, idle), (size as u64).div_ceil(MEBIBYTE)])
+    Ok(vec![longest.load(Relaxed), mebibytes_above(host.peak()?, idle), (size as u64).div_ceil(MEBIBYTE)])
 }
 
-fn above(peak: u64, idle: u64) -> u64 {
+fn mebibytes_above(peak: u64, idle: u64) -> u64 {
     peak.saturating_sub(idle).div_ceil(MEBIBYTE)
 }
 

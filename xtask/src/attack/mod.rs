@@ -74,7 +74,7 @@ impl AttackOptions {
         line
     }
 
-    fn wants(&self, case: &AttackCase) -> bool {
+    fn selects(&self, case: &AttackCase) -> bool {
         if self.only.is_empty() {
             !(self.is_short && case.is_long)
         } else {
@@ -85,7 +85,7 @@ impl AttackOptions {
 
 /// Returns the parser of case names.
 pub(crate) fn case_names() -> PossibleValuesParser {
-    PossibleValuesParser::new(cases().map(|case| PossibleValue::new(case.name).help(case.what)))
+    PossibleValuesParser::new(cases().map(|case| PossibleValue::new(case.name).help(case.title)))
 }
 
 /// Returns all cases in the order in which they run.
@@ -96,22 +96,22 @@ fn cases() -> impl Iterator<Item = &'static AttackCase> {
 /// Runs the cases. Returns `true` if every figure is within its limit.
 pub(crate) fn run(root: &Path, options: &AttackOptions) -> Result<bool, String> {
     if options.lists {
-        cases().for_each(|case| println!("{:<11} {}", case.name, case.what));
+        cases().for_each(|case| println!("{:<11} {}", case.name, case.title));
         return Ok(true);
     }
     let directory = root.join("target/attack");
     fs::create_dir_all(&directory)
         .map_err(|error| format!("cannot make `{}`: {error}", directory.display()))?;
-    if !names::is_inside() {
+    if !names::is_in_namespaces() {
         build(root, options.is_release)?;
-        match names::move_inside(&directory, &options.command_line()) {
+        match names::rerun_in_namespaces(&directory, &options.command_line()) {
             Some(0) => return Ok(true),
             Some(1) => return Ok(false),
             Some(code) => return Err(format!("the run in its namespaces exited with {code}")),
             None => {}
         }
     }
-    let names = if names::is_inside() {
+    let names = if names::is_in_namespaces() {
         Some(names::DnsServer::serve().map_err(|error| format!("cannot start the DNS server: {error}"))?)
     } else {
         None
@@ -139,7 +139,7 @@ pub(crate) fn findings(root: &Path, allow_skip: &[String]) -> Result<Vec<String>
 fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
     let began = Instant::now();
     let mut outcomes = Vec::new();
-    for case in cases().filter(|case| options.wants(case)) {
+    for case in cases().filter(|case| options.selects(case)) {
         let measure = |is_repeated| {
             let start = Instant::now();
             let measured = if began.elapsed() < TIME_MAX {
@@ -177,7 +177,7 @@ fn run_cases(context: &CaseContext, options: &AttackOptions) -> bool {
         return holds;
     }
     for outcome in outcomes.iter().filter(|outcome| !is_allowed(outcome)) {
-        let (name, what) = (outcome.case.name, outcome.case.what);
+        let (name, what) = (outcome.case.name, outcome.case.title);
         match outcome.verdict() {
             CaseVerdict::Skipped => {
                 println!("{name} was skipped; to allow this: --allow-skip {name}   ({what})")

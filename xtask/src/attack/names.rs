@@ -28,7 +28,7 @@ exec \"$@\"";
 const UNPREPARED: i32 = 97;
 
 /// Runs this program again inside namespaces, if the machine allows it. Returns the exit code of that run.
-pub(crate) fn move_inside(directory: &Path, arguments: &[String]) -> Option<i32> {
+pub(crate) fn rerun_in_namespaces(directory: &Path, arguments: &[String]) -> Option<i32> {
     if env::var_os(INSIDE).is_some() || !cfg!(target_os = "linux") {
         return None;
     }
@@ -51,7 +51,7 @@ pub(crate) fn move_inside(directory: &Path, arguments: &[String]) -> Option<i32>
 }
 
 /// Returns `true` inside the namespaces.
-pub(crate) fn is_inside() -> bool {
+pub(crate) fn is_in_namespaces() -> bool {
     env::var_os(INSIDE).is_some()
 }
 
@@ -85,12 +85,12 @@ impl DnsServer {
     }
 
     /// Sets the behaviour for slow names: `true` to leave their queries without a response.
-    pub(crate) fn be_slow(&self, is_slow: bool) {
+    pub(crate) fn set_slow(&self, is_slow: bool) {
         self.state.is_slow.store(is_slow, Relaxed);
     }
 
     /// Returns the number of queries for slow names that got no response.
-    pub(crate) fn left_waiting(&self) -> u64 {
+    pub(crate) fn unanswered_queries(&self) -> u64 {
         self.state.lookups.load(Relaxed)
     }
 }
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_has_one_address_and_slow_ones_have_to_be_waited_for() {
+    fn names_have_one_address_and_slow_ones_no_response() {
         check(&question("good.example", 1), true, Some(&ADDRESS));
         check(&question("good.example", 28), true, Some(&[0, 28, 0, 1]));
         check(&question("slow1.example", 1), false, Some(&ADDRESS));

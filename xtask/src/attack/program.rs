@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use testkit::target;
+use testkit::serve_status;
 
 use super::actors::interim_flood;
-use super::case::{AttackCase, Bound, Measured, Unit};
-use super::context::{CaseContext, CaseFailure, ProgramResult, StartedProgram, fresh};
+use super::case::{AttackCase, Bound, MeasureResult, Unit};
+use super::context::{CaseContext, CaseFailure, ProgramResult, StartedProgram, create_empty_dir};
 use super::names;
 
 const MEBIBYTE: u64 = 1024 * 1024;
@@ -26,64 +26,64 @@ const SECRET: &str = "whsec_0123456789abcdef0123456789abcdef";
 pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "echo",
-        what: "a target echoes the key that it was sent: plain, in hex, percent and base64",
+        title: "a target echoes the key that it was sent: plain, in hex, percent and base64",
         bounds: &[
-            Bound { what: "forms of a key in the output and files of commands", most: 0, unit: Unit::Count },
-            Bound { what: "commands that show no part of the echo", most: 0, unit: Unit::Count },
+            Bound { title: "forms of a key in the output and files of commands", most: 0, unit: Unit::Count },
+            Bound { title: "commands that show no part of the echo", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: echo,
     },
     AttackCase {
         name: "foreign",
-        what: "a target answers with workflow commands and characters that reverse text",
+        title: "a target answers with workflow commands and characters that reverse text",
         bounds: &[
-            Bound { what: "lines that the target's text starts or reverses", most: 0, unit: Unit::Count },
-            Bound { what: "reports without any of the text", most: 0, unit: Unit::Count },
+            Bound { title: "lines that the target's text starts or reverses", most: 0, unit: Unit::Count },
+            Bound { title: "reports without any of the text", most: 0, unit: Unit::Count },
         ],
         is_long: false,
-        run: foreign,
+        run: foreign_output,
     },
     AttackCase {
         name: "interrupt",
-        what: "SIGINT or SIGTERM while a command works",
+        title: "SIGINT or SIGTERM while a command works",
         bounds: &[
-            Bound { what: "commands with an unexpected exit code", most: 0, unit: Unit::Count },
-            Bound { what: "commands that do not report their completed work", most: 0, unit: Unit::Count },
-            Bound { what: "until the slowest command has ended", most: 5_000, unit: Unit::Millis },
+            Bound { title: "commands with an unexpected exit code", most: 0, unit: Unit::Count },
+            Bound { title: "commands that do not report their completed work", most: 0, unit: Unit::Count },
+            Bound { title: "until the slowest command has ended", most: 5_000, unit: Unit::Millis },
         ],
         is_long: false,
         run: interrupt,
     },
     AttackCase {
         name: "floods",
-        what: "a target answers with 100 Continue for ever, from the first request or from the fifth on",
+        title: "a target answers with 100 Continue for ever, from the first request or from the fifth on",
         bounds: &[
-            Bound { what: "commands that have to be killed", most: 0, unit: Unit::Count },
-            Bound { what: "until the slowest command has ended", most: 8_000, unit: Unit::Millis },
+            Bound { title: "commands that have to be killed", most: 0, unit: Unit::Count },
+            Bound { title: "until the slowest command has ended", most: 8_000, unit: Unit::Millis },
         ],
         is_long: false,
         run: floods,
     },
     AttackCase {
         name: "outputs",
-        what: "a closed stdout, a full disk, directories that do not exist",
+        title: "a closed stdout, a full disk, directories that do not exist",
         bounds: &[
-            Bound { what: "panics", most: 0, unit: Unit::Count },
-            Bound { what: "failures that are not reported", most: 0, unit: Unit::Count },
-            Bound { what: "complete or partial files left behind", most: 0, unit: Unit::Count },
+            Bound { title: "panics", most: 0, unit: Unit::Count },
+            Bound { title: "failures that are not reported", most: 0, unit: Unit::Count },
+            Bound { title: "complete or partial files left behind", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: outputs,
     },
     AttackCase {
         name: "sizes",
-        what: "answers of 4 MB to every request of a check; scenarios and settings of 100 MB",
+        title: "answers of 4 MB to every request of a check; scenarios and settings of 100 MB",
         bounds: &[
-            Bound { what: "memory of a check", most: 256, unit: Unit::Mebibytes },
-            Bound { what: "memory for a file that is too large", most: 64, unit: Unit::Mebibytes },
-            Bound { what: "characters of an error about it", most: 500, unit: Unit::Count },
-            Bound { what: "files above the size limit that are read", most: 0, unit: Unit::Count },
+            Bound { title: "memory of a check", most: 256, unit: Unit::Mebibytes },
+            Bound { title: "memory for a file that is too large", most: 64, unit: Unit::Mebibytes },
+            Bound { title: "characters of an error about it", most: 500, unit: Unit::Count },
+            Bound { title: "files above the size limit that are read", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: sizes,
@@ -119,15 +119,15 @@ fn base64(text: &str) -> String {
 }
 
 /// Returns a key in all encodings of the echo, Base64 in three forms, because it depends on the position in the text.
-fn forms(key: &str) -> Vec<String> {
+fn encodings_of(key: &str) -> Vec<String> {
     let encoded = ["", "a", "ab"].map(|before| base64(&format!("{before}{key}")));
     [key.to_owned(), hex(key), percent(key)].into_iter().chain(encoded).collect()
 }
 
-fn echo(context: &CaseContext) -> Measured {
-    let directory = fresh(&context.directory, "echo")?;
-    let url = target(418, |key| {
-        let text = format!("echo {}", forms(key).join(" "));
+fn echo(context: &CaseContext) -> MeasureResult {
+    let directory = create_empty_dir(&context.directory, "echo")?;
+    let url = serve_status(418, |key| {
+        let text = format!("echo {}", encodings_of(key).join(" "));
         serde_json::json!({ "message": text }).to_string()
     })?;
     let url = url.as_str();
@@ -152,16 +152,16 @@ fn echo(context: &CaseContext) -> Measured {
         // The prefix of a key is not secret.
         let tail = &key["svc_live_".len()..];
         // The middle of the Base64 form, which does not depend on neighbouring bytes.
-        let middle = forms(key).split_off(3).into_iter().map(|form| form[15..30].to_owned());
+        let middle = encodings_of(key).split_off(3).into_iter().map(|form| form[15..30].to_owned());
         let whole = [tail.to_owned(), hex(tail), percent(tail)];
         shown += whole.into_iter().chain(middle).filter(|form| output.contains(&form.to_lowercase())).count();
     }
     Ok(vec![shown as u64, silent])
 }
 
-fn foreign(context: &CaseContext) -> Measured {
-    let directory = fresh(&context.directory, "foreign")?;
-    let url = target(418, |_| "x\n::error::foreign\r\n##[error]foreign \u{202e}txt.exe".into())?;
+fn foreign_output(context: &CaseContext) -> MeasureResult {
+    let directory = create_empty_dir(&context.directory, "foreign")?;
+    let url = serve_status(418, |_| "x\n::error::foreign\r\n##[error]foreign \u{202e}txt.exe".into())?;
     let url = url.as_str();
     let mut commands = vec![
         vec!["load", url, "--rate", "5", "--for", "1s"],
@@ -182,9 +182,9 @@ fn foreign(context: &CaseContext) -> Measured {
     Ok(vec![lines as u64, without])
 }
 
-fn interrupt(context: &CaseContext) -> Measured {
-    let directory = fresh(&context.directory, "interrupt")?;
-    let plays = fresh(&directory, "plays")?;
+fn interrupt(context: &CaseContext) -> MeasureResult {
+    let directory = create_empty_dir(&context.directory, "interrupt")?;
+    let plays = create_empty_dir(&directory, "plays")?;
     let scenario =
         "title: One charge\nsteps:\n  - open: { charge: c1, asset: BTC, amount: 10.00 EUR }\n  - wait: 2h\n";
     for n in 0..2_000 {
@@ -232,8 +232,8 @@ fn interrupt(context: &CaseContext) -> Measured {
     Ok(vec![wrong, mute, slowest])
 }
 
-fn floods(context: &CaseContext) -> Measured {
-    let directory = fresh(&context.directory, "floods")?;
+fn floods(context: &CaseContext) -> MeasureResult {
+    let directory = create_empty_dir(&context.directory, "floods")?;
     let (mut killed, mut slowest) = (0, 0);
     for (good, arguments, signal) in [
         (0, &["check", "--quick"][..], None),
@@ -258,8 +258,8 @@ fn floods(context: &CaseContext) -> Measured {
     Ok(vec![killed, slowest])
 }
 
-fn outputs(context: &CaseContext) -> Measured {
-    let directory = fresh(&context.directory, "outputs")?;
+fn outputs(context: &CaseContext) -> MeasureResult {
+    let directory = create_empty_dir(&context.directory, "outputs")?;
     let (mut panics, mut untold, mut left) = (0, 0, 0);
     let mut look = |ran: &ProgramResult, arguments: &[&str], fails: bool| {
         let panicked = ran.code.is_none() || ran.code == Some(101) || ran.output.contains("panicked");
@@ -288,14 +288,14 @@ fn outputs(context: &CaseContext) -> Measured {
     let mut destinations = vec!["no/such".to_owned()];
     // A file system of 64 KiB that is almost full.
     let full = context.directory.join("full");
-    if names::is_inside() {
+    if names::is_in_namespaces() {
         fs::write(full.join("filler"), vec![0; 128 * 1024]).err().ok_or("the full disk is not full")?;
         destinations.push(full.display().to_string());
         let mut command = Command::new("sh");
         command.args(["-c", "exec \"$0\" check --list > /dev/full"]).arg(&context.program);
         look(&StartedProgram::start(command)?.end(TIMEOUT), &["check", "--list"], true);
     }
-    let refusing = target(418, |_| "{}".to_owned())?;
+    let refusing = serve_status(418, |_| "{}".to_owned())?;
     for destination in &destinations {
         let at = |name: &str| format!("{destination}/{name}");
         let report = format!("html={}", at("run.html"));
@@ -318,7 +318,7 @@ fn outputs(context: &CaseContext) -> Measured {
             look(&running.end(TIMEOUT), arguments, fails);
         }
     }
-    if names::is_inside() {
+    if names::is_in_namespaces() {
         // An existing file is complete, so it has the ending of its format.
         for file in fs::read_dir(&full)? {
             let path = file?.path();
@@ -332,10 +332,10 @@ fn outputs(context: &CaseContext) -> Measured {
     Ok(vec![panics, untold, left])
 }
 
-fn sizes(context: &CaseContext) -> Measured {
-    let directory = fresh(&context.directory, "sizes")?;
+fn sizes(context: &CaseContext) -> MeasureResult {
+    let directory = create_empty_dir(&context.directory, "sizes")?;
     let huge = format!("{{\"data\":[\"{}\"]}}", "x".repeat(4_000_000));
-    let url = target(200, move |_| huge.clone())?;
+    let url = serve_status(200, move |_| huge.clone())?;
     let checked = run(context, &directory, &["check", &url, "--quick"])?;
     if checked.peak == 0 {
         return Err(CaseFailure::Skipped("requires /proc of Linux".to_owned()));

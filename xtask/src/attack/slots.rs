@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::case::{AttackCase, Bound, Measured, Unit};
+use super::case::{AttackCase, Bound, MeasureResult, Unit};
 use super::context::{CaseContext, CaseFailure, Host};
-use super::deliveries::ended;
+use super::deliveries::first_attempt_error;
 use super::names::SLOW;
 use testkit::{Connection, Receiver, signal};
 
@@ -16,7 +16,7 @@ use testkit::{Connection, Receiver, signal};
 const SLOTS: usize = 1_024;
 const TIMEOUT: Duration = Duration::from_secs(40);
 
-const NEW_CLIENT: Bound = Bound { what: "until a new client is answered", most: 1_000, unit: Unit::Millis };
+const NEW_CLIENT: Bound = Bound { title: "until a new client is answered", most: 1_000, unit: Unit::Millis };
 const UNKNOWN_PAGE: &str =
     "POST /c/aaaaaaaaaaaa/sandbox HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
 const LOGIN: &str = "POST /dashboard/login HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n";
@@ -27,60 +27,60 @@ const STREAMS: usize = SLOTS / 2;
 pub(super) const CASES: &[AttackCase] = &[
     AttackCase {
         name: "slots",
-        what: "1,024 idle clients take every connection slot, half of them without a byte sent",
+        title: "1,024 idle clients take every connection slot, half of them without a byte sent",
         bounds: &[NEW_CLIENT],
         is_long: false,
         run: slots,
     },
     AttackCase {
         name: "bodies",
-        what: "1,024 clients send heads to pages and the sandbox, and none of the bodies that they announce",
+        title: "1,024 clients send heads to pages and the sandbox, and none of the bodies that they announce",
         bounds: &[NEW_CLIENT],
         is_long: false,
-        run: |context| owed(context, &[], &[UNKNOWN_PAGE, LOGIN, SANDBOX]),
+        run: |context| fill_slots(context, &[], &[UNKNOWN_PAGE, LOGIN, SANDBOX]),
     },
     AttackCase {
         name: "handshakes",
-        what: "with --tls, 1,024 clients send nothing, or the beginning of a handshake",
+        title: "with --tls, 1,024 clients send nothing, or the beginning of a handshake",
         bounds: &[NEW_CLIENT],
         is_long: false,
-        run: |context| owed(context, &["--tls"], &["", "\x16\x03\x01\x02"]),
+        run: |context| fill_slots(context, &["--tls"], &["", "\x16\x03\x01\x02"]),
     },
     AttackCase {
         name: "streams",
-        what: "512 open checkouts, half of them of one charge, while another account opens charges",
-        bounds: &[Bound { what: "processor time for each change elsewhere", most: 20, unit: Unit::Moment }],
+        title: "512 open checkouts, half of them of one charge, while another account opens charges",
+        bounds: &[Bound { title: "processor time for each change elsewhere", most: 20, unit: Unit::Moment }],
         is_long: false,
         run: streams,
     },
     AttackCase {
         name: "descriptors",
-        what: "idle clients use all descriptors of a process that is limited to 256",
+        title: "idle clients use all descriptors of a process that is limited to 256",
         bounds: &[
-            Bound { what: "until a delivery arrives", most: 2_000, unit: Unit::Millis },
-            Bound { what: "connection errors that hide their cause", most: 0, unit: Unit::Count },
+            Bound { title: "until a delivery arrives", most: 2_000, unit: Unit::Millis },
+            Bound { title: "connection errors that hide their cause", most: 0, unit: Unit::Count },
         ],
         is_long: false,
         run: descriptors,
     },
     AttackCase {
         name: "stop",
-        what: "SIGTERM while a name is looked up for half a minute",
-        bounds: &[Bound { what: "until the server has ended", most: 10_500, unit: Unit::Millis }],
+        title: "SIGTERM while a name is looked up for half a minute",
+        bounds: &[Bound { title: "until the server has ended", most: 10_500, unit: Unit::Millis }],
         is_long: false,
         run: |context| stop(context, &["TERM"]),
     },
     AttackCase {
         name: "stop-twice",
-        what: "the same, and a second SIGTERM",
-        bounds: &[Bound { what: "until the server has ended", most: 1_000, unit: Unit::Millis }],
+        title: "the same, and a second SIGTERM",
+        bounds: &[Bound { title: "until the server has ended", most: 1_000, unit: Unit::Millis }],
         is_long: false,
         run: |context| stop(context, &["TERM", "TERM"]),
     },
 ];
 
 /// Opens connections, every second one after a request, as many as the system allows.
-fn idle(host: &Host, count: usize) -> Vec<Connection> {
+fn open_idle_connections(host: &Host, count: usize) -> Vec<Connection> {
     let mut connections = Vec::new();
     for n in 0..count {
         let Ok(mut connection) = Connection::open(&host.address) else { break };
@@ -92,14 +92,14 @@ fn idle(host: &Host, count: usize) -> Vec<Connection> {
     connections
 }
 
-fn slots(context: &CaseContext) -> Measured {
+fn slots(context: &CaseContext) -> MeasureResult {
     let host = context.serve(&[])?;
-    let connections = idle(&host, SLOTS);
+    let connections = open_idle_connections(&host, SLOTS);
     new_client(&host, &connections)
 }
 
 /// Fills all slots with connections that have sent an incomplete request or handshake.
-fn owed(context: &CaseContext, options: &[&str], prefixes: &[&str]) -> Measured {
+fn fill_slots(context: &CaseContext, options: &[&str], prefixes: &[&str]) -> MeasureResult {
     let host = context.serve(options)?;
     let mut connections = Vec::new();
     for prefix in prefixes.iter().cycle().take(SLOTS) {
@@ -111,7 +111,7 @@ fn owed(context: &CaseContext, options: &[&str], prefixes: &[&str]) -> Measured 
 }
 
 /// Returns the longest wait of new clients while others hold all connection slots.
-fn new_client(host: &Host, others: &[Connection]) -> Measured {
+fn new_client(host: &Host, others: &[Connection]) -> MeasureResult {
     if others.len() < SLOTS {
         let why = format!("this machine allows only {} connections; raise `ulimit -n`", others.len());
         return Err(CaseFailure::Skipped(why));
@@ -125,7 +125,7 @@ fn new_client(host: &Host, others: &[Connection]) -> Measured {
     Ok(vec![longest])
 }
 
-fn streams(context: &CaseContext) -> Measured {
+fn streams(context: &CaseContext) -> MeasureResult {
     const CHANGES: u64 = 10;
     let mut host = context.serve(&["--clock", "frozen"])?;
     let (charge, live) = (json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" }), host.live.clone());
@@ -140,7 +140,7 @@ fn streams(context: &CaseContext) -> Measured {
     for n in 0..STREAMS {
         let path = format!("/c/{}/live", codes[n.saturating_sub(STREAMS / 2 - 1)]);
         let mut connection = Connection::open(&host.address)?;
-        connection.begin("GET", &path, None, "")?;
+        connection.send_request("GET", &path, None, "")?;
         while !connection.line()?.starts_with("data: ") {}
         connections.push(connection);
     }
@@ -155,7 +155,7 @@ fn streams(context: &CaseContext) -> Measured {
     Ok(vec![(host.cpu_millis()? - before) / CHANGES])
 }
 
-fn descriptors(context: &CaseContext) -> Measured {
+fn descriptors(context: &CaseContext) -> MeasureResult {
     let shop = Receiver::ok()?;
     let forward = shop.forward("shop.example");
     // No server listens on port 9 of this machine.
@@ -172,28 +172,28 @@ fn descriptors(context: &CaseContext) -> Measured {
             answer["endpoint"]["id"].as_str().unwrap_or_default()
         ));
     }
-    let _idle = idle(&host, 300);
+    let _idle = open_idle_connections(&host, 300);
     let began = Instant::now();
     host.post(&tests[0], &Value::Null)?;
-    let came = shop.arrival("/hooks", TIMEOUT).map_or(TIMEOUT, |at| at.saturating_duration_since(began));
+    let came = shop.arrival_time("/hooks", TIMEOUT).map_or(TIMEOUT, |at| at.saturating_duration_since(began));
 
     let sent = host.post(&tests[1], &Value::Null)?;
-    let error = ended(&mut host, sent["delivery"].as_str().unwrap_or_default())?;
+    let error = first_attempt_error(&mut host, sent["delivery"].as_str().unwrap_or_default())?;
     Ok(vec![millis(came), u64::from(!error.contains("refused"))])
 }
 
-fn stop(context: &CaseContext, signals: &[&str]) -> Measured {
+fn stop(context: &CaseContext, signals: &[&str]) -> MeasureResult {
     let names = context.names()?;
-    names.be_slow(false);
+    names.set_slow(false);
     let mut host = context.serve(&[])?;
     let url = format!("https://{SLOW}-stop.example/");
     let answer = host.post("/sandbox/endpoints", &json!({ "mode": "live", "url": url }))?;
     let id = answer["endpoint"]["id"].as_str().unwrap_or_default().to_owned();
-    names.be_slow(true);
-    let before = names.left_waiting();
+    names.set_slow(true);
+    let before = names.unanswered_queries();
     host.post(&format!("/sandbox/endpoints/{id}/test"), &Value::Null)?;
     let until = Instant::now() + TIMEOUT;
-    while names.left_waiting() == before && Instant::now() < until {
+    while names.unanswered_queries() == before && Instant::now() < until {
         thread::sleep(Duration::from_millis(5));
     }
     for name in signals {
@@ -202,7 +202,7 @@ fn stop(context: &CaseContext, signals: &[&str]) -> Measured {
         thread::sleep(Duration::from_millis(100));
     }
     let took = host.wait(TIMEOUT).unwrap_or(TIMEOUT);
-    names.be_slow(false);
+    names.set_slow(false);
     Ok(vec![millis(took)])
 }
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::Programs;
-use super::process::{Cores, RunningProgram, call, granted};
+use super::process::{Cores, RunningProgram, call, call_for_json};
 
 /// The number of charges in the world, each with its `charge.created`.
 const CHARGES: usize = 400;
@@ -18,7 +18,7 @@ pub(crate) struct Case {
     pub(crate) title: &'static str,
     /// The minimum ratio to the bare server, in hundredths, on pinned cores.
     pub(crate) goal: u32,
-    pub(crate) what: CaseRequest,
+    pub(crate) request: CaseRequest,
 }
 
 pub(crate) enum CaseRequest {
@@ -33,22 +33,22 @@ pub(crate) const CASES: &[Case] = &[
         name: "page",
         title: "page of 25 events",
         goal: 90,
-        what: CaseRequest::Get("/v1/events?per_page=25"),
+        request: CaseRequest::Get("/v1/events?per_page=25"),
     },
-    Case { name: "event", title: "one event", goal: 95, what: CaseRequest::Get("/v1/events/{event}") },
-    Case { name: "account", title: "account", goal: 90, what: CaseRequest::Get("/v1/account") },
-    Case { name: "open-btc", title: "open a charge, BTC", goal: 60, what: CaseRequest::Open("BTC") },
-    Case { name: "open-eth", title: "open a charge, ETH", goal: 60, what: CaseRequest::Open("ETH") },
+    Case { name: "event", title: "one event", goal: 95, request: CaseRequest::Get("/v1/events/{event}") },
+    Case { name: "account", title: "account", goal: 90, request: CaseRequest::Get("/v1/account") },
+    Case { name: "open-btc", title: "open a charge, BTC", goal: 60, request: CaseRequest::Open("BTC") },
+    Case { name: "open-eth", title: "open a charge, ETH", goal: 60, request: CaseRequest::Open("ETH") },
     Case {
         name: "open-sol",
         title: "open a charge, SOL (address list)",
         goal: 60,
-        what: CaseRequest::Open("SOL"),
+        request: CaseRequest::Open("SOL"),
     },
 ];
 
 /// A case with its response in a file.
-pub(crate) struct Prepared {
+pub(crate) struct PreparedRequest {
     pub(crate) method: &'static str,
     pub(crate) path: String,
     pub(crate) status: u16,
@@ -74,9 +74,9 @@ impl World {
             let body = format!(
                 r#"{{"asset":"BTC","amount":"49.90","currency":"EUR","description":"order {nth}","metadata":{{"order":{nth}}}}}"#
             );
-            granted(address, ("POST", "/v1/charges"), &key, &body)?;
+            call_for_json(address, ("POST", "/v1/charges"), &key, &body)?;
         }
-        let newest = granted(address, ("GET", "/v1/events?per_page=1"), &key, "")?;
+        let newest = call_for_json(address, ("GET", "/v1/events?per_page=1"), &key, "")?;
         let event = newest["data"][0]["id"].as_str().unwrap_or_default().to_owned();
         let account = work.join("looked-at.json");
         let answer = call(address, ("GET", "/v1/account"), &key, "")?;
@@ -85,8 +85,8 @@ impl World {
         Ok(World { address, key, event, account })
     }
 
-    pub(crate) fn prepare(&self, case: &'static Case, work: &Path) -> Result<Prepared, String> {
-        let (method, path, asset) = match case.what {
+    pub(crate) fn prepare(&self, case: &'static Case, work: &Path) -> Result<PreparedRequest, String> {
+        let (method, path, asset) = match case.request {
             CaseRequest::Get(path) => ("GET", path.replace("{event}", &self.event), None),
             CaseRequest::Open(asset) => ("POST", "/v1/charges".to_owned(), Some(asset)),
         };
@@ -96,20 +96,20 @@ impl World {
         answer.success().map_err(|why| format!("{}: refused with {why}", case.name))?;
         let file = work.join(format!("{}.json", case.name));
         fs::write(&file, &answer.body).map_err(|err| format!("cannot write `{}`: {err}", file.display()))?;
-        Ok(Prepared { method, path, status: answer.status, file, bytes: answer.body.len(), asset })
+        Ok(PreparedRequest { method, path, status: answer.status, file, bytes: answer.body.len(), asset })
     }
 
     /// Starts a bare server with the response of one case, and that of the account, which a client reads before it
     /// writes.
-    pub(crate) fn bare(
+    pub(crate) fn start_bare_server(
         &self,
         programs: &Programs,
         cores: Cores,
-        prepared: &Prepared,
+        prepared: &PreparedRequest,
     ) -> Result<RunningProgram, String> {
         let mut command = cores.server(programs.path("bare"));
         command.args([prepared.method, &prepared.path, &prepared.status.to_string()]).arg(&prepared.file);
         command.args(["GET", "/v1/account", "200"]).arg(&self.account);
-        RunningProgram::bare(command, &self.key)
+        RunningProgram::start_bare(command, &self.key)
     }
 }

@@ -19,15 +19,15 @@ pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Re
             .map_err(|error| format!("cannot empty `{}`: {error}", directory.display()))?;
     }
     let data = directory.to_str().ok_or("the path of the workspace is not UTF-8")?;
-    let stored = RunningProgram::reference_with(programs, Cores::Shared, &["--data", data])?;
-    let in_memory = RunningProgram::reference(programs, Cores::Shared)?;
+    let stored = RunningProgram::start_reference_with(programs, Cores::Shared, &["--data", data])?;
+    let in_memory = RunningProgram::start_reference(programs, Cores::Shared)?;
     let case = CASES.iter().find(|case| case.name == CASE).expect("the list contains the case");
     let prepared = World::make(&in_memory, work)?.prepare(case, work)?;
     let mut figures = Figures::default();
     for round in 0..options.rounds {
         eprintln!("stored: round {} of {}", round + 1, options.rounds);
         let sample = |server: &RunningProgram| {
-            Sample::take(programs, server, &prepared, Cores::Shared, options.seconds)
+            Sample::measure(programs, server, &prepared, Cores::Shared, options.seconds)
         };
         if round % 2 == 0 {
             let first = sample(&stored)?;

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use super::Programs;
-use super::case::Prepared;
+use super::case::PreparedRequest;
 use super::process::{Cores, RunningProgram};
 
 const CONNECTIONS: &str = "32";
@@ -21,10 +21,10 @@ pub(crate) struct Sample {
 
 impl Sample {
     /// Loads a server for some seconds. Fails if a response has another status than the prepared one.
-    pub(crate) fn take(
+    pub(crate) fn measure(
         programs: &Programs,
         server: &RunningProgram,
-        prepared: &Prepared,
+        prepared: &PreparedRequest,
         cores: Cores,
         seconds: u32,
     ) -> Result<Sample, String> {
@@ -68,24 +68,24 @@ impl Figures {
 
     /// Returns the ratio of the rates, reference to bare server, in thousandths.
     pub(crate) fn ratio(&self) -> Spread {
-        Spread::of(self.rounds.iter().map(|(ours, bare)| ours.rate * 1_000 / bare.rate.max(1)))
+        Spread::from_values(self.rounds.iter().map(|(ours, bare)| ours.rate * 1_000 / bare.rate.max(1)))
     }
 
     /// Returns the ratio of the processor times per response.
     pub(crate) fn cpu_ratio(&self) -> Spread {
-        Spread::of(self.rounds.iter().map(|(ours, bare)| ours.cpu_ns * 1_000 / bare.cpu_ns.max(1)))
+        Spread::from_values(self.rounds.iter().map(|(ours, bare)| ours.cpu_ns * 1_000 / bare.cpu_ns.max(1)))
     }
 
     /// Returns the responses per second of the reference server.
     pub(crate) fn rate(&self) -> Spread {
-        Spread::of(self.rounds.iter().map(|(ours, _)| ours.rate))
+        Spread::from_values(self.rounds.iter().map(|(ours, _)| ours.rate))
     }
 
     /// Returns the processor time per response of the reference server and of the bare server, in nanoseconds.
     pub(crate) fn cpu_ns(&self) -> (Spread, Spread) {
         (
-            Spread::of(self.rounds.iter().map(|(ours, _)| ours.cpu_ns)),
-            Spread::of(self.rounds.iter().map(|(_, bare)| bare.cpu_ns)),
+            Spread::from_values(self.rounds.iter().map(|(ours, _)| ours.cpu_ns)),
+            Spread::from_values(self.rounds.iter().map(|(_, bare)| bare.cpu_ns)),
         )
     }
 }
@@ -99,7 +99,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    fn of(all: impl Iterator<Item = u64>) -> Spread {
+    fn from_values(all: impl Iterator<Item = u64>) -> Spread {
         let mut all: Vec<u64> = all.collect();
         all.sort_unstable();
         match all.as_slice() {

@@ -17,7 +17,7 @@ use case::{CASES, Case, World};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, value_parser};
 use figures::{Figures, Sample};
-pub(crate) use process::granted;
+pub(crate) use process::call_for_json;
 use process::{Cores, RunningProgram};
 
 /// The options of the task.
@@ -43,7 +43,7 @@ fn case_names() -> PossibleValuesParser {
 }
 
 impl Options {
-    fn takes(&self, name: &str) -> bool {
+    fn selects(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only == name)
     }
 }
@@ -58,11 +58,11 @@ pub(crate) fn run(root: &Path, options: &Options) -> Result<bool, String> {
         let rows = measure(&programs, &work, cores, options)?;
         text.push_str(&table::ratios(cores, &rows));
     }
-    if options.takes(durable::NAME) {
-        text.push_str(&table::stored(&durable::measure(&programs, &work, options)?));
+    if options.selects(durable::NAME) {
+        text.push_str(&table::durability_table(&durable::measure(&programs, &work, options)?));
     }
     text.push_str(&table::peers(&peers::measure(&programs, &work, options)?));
-    text.push_str(&table::moments(&moments(&programs)?));
+    text.push_str(&table::one_off_table(&one_off_durations(&programs)?));
     println!("{text}");
     if options.write {
         table::write(&root.join("benches/README.md"), &text)?;
@@ -115,19 +115,19 @@ pub(crate) struct Row {
 }
 
 fn measure(programs: &Programs, work: &Path, cores: Cores, options: &Options) -> Result<Vec<Row>, String> {
-    let ours = RunningProgram::reference(programs, cores)?;
+    let ours = RunningProgram::start_reference(programs, cores)?;
     let world = World::make(&ours, work)?;
     let (mut rows, mut servers) = (Vec::new(), Vec::new());
-    for case in CASES.iter().filter(|case| options.takes(case.name)) {
+    for case in CASES.iter().filter(|case| options.selects(case.name)) {
         let prepared = world.prepare(case, work)?;
         rows.push(Row { case, bytes: prepared.bytes, figures: Figures::default() });
-        servers.push((world.bare(programs, cores, &prepared)?, prepared));
+        servers.push((world.start_bare_server(programs, cores, &prepared)?, prepared));
     }
     for round in 0..options.rounds {
         for (row, (bare, prepared)) in rows.iter_mut().zip(&servers) {
             eprintln!("{}: round {} of {}, {}", cores.name(), round + 1, options.rounds, row.case.name);
             let sample =
-                |server: &RunningProgram| Sample::take(programs, server, prepared, cores, options.seconds);
+                |server: &RunningProgram| Sample::measure(programs, server, prepared, cores, options.seconds);
             // The order alternates, because the first one may run on a cooler or busier machine.
             if round % 2 == 0 {
                 let first = sample(&ours)?;
@@ -142,7 +142,7 @@ fn measure(programs: &Programs, work: &Path, cores: Cores, options: &Options) ->
 }
 
 /// Returns the duration of one-off operations: start, check, playing all scenarios.
-fn moments(programs: &Programs) -> Result<Vec<(&'static str, u128)>, String> {
+fn one_off_durations(programs: &Programs) -> Result<Vec<(&'static str, u128)>, String> {
     let chargeproof = programs.path("chargeproof");
     let median = |mut all: Vec<u128>| {
         all.sort_unstable();

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
-use super::case::{CASES, CaseRequest, Prepared, World};
+use super::case::{CASES, CaseRequest, PreparedRequest, World};
 use super::figures::{Figures, Sample, Spread};
 use super::process::{Cores, RunningProgram};
 use super::{Options, Programs};
@@ -27,7 +27,7 @@ struct PeerKind {
 /// The responses that a mock server is configured with.
 struct MockContext<'a> {
     work: &'a Path,
-    answers: &'a [Prepared],
+    answers: &'a [PreparedRequest],
     address: SocketAddr,
 }
 
@@ -45,15 +45,17 @@ const KINDS: &[PeerKind] = &[
 const UNKNOWN: &[&str] = &["WireMock", "json-server"];
 
 pub(crate) fn measure(programs: &Programs, work: &Path, options: &Options) -> Result<Vec<Peer>, String> {
-    let ours = RunningProgram::reference(programs, Cores::Shared)?;
+    let ours = RunningProgram::start_reference(programs, Cores::Shared)?;
     let world = World::make(&ours, work)?;
-    let reads = CASES.iter().filter(|case| matches!(case.what, CaseRequest::Get(_)));
+    let reads = CASES.iter().filter(|case| matches!(case.request, CaseRequest::Get(_)));
     let answers = reads.map(|case| world.prepare(case, work)).collect::<Result<Vec<_>, _>>()?;
-    let bare: Vec<_> =
-        answers.iter().map(|answer| world.bare(programs, Cores::Shared, answer)).collect::<Result<_, _>>()?;
+    let bare: Vec<_> = answers
+        .iter()
+        .map(|answer| world.start_bare_server(programs, Cores::Shared, answer))
+        .collect::<Result<_, _>>()?;
     let measured = KINDS.iter().map(|kind| {
         let figures = if is_installed(kind.probe) {
-            one(kind, programs, work, &answers, &bare, options)
+            measure_peer(kind, programs, work, &answers, &bare, options)
         } else {
             Err(format!("`{}` is not installed", kind.probe[0]))
         };
@@ -68,22 +70,23 @@ fn is_installed(probe: &[&str]) -> bool {
     Command::new(probe[0]).args(&probe[1..]).output().is_ok_and(|done| done.status.success())
 }
 
-fn one(
+fn measure_peer(
     kind: &PeerKind,
     programs: &Programs,
     work: &Path,
-    answers: &[Prepared],
+    answers: &[PreparedRequest],
     bare: &[RunningProgram],
     options: &Options,
 ) -> Result<(Vec<Spread>, u64), String> {
     let context = MockContext { work, answers, address: testkit::free_address()? };
-    let peer = RunningProgram::foreign((kind.command)(&context)?, context.address, &answers[0].path)?;
+    let peer =
+        RunningProgram::start_third_party((kind.command)(&context)?, context.address, &answers[0].path)?;
     let mut all = vec![Figures::default(); answers.len()];
     for round in 0..options.rounds {
         for ((figures, answer), bare) in all.iter_mut().zip(answers).zip(bare) {
             eprintln!("{}: round {} of {}, {}", kind.name, round + 1, options.rounds, answer.path);
             let sample = |server: &RunningProgram| {
-                Sample::take(programs, server, answer, Cores::Shared, options.seconds)
+                Sample::measure(programs, server, answer, Cores::Shared, options.seconds)
             };
             figures.add(sample(&peer)?, sample(bare)?);
         }
@@ -98,11 +101,12 @@ impl MockContext<'_> {
 
     /// Returns the path of each response without its query, and its body.
     fn bodies(&self) -> Result<Vec<(&str, String)>, String> {
-        let read = |prepared: &Prepared| {
+        let read = |prepared: &PreparedRequest| {
             fs::read_to_string(&prepared.file)
                 .map_err(|err| format!("cannot read `{}`: {err}", prepared.file.display()))
         };
-        let path = |prepared: &Prepared| prepared.path.find('?').map_or(prepared.path.len(), |end| end);
+        let path =
+            |prepared: &PreparedRequest| prepared.path.find('?').map_or(prepared.path.len(), |end| end);
         self.answers.iter().map(|answer| Ok((&answer.path[..path(answer)], read(answer)?))).collect()
     }
 }

@@ -29,7 +29,7 @@ impl Cores {
         }
     }
 
-    fn list(self, own: &'static str) -> &'static str {
+    fn core_list(self, own: &'static str) -> &'static str {
         match self {
             Cores::Pinned => own,
             Cores::Shared => "0,1",
@@ -38,16 +38,16 @@ impl Cores {
 
     /// Returns a command that runs a program on the servers' cores.
     pub(crate) fn server(self, program: impl AsRef<Path>) -> Command {
-        on(self.list("0"), program.as_ref())
+        pinned_command(self.core_list("0"), program.as_ref())
     }
 
     /// Returns a command on the client's cores.
     pub(crate) fn client(self, program: impl AsRef<Path>) -> Command {
-        on(self.list("1"), program.as_ref())
+        pinned_command(self.core_list("1"), program.as_ref())
     }
 }
 
-fn on(cores: &str, program: &Path) -> Command {
+fn pinned_command(cores: &str, program: &Path) -> Command {
     let mut command = Command::new("taskset");
     command.args(["-c", cores]).arg(program);
     command
@@ -63,12 +63,12 @@ pub(crate) struct RunningProgram {
 
 impl RunningProgram {
     /// Starts the reference server without a rate limit.
-    pub(crate) fn reference(programs: &Programs, cores: Cores) -> Result<RunningProgram, String> {
-        RunningProgram::reference_with(programs, cores, &[])
+    pub(crate) fn start_reference(programs: &Programs, cores: Cores) -> Result<RunningProgram, String> {
+        RunningProgram::start_reference_with(programs, cores, &[])
     }
 
     /// Starts the reference server with further options.
-    pub(crate) fn reference_with(
+    pub(crate) fn start_reference_with(
         programs: &Programs,
         cores: Cores,
         options: &[&str],
@@ -81,14 +81,14 @@ impl RunningProgram {
     }
 
     /// Starts a server that prints only its address when it is ready. Clients send `key`.
-    pub(crate) fn bare(mut command: Command, key: &str) -> Result<RunningProgram, String> {
+    pub(crate) fn start_bare(mut command: Command, key: &str) -> Result<RunningProgram, String> {
         command.stderr(Stdio::null());
         let process = testkit::RunningProgram::start(command)?;
         Ok(RunningProgram { address: parse(&process.first_line)?, process, key: key.to_owned() })
     }
 
     /// Starts a third-party server with its child processes, and waits until it responds at `address`.
-    pub(crate) fn foreign(
+    pub(crate) fn start_third_party(
         mut command: Command,
         address: SocketAddr,
         path: &str,
@@ -101,12 +101,12 @@ impl RunningProgram {
 
     /// Returns the processor time of all threads and child processes, in nanoseconds.
     pub(crate) fn cpu_ns(&self) -> u64 {
-        family(self.process.child.id()).into_iter().map(process_ns).sum()
+        process_tree(self.process.child.id()).into_iter().map(process_ns).sum()
     }
 
     /// Returns the resident memory, child processes included, in KiB.
     pub(crate) fn resident_kib(&self) -> u64 {
-        family(self.process.child.id()).into_iter().map(resident_kib).sum()
+        process_tree(self.process.child.id()).into_iter().map(resident_kib).sum()
     }
 }
 
@@ -127,7 +127,7 @@ pub(crate) fn call(
 }
 
 /// Sends a request that must succeed; returns the JSON body.
-pub(crate) fn granted(
+pub(crate) fn call_for_json(
     address: SocketAddr,
     operation: (&str, &str),
     key: &str,
@@ -140,20 +140,20 @@ pub(crate) fn granted(
 /// Returns the time from the start of the process to its first response, in microseconds.
 pub(crate) fn start_up(programs: &Programs) -> Result<u128, String> {
     let begin = Instant::now();
-    let server = RunningProgram::reference(programs, Cores::Shared)?;
+    let server = RunningProgram::start_reference(programs, Cores::Shared)?;
     let answer = call(server.address, ("GET", "/v1/account"), &server.key, "")?;
     let took = begin.elapsed().as_micros();
     if answer.status == 200 { Ok(took) } else { Err(format!("the first response is {}", answer.status)) }
 }
 
 /// Returns a process and its children.
-fn family(pid: u32) -> Vec<u32> {
+fn process_tree(pid: u32) -> Vec<u32> {
     let children =
         fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten().flat_map(|task| {
             let text = fs::read_to_string(task.path().join("children")).unwrap_or_default();
             text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()
         });
-    std::iter::once(pid).chain(children.flat_map(family)).collect()
+    std::iter::once(pid).chain(children.flat_map(process_tree)).collect()
 }
 
 /// The unit of processor times in `/proc`: a hundredth of a second, whatever the kernel's own tick is.

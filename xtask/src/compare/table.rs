@@ -86,7 +86,7 @@ pub(crate) fn peers(peers: &[Peer]) -> String {
     text
 }
 
-pub(crate) fn stored(figures: &Figures) -> String {
+pub(crate) fn durability_table(figures: &Figures) -> String {
     format!(
         "\n**Stored**: charges opened (BTC) per second with `serve --data`, relative to a server in memory, shared cores. Every \
          response waits for the disk. The goal is 0.70.\n\n| relative to in memory | charges/s |\n|---|---|\n| {} | {} |\n",
@@ -95,7 +95,7 @@ pub(crate) fn stored(figures: &Figures) -> String {
     )
 }
 
-pub(crate) fn moments(moments: &[(&str, u128)]) -> String {
+pub(crate) fn one_off_table(moments: &[(&str, u128)]) -> String {
     let mut text = "\n| single action | median of 5 |\n|---|---|\n".to_owned();
     for (what, micros) in moments {
         text.push_str(&format!("| {what} | {}.{} ms |\n", micros / 1_000, micros / 100 % 10));
@@ -124,12 +124,12 @@ fn tenths(nanos: u64) -> String {
 /// Writes the tables between the marks of a page.
 pub(crate) fn write(path: &Path, tables: &str) -> Result<(), String> {
     let page = fs::read_to_string(path).map_err(|err| format!("cannot read `{}`: {err}", path.display()))?;
-    let page =
-        between(&page, tables).ok_or(format!("`{}` has no marks around its tables", path.display()))?;
+    let page = replace_tables(&page, tables)
+        .ok_or(format!("`{}` has no marks around its tables", path.display()))?;
     fs::write(path, page).map_err(|err| format!("cannot write `{}`: {err}", path.display()))
 }
 
-fn between(page: &str, tables: &str) -> Option<String> {
+fn replace_tables(page: &str, tables: &str) -> Option<String> {
     let (before, rest) = page.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
     Some(format!("{before}{BEGIN}{tables}{END}{after}"))
@@ -142,8 +142,8 @@ mod tests {
     #[test]
     fn tables_go_between_their_marks() {
         let page = format!("# A\n{BEGIN}old\n{END}rest\n");
-        assert_eq!(between(&page, "new\n"), Some(format!("# A\n{BEGIN}new\n{END}rest\n")));
-        assert_eq!(between("# A\n", "new\n"), None);
+        assert_eq!(replace_tables(&page, "new\n"), Some(format!("# A\n{BEGIN}new\n{END}rest\n")));
+        assert_eq!(replace_tables("# A\n", "new\n"), None);
     }
 
     #[test]

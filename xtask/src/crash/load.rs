@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, JoinHandle};
 
 use super::objects::{AcknowledgedCharge, AcknowledgedObjects, create, open_charge};
-use super::world::{Acknowledged, ServedProgram};
+use super::world::{AcknowledgedWrites, ServedProgram};
 use testkit::Connection;
 
 const OPENERS: u32 = 3;
@@ -19,7 +19,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    pub(crate) fn begin(opened: &ServedProgram, round: u32) -> Load {
+    pub(crate) fn start(opened: &ServedProgram, round: u32) -> Load {
         let requested = Arc::new(AtomicUsize::new(0));
         let openers = (0..OPENERS).map(|client| {
             let (address, key, requested) =
@@ -42,14 +42,14 @@ impl Load {
     }
 
     /// Returns the acknowledged calls. The program must have ended.
-    pub(crate) fn end(self) -> Acknowledged {
+    pub(crate) fn stop(self) -> AcknowledgedWrites {
         let charges = self.openers.into_iter().flat_map(|opener| opener.join().unwrap_or_default()).collect();
         let objects = self.creator.join().unwrap_or_default();
         for other in self.others {
             // A panic was already printed.
             let _ = other.join();
         }
-        Acknowledged {
+        AcknowledgedWrites {
             charges,
             recent: Vec::new(),
             requested: self.requested.load(Ordering::SeqCst),

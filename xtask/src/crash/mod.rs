@@ -19,7 +19,7 @@ use clap::{Args, value_parser};
 
 use self::load::Load;
 use self::receiver::Receiver;
-use self::world::{Acknowledged, ServedProgram};
+use self::world::{AcknowledgedWrites, ServedProgram};
 use crate::attack;
 
 /// The number of kills before the next world: opening a world takes longer with each record.
@@ -123,43 +123,43 @@ fn one_world(
             .map_err(|error| format!("cannot empty {}: {error}", directory.display()))?;
     }
     let receiver = Receiver::start()?;
-    let mut acknowledged = Acknowledged::default();
+    let mut acknowledged = AcknowledgedWrites::default();
     for round in 1..=rounds {
         let opened = ServedProgram::start(program, directory, &receiver, CHECKPOINT_AFTER)?;
         figures.slowest_open = figures.slowest_open.max(opened.took);
-        let findings = opened.judge(&acknowledged, &receiver.seen())?;
+        let findings = opened.judge(&acknowledged, &receiver.deliveries())?;
         if !findings.is_empty() {
-            return Ok(named(findings, round));
+            return Ok(label_findings(findings, round));
         }
         opened.add_endpoint()?;
-        let load = Load::begin(&opened, round);
+        let load = Load::start(&opened, round);
         std::thread::park_timeout(moments.next());
         opened.kill();
-        acknowledged.extend(load.end());
+        acknowledged.extend(load.stop());
         figures.kills += 1;
     }
     let opened = ServedProgram::start(program, directory, &receiver, CHECKPOINT_AFTER)?;
-    let mut findings = opened.judge(&acknowledged, &receiver.seen())?;
-    findings.extend(opened.settle(&receiver)?);
-    let before = opened.look()?;
+    let mut findings = opened.judge(&acknowledged, &receiver.deliveries())?;
+    findings.extend(opened.deliver_all(&receiver)?);
+    let before = opened.visible_state()?;
     opened.kill();
     let again = ServedProgram::start(program, directory, &receiver, "off")?;
-    let after = again.look()?;
+    let after = again.visible_state()?;
     if after != before {
         let difference = before.iter().zip(&after).find(|(one, other)| one != other);
         let (one, other) = difference.map_or(("", ""), |(one, other)| (one.as_str(), other.as_str()));
         findings.push(format!("a world differs after all its calls are replayed: {one} became {other}"));
     }
     again.kill();
-    let seen = receiver.seen();
+    let seen = receiver.deliveries();
     let deliveries: BTreeSet<&str> = seen.iter().map(|post| post.delivery.as_str()).collect();
     figures.acknowledged += acknowledged.charges.len();
     figures.posts += seen.len();
     figures.posted_again += seen.len() - deliveries.len();
-    Ok(named(findings, rounds))
+    Ok(label_findings(findings, rounds))
 }
 
-fn named(findings: Vec<String>, round: u32) -> Vec<String> {
+fn label_findings(findings: Vec<String>, round: u32) -> Vec<String> {
     findings.into_iter().map(|finding| format!("after kill {round}: {finding}")).collect()
 }
 

@@ -50,7 +50,7 @@ impl AcknowledgedObjects {
 }
 
 /// Returns the first field that differs from the acknowledged object. A field without a value may get one.
-pub(crate) fn differs(acknowledged: &Value, found: &Value) -> Option<String> {
+pub(crate) fn first_difference(acknowledged: &Value, found: &Value) -> Option<String> {
     let fields = acknowledged.as_object()?.iter();
     let fixed = fields.filter(|(name, value)| {
         let is_empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
@@ -70,8 +70,14 @@ pub(crate) fn open_charge(
     body: &str,
 ) -> std::io::Result<(u16, Value)> {
     let lines = &format!("Idempotency-Key: {order}\r\n");
-    let request =
-        Request { method: "POST", host: address, key: Some(key), lines, body, ..Request::get("/v1/charges") };
+    let request = Request {
+        method: "POST",
+        host: address,
+        key: Some(key),
+        header_lines: lines,
+        body,
+        ..Request::get("/v1/charges")
+    };
     connection.send(request.to_string())?;
     connection.message().map(|reply| (reply.status, reply.json()))
 }
@@ -104,7 +110,7 @@ mod tests {
 
     #[track_caller]
     fn check(acknowledged: Value, found: Value, expected: Option<&str>) {
-        assert_eq!(differs(&acknowledged, &found).as_deref(), expected);
+        assert_eq!(first_difference(&acknowledged, &found).as_deref(), expected);
     }
 
     #[test]

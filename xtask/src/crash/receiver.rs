@@ -45,7 +45,7 @@ impl Receiver {
     }
 
     /// Returns all deliveries so far.
-    pub(crate) fn seen(&self) -> Vec<Post> {
+    pub(crate) fn deliveries(&self) -> Vec<Post> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::objects::{AcknowledgedCharge, AcknowledgedObjects, differs, open_charge};
+use super::objects::{AcknowledgedCharge, AcknowledgedObjects, first_difference, open_charge};
 use super::receiver::{Post, Receiver};
 use crate::served;
 use testkit::{Connection, RunningProgram};
@@ -22,7 +22,7 @@ const REPEATED_MAX: usize = 20;
 
 /// The responses that clients got.
 #[derive(Default)]
-pub(crate) struct Acknowledged {
+pub(crate) struct AcknowledgedWrites {
     /// The acknowledged charges.
     pub(crate) charges: Vec<AcknowledgedCharge>,
     /// The acknowledged charges of the last round.
@@ -32,8 +32,8 @@ pub(crate) struct Acknowledged {
     pub(crate) objects: AcknowledgedObjects,
 }
 
-impl Acknowledged {
-    pub(crate) fn extend(&mut self, more: Acknowledged) {
+impl AcknowledgedWrites {
+    pub(crate) fn extend(&mut self, more: AcknowledgedWrites) {
         self.recent = more.charges.iter().rev().take(REPEATED_MAX).cloned().collect();
         self.charges.extend(more.charges);
         self.requested += more.requested;
@@ -44,7 +44,7 @@ impl Acknowledged {
 /// A running program.
 pub(crate) struct ServedProgram {
     served: RunningProgram,
-    line: RefCell<Connection>,
+    connection: RefCell<Connection>,
     /// The time from the start until it was ready.
     pub(crate) took: Duration,
 }
@@ -71,7 +71,7 @@ impl ServedProgram {
         let took = began.elapsed();
         let connection = Connection::open(served.value("address"))
             .map_err(|error| format!("the server does not respond: {error}"))?;
-        Ok(ServedProgram { served, line: RefCell::new(connection), took })
+        Ok(ServedProgram { served, connection: RefCell::new(connection), took })
     }
 
     pub(crate) fn address(&self) -> &str {
@@ -92,7 +92,7 @@ impl ServedProgram {
     }
 
     pub(super) fn call_as(&self, key: &str, method: &str, path: &str, body: &str) -> Result<Value, String> {
-        let reply = self.line.borrow_mut().call(method, path, Some(key), body);
+        let reply = self.connection.borrow_mut().call(method, path, Some(key), body);
         reply
             .map_err(|error| error.to_string())
             .and_then(|reply| reply.success())
@@ -102,7 +102,7 @@ impl ServedProgram {
     /// Repeats the request for a charge with its `Idempotency-Key`. Returns the code.
     pub(super) fn repeat(&self, charge: &AcknowledgedCharge) -> Result<String, String> {
         let caller = (self.address(), self.key());
-        let reply = open_charge(&mut self.line.borrow_mut(), caller, &charge.order, &charge.body);
+        let reply = open_charge(&mut self.connection.borrow_mut(), caller, &charge.order, &charge.body);
         let (_, answer) = reply.map_err(|error| error.to_string())?;
         Ok(answer["data"]["code"].as_str().unwrap_or_default().to_owned())
     }
@@ -117,9 +117,13 @@ impl ServedProgram {
     }
 
     /// Returns the faults of the world after a kill.
-    pub(crate) fn judge(&self, acknowledged: &Acknowledged, seen: &[Post]) -> Result<Vec<String>, String> {
-        let charges = self.all("/v1/charges")?;
-        let events = self.all("/v1/events")?;
+    pub(crate) fn judge(
+        &self,
+        acknowledged: &AcknowledgedWrites,
+        seen: &[Post],
+    ) -> Result<Vec<String>, String> {
+        let charges = self.read_whole_list("/v1/charges")?;
+        let events = self.read_whole_list("/v1/events")?;
         let deliveries = self.deliveries()?;
         let mut findings = self.judge_charges((&acknowledged.charges, &acknowledged.recent), &charges);
         findings.extend(self.judge_objects(&acknowledged.objects)?);
@@ -161,7 +165,7 @@ impl ServedProgram {
     }
 
     /// Advances the clock until all deliveries have arrived; returns those that have not.
-    pub(crate) fn settle(&self, receiver: &Receiver) -> Result<Vec<String>, String> {
+    pub(crate) fn deliver_all(&self, receiver: &Receiver) -> Result<Vec<String>, String> {
         let mut open = Vec::new();
         for _ in 0..HOURS_MAX {
             self.call("POST", "/sandbox/advance", r#"{"by":"1h"}"#)?;
@@ -171,7 +175,7 @@ impl ServedProgram {
                 break;
             }
         }
-        let seen: BTreeSet<String> = receiver.seen().into_iter().map(|post| post.delivery).collect();
+        let seen: BTreeSet<String> = receiver.deliveries().into_iter().map(|post| post.delivery).collect();
         let never = |value: &&Value| !seen.contains(value["id"].as_str().unwrap_or_default());
         let mut findings: Vec<String> = open
             .iter()
@@ -186,8 +190,8 @@ impl ServedProgram {
     }
 
     /// Returns all visible objects of the world, without the server's port.
-    pub(crate) fn look(&self) -> Result<Vec<String>, String> {
-        let mut all = self.all("/v1/events")?;
+    pub(crate) fn visible_state(&self) -> Result<Vec<String>, String> {
+        let mut all = self.read_whole_list("/v1/events")?;
         all.extend(self.deliveries()?);
         for path in ["/sandbox", "/sandbox/happenings", "/sandbox/books/acme/live", "/sandbox/keys"] {
             all.push(self.call("GET", path, "")?);
@@ -196,7 +200,7 @@ impl ServedProgram {
     }
 
     /// Returns all records of a list. No other client changes it meanwhile.
-    fn all(&self, list: &str) -> Result<Vec<Value>, String> {
+    fn read_whole_list(&self, list: &str) -> Result<Vec<Value>, String> {
         let mut all = Vec::new();
         for page in 1.. {
             let answer = self.call("GET", &format!("{list}?per_page={PAGE}&page={page}"), "")?;
@@ -247,7 +251,8 @@ impl ServedProgram {
             let path = format!("/w/{id}/v1/charges/{}", charge["code"].as_str().unwrap_or_default());
             match self.call_as(key, "GET", &path, "") {
                 Ok(found) => findings.extend(
-                    differs(charge, &found["data"]).map(|why| format!("the charge of world {id}: {why}")),
+                    first_difference(charge, &found["data"])
+                        .map(|why| format!("the charge of world {id}: {why}")),
                 ),
                 Err(why) => findings.push(format!("the charge of world {id} is lost: {why}")),
             }
@@ -268,7 +273,8 @@ impl ServedProgram {
             match by_code.get(request.code()) {
                 None => findings.push(format!("acknowledged charge {} is lost", request.code())),
                 Some(found) => findings.extend(
-                    differs(&request.charge, found).map(|why| format!("charge {}: {why}", request.code())),
+                    first_difference(&request.charge, found)
+                        .map(|why| format!("charge {}: {why}", request.code())),
                 ),
             }
         }

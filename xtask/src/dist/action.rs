@@ -23,7 +23,7 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
     let (output, summary) = (directory.join("output"), directory.join("summary"));
     let ended = Command::new(build.root.join("conformance/action/check.sh"))
         .current_dir(&directory)
-        .env("PATH", with_program(build)?)
+        .env("PATH", path_with_program(build)?)
         .env("CHARGEPROOF_LIVE_KEY", served.value("live_key"))
         .env("CHARGEPROOF_TEST_KEY", served.value("test_key"))
         .env("INPUT_URL", served.value("url"))
@@ -43,18 +43,18 @@ pub(super) fn try_script(build: &Build) -> Result<(), String> {
         && read(directory.join("report.xml")).contains("account.served")
         && read(directory.join("report.html")).contains("</html>");
     if complete {
-        return without_keys(build, &directory);
+        return try_without_keys(build, &directory);
     }
     let error = String::from_utf8_lossy(&ended.stderr);
     Err(format!("the script ended with {}, or omitted an output:\n{printed}{error}", ended.status))
 }
 
 /// Checks that a run without keys reports the reason in an annotation and in the summary.
-fn without_keys(build: &Build, directory: &Path) -> Result<(), String> {
+fn try_without_keys(build: &Build, directory: &Path) -> Result<(), String> {
     let summary = directory.join("summary-without-keys");
     let ended = Command::new(build.root.join("conformance/action/check.sh"))
         .current_dir(directory)
-        .env("PATH", with_program(build)?)
+        .env("PATH", path_with_program(build)?)
         .env_remove("CHARGEPROOF_LIVE_KEY")
         .env("INPUT_URL", "http://127.0.0.1:9")
         .env("INPUT_WHEEL", "installed")
@@ -73,7 +73,7 @@ fn without_keys(build: &Build, directory: &Path) -> Result<(), String> {
 }
 
 /// Returns the search path, with the built program first.
-fn with_program(build: &Build) -> Result<OsString, String> {
+fn path_with_program(build: &Build) -> Result<OsString, String> {
     let programs = build.program.parent().ok_or("the program has no directory")?.to_owned();
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::join_paths(std::iter::once(programs).chain(std::env::split_paths(&path)))

@@ -7,7 +7,7 @@ use std::process::Command;
 use sha2::{Digest, Sha256};
 
 use super::{Build, trial};
-use crate::tools::{copy, fresh, succeeds, write};
+use crate::tools::{copy, create_empty_dir, succeeds, write};
 
 pub(super) const CHECKSUMS: &str = "SHA256SUMS";
 
@@ -29,7 +29,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     let content = stage.join(&name);
     let (completions, man) = (content.join("completions"), content.join("man"));
     for directory in [&content, &completions, &man] {
-        fresh(directory)?;
+        create_empty_dir(directory)?;
     }
     let program = build.program.file_name().ok_or("the program has no file name")?;
     copy(&build.program, &content.join(program))?;

@@ -33,8 +33,8 @@ struct Package {
 ///
 /// # Errors
 /// Cargo fails, or a package has no licence.
-pub(super) fn of_dependencies(root: &Path, platform: &str) -> Result<String, String> {
-    let linked = linked(root, platform)?;
+pub(super) fn dependency_licences(root: &Path, platform: &str) -> Result<String, String> {
+    let linked = linked_packages(root, platform)?;
     let answer = output_of(cargo(root).args(["metadata", "--locked", "--format-version", "1"]))?;
     let metadata: Metadata = serde_json::from_str(&answer)
         .map_err(|err| format!("`cargo metadata` returned invalid JSON: {err}"))?;
@@ -45,7 +45,7 @@ pub(super) fn of_dependencies(root: &Path, platform: &str) -> Result<String, Str
         if metadata.workspace_members.contains(&package.id) || !linked.contains(&name) {
             continue;
         }
-        let files = terms(package.manifest_path.parent().unwrap_or(root))?;
+        let files = licence_texts(package.manifest_path.parent().unwrap_or(root))?;
         let Some(expression) = &package.license else {
             return Err(format!("{name} states no licence; an SPDX expression is required"));
         };
@@ -64,7 +64,7 @@ pub(super) fn of_dependencies(root: &Path, platform: &str) -> Result<String, Str
 }
 
 /// Returns name and version of each package that is linked into the program.
-fn linked(root: &Path, platform: &str) -> Result<BTreeSet<String>, String> {
+fn linked_packages(root: &Path, platform: &str) -> Result<BTreeSet<String>, String> {
     let answer = output_of(
         cargo(root)
             .args(["tree", "--locked", "--package", "chargeproof", "--edges", "normal,no-proc-macro"])
@@ -82,7 +82,7 @@ fn linked(root: &Path, platform: &str) -> Result<BTreeSet<String>, String> {
 }
 
 /// Returns the texts of the licence files of a package and of its vendored code.
-fn terms(directory: &Path) -> Result<Vec<String>, String> {
+fn licence_texts(directory: &Path) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
     let mut directories = vec![(directory.to_owned(), false)];
     while let Some((directory, is_vendored)) = directories.pop() {
@@ -126,7 +126,7 @@ mod tests {
                 .expect("the directory can be created");
             fs::write(path, text).expect("the file can be written");
         }
-        let found = terms(&package);
+        let found = licence_texts(&package);
         fs::remove_dir_all(&package).expect("the directory exists");
         assert_eq!(found, Ok(vec!["one".to_owned(), "two".to_owned()]));
     }

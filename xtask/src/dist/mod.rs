@@ -17,7 +17,7 @@ use clap::Args;
 
 use crate::packages::{Workspace, cargo, platform};
 use crate::sources;
-use crate::tools::{copy, fresh, read_bytes, succeeds, write};
+use crate::tools::{copy, create_empty_dir, read_bytes, succeeds, write};
 
 /// The largest size of a published program.
 const PROGRAM_BYTES_MAX: u64 = 25_000_000;
@@ -138,9 +138,9 @@ impl Build<'_> {
         }
         let version = workspace.version("chargeproof").ok_or("no package `chargeproof`")?.to_owned();
         let out = root.join("target/packages");
-        fresh(&out)?;
+        create_empty_dir(&out)?;
         let platform = target.map_or_else(platform, |target| Ok(target.to_owned()))?;
-        let licences = licences::of_dependencies(root, &platform)?;
+        let licences = licences::dependency_licences(root, &platform)?;
         Ok(Build { root, profile, target, repository, licences, version, platform, program, out })
     }
 
@@ -162,7 +162,7 @@ impl Build<'_> {
     /// Creates an empty directory below `target/packages-work`.
     fn work_directory(&self, name: &str) -> Result<PathBuf, String> {
         let directory = self.root.join("target/packages-work").join(name);
-        fresh(&directory)?;
+        create_empty_dir(&directory)?;
         Ok(directory)
     }
 }

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use super::{Build, trial};
 use crate::sources;
-use crate::tools::{copy, fresh, is_installed, node_program, npm as npm_program, read, succeeds, write};
+use crate::tools::{
+    copy, create_empty_dir, is_installed, node_program, npm as npm_program, read, succeeds, write,
+};
 use crate::worlds;
 
 /// Node's names of the supported platforms: `process.platform`, `process.arch`.
@@ -27,8 +29,8 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     let (os, cpu) = node_platform()?;
     let stage = build.work_directory("npm")?;
     let (launcher, native) = (stage.join("launcher"), stage.join("native"));
-    fresh(&launcher)?;
-    fresh(&native)?;
+    create_empty_dir(&launcher)?;
+    create_empty_dir(&native)?;
 
     sources::npm(build.root, &launcher)?;
     let all = PLATFORMS.iter().map(|(os, cpu)| (native_name(os, cpu), json!(build.version)));

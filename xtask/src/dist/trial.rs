@@ -56,7 +56,7 @@ pub(super) fn serves_until_stopped(launcher: &Path, home: &Path) -> Result<(), S
             command.env("npm_lifecycle_event", "npx");
         }
         let mut started = command.spawn().map_err(|err| format!("cannot start sh: {err}"))?;
-        let stopped = stops(&mut started, &ready, code);
+        let stopped = check_stop(&mut started, &ready, code);
         if stopped.is_err() {
             let _ = started.kill();
         }
@@ -67,7 +67,7 @@ pub(super) fn serves_until_stopped(launcher: &Path, home: &Path) -> Result<(), S
 }
 
 /// Stops a server. `code`: the expected exit code; `None` for a signal.
-fn stops(started: &mut Child, ready: &Path, code: Option<i32>) -> Result<(), String> {
+fn check_stop(started: &mut Child, ready: &Path, code: Option<i32>) -> Result<(), String> {
     let address = until("serves", || {
         let ready_file: Value = serde_json::from_slice(&std::fs::read(ready).ok()?).ok()?;
         ready_file["address"].as_str().map(str::to_owned)

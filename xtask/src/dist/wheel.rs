@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Build, trial};
-use crate::packages::undescribed;
+use crate::packages::without_package_env;
 use crate::sources;
 use crate::tools::{self, read, read_bytes, succeeds, write};
 use crate::worlds;
@@ -24,7 +24,7 @@ pub(super) fn make(build: &Build) -> Result<(), String> {
     let project = build.work_directory("wheel")?;
     write_project(build, &project)?;
     // It uses the same build settings as this task, so it reuses the program in the archive.
-    let mut maturin = undescribed(Command::new(programs.join("maturin")));
+    let mut maturin = without_package_env(Command::new(programs.join("maturin")));
     maturin.current_dir(&project);
     maturin.args(["build", "--locked", "--profile", build.profile, "--out"]).arg(&build.out);
     if let Some(target) = build.target {

@@ -33,7 +33,7 @@ pub(crate) struct Gateway {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Deployment {
     #[serde(skip)]
-    pub(crate) place: usize,
+    pub(crate) index: usize,
     pub(crate) name: String,
     /// Patterns of statements, of which at least one must fail.
     #[serde(default)]
@@ -77,7 +77,7 @@ impl Gateway {
                 toml::from_str(&text).map_err(|err| format!("`{}`: {err}", path.display()))?;
             gateway.name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
             for (index, deployment) in gateway.deployments.iter_mut().enumerate() {
-                deployment.place = index;
+                deployment.index = index;
             }
             gateways.push(gateway);
         }
@@ -93,16 +93,16 @@ impl Gateway {
         for (name, part) in &parts {
             text = text.replace(&format!("{{{{{name}}}}}"), part.trim_end());
         }
-        without_unfilled(&filled(&text, values))
+        without_unfilled(&fill_template(&text, values))
     }
 
     /// Returns the arguments of the program.
     pub(crate) fn arguments(&self, values: &BTreeMap<&str, String>) -> Vec<String> {
-        self.arguments.iter().map(|argument| filled(argument, values)).collect()
+        self.arguments.iter().map(|argument| fill_template(argument, values)).collect()
     }
 }
 
-fn filled(text: &str, values: &BTreeMap<&str, String>) -> String {
+fn fill_template(text: &str, values: &BTreeMap<&str, String>) -> String {
     let mut text = text.to_owned();
     for (name, value) in values {
         text = text.replace(&format!("{{{{{name}}}}}"), value);
@@ -161,6 +161,6 @@ mod tests {
     #[test]
     fn unset_placeholders_are_empty() {
         let values = BTreeMap::from([("port", "80".to_owned())]);
-        assert_eq!(without_unfilled(&filled("a {{port}} {{rest}};{ {b} }", &values)), "a 80 ;{ {b} }");
+        assert_eq!(without_unfilled(&fill_template("a {{port}} {{rest}};{ {b} }", &values)), "a 80 ;{ {b} }");
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn run(root: &Path, options: &GatewayOptions) -> Result<bool, String>
     let started = Instant::now();
     let gateways = Gateway::load_all(&root.join("xtask/gateways"))?;
     let (here, missing): (Vec<_>, Vec<_>) =
-        gateways.iter().partition(|gateway| tools::starts(&gateway.program, &gateway.version));
+        gateways.iter().partition(|gateway| tools::runs_with(&gateway.program, &gateway.version));
     let stage = Stage::open(&served::build(root)?, root)?;
     let home = env::temp_dir().join(format!("chargeproof-gateways-{}", std::process::id()));
     let mut assignments: Vec<_> = here
@@ -102,7 +102,7 @@ fn trials(assignments: &[Assignment<'_>], stage: &Stage, home: &Path, jobs: usiz
         }
     });
     let mut found = found.into_inner().expect("no trial panics");
-    found.sort_by_key(|trial| (trial.gateway.clone(), trial.is_faulty, trial.place));
+    found.sort_by_key(|trial| (trial.gateway.clone(), trial.is_faulty, trial.index));
     found
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use testkit::RunningProgram;
 
-use crate::compare::granted;
+use crate::compare::call_for_json;
 use crate::served;
 
 /// The scenario that every deployment starts with. It has data for every statement.
@@ -60,11 +60,11 @@ impl Stage {
         let key = || post(address, &format!("{sandbox}/keys"), &json!({ "mode": "test" }));
         let (second, revoked) = (key()?, key()?);
         let path = format!("{sandbox}/keys/{}", text(&revoked["key"]["id"]));
-        granted(address, ("DELETE", &path), "", "")?;
+        call_for_json(address, ("DELETE", &path), "", "")?;
         let other = post(address, &format!("{sandbox}/accounts"), &json!({ "id": "another" }))?;
         let other_account = text(&other["keys"]["test"]);
         let charge = json!({ "asset": "BTC", "amount": "10.00" }).to_string();
-        granted(address, ("POST", "/v1/charges"), &other_account, &charge)?;
+        call_for_json(address, ("POST", "/v1/charges"), &other_account, &charge)?;
         Ok(BranchedWorld {
             address,
             live: text(&opened["live_key"]),
@@ -86,7 +86,7 @@ impl Server {
         let charge =
             json!({ "asset": "BTC", "amount": "11.00", "description": "Grüner Tee – 茶" }).to_string();
         for key in [served.value("live_key"), served.value("test_key")] {
-            granted(address, ("POST", "/v1/charges"), key, &charge)?;
+            call_for_json(address, ("POST", "/v1/charges"), key, &charge)?;
         }
         post(address, "/sandbox/advance", &json!({ "by": "61s" }))?;
         let taken = post(address, "/sandbox/snapshots", &json!({ "name": "populated" }))?;
@@ -95,7 +95,7 @@ impl Server {
 }
 
 fn post(address: SocketAddr, path: &str, body: &Value) -> Result<Value, String> {
-    granted(address, ("POST", path), "", &body.to_string())
+    call_for_json(address, ("POST", path), "", &body.to_string())
 }
 
 fn text(value: &Value) -> String {

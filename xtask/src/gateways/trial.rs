@@ -27,7 +27,7 @@ pub(crate) struct Assignment<'a> {
 /// The result of one deployment.
 pub(crate) struct Trial {
     pub(crate) gateway: String,
-    pub(crate) place: usize,
+    pub(crate) index: usize,
     pub(crate) name: String,
     pub(crate) is_faulty: bool,
     /// The chapter of the statement that a misconfiguration breaks first; empty for a legal deployment.
@@ -95,19 +95,19 @@ impl Trial {
 pub(crate) fn try_deployment(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Trial {
     let Assignment { gateway, deployment } = assignment;
     let started = Instant::now();
-    let home = home.join(format!("{}-{}", gateway.name, deployment.place));
-    let (outcome, failed, report) = match judged(assignment, stage, &home) {
+    let home = home.join(format!("{}-{}", gateway.name, deployment.index));
+    let (outcome, failed, report) = match run_check(assignment, stage, &home) {
         Ok((report, code)) => {
             // A warning counts against a legal deployment, but does not detect a misconfiguration.
             let verdicts: &[_] = if deployment.is_faulty() { &["fail"] } else { &["fail", "warn"] };
             let failed = ids(&report, verdicts);
-            (outcome(deployment, &failed, code), failed, shown(&report, code))
+            (outcome(deployment, &failed, code), failed, explain_exit_code(&report, code))
         }
         Err(message) => (DeploymentOutcome::Broken, Vec::new(), format!("{message}\n{}", log_of(&home))),
     };
     Trial {
         gateway: gateway.name.clone(),
-        place: deployment.place,
+        index: deployment.index,
         name: deployment.name.clone(),
         is_faulty: deployment.is_faulty(),
         chapter: deployment.breaks.first().and_then(|id| id.split('.').next()).unwrap_or_default().to_owned(),
@@ -127,7 +127,7 @@ fn outcome(deployment: &Deployment, failed: &[String], code: i32) -> DeploymentO
             DeploymentOutcome::Accused
         };
     }
-    let expected = |id: &&String| deployment.breaks.iter().any(|pattern| fits(pattern, id));
+    let expected = |id: &&String| deployment.breaks.iter().any(|pattern| matches_pattern(pattern, id));
     let by: Vec<_> = failed.iter().filter(expected).cloned().collect();
     match (by.is_empty(), &deployment.undetected) {
         (false, None) => DeploymentOutcome::Detected(by),
@@ -137,12 +137,12 @@ fn outcome(deployment: &Deployment, failed: &[String], code: i32) -> DeploymentO
 }
 
 /// Returns true if a pattern such as `auth.*` fits a name.
-fn fits(pattern: &str, id: &str) -> bool {
+fn matches_pattern(pattern: &str, id: &str) -> bool {
     pattern.strip_suffix('*').map_or(pattern == id, |start| id.starts_with(start))
 }
 
 /// Runs the check; returns its report and exit code.
-fn judged(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Result<(Value, i32), String> {
+fn run_check(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Result<(Value, i32), String> {
     let Assignment { gateway, deployment } = assignment;
     let world = stage.world(deployment.unlimited)?;
     let [port, replica_a, replica_b] = testkit::free_ports()?;
@@ -156,7 +156,7 @@ fn judged(assignment: Assignment<'_>, stage: &Stage, home: &Path) -> Result<(Val
     let mut command = Command::new(&gateway.program);
     command.args(gateway.arguments(&values)).current_dir(home);
     command.stdout(log.try_clone().map_err(unwritable)?).stderr(log);
-    let _listening = target::listening(&mut command, port)?;
+    let _listening = target::start_listening(&mut command, port)?;
     let keys = Keys { live: &world.live, test: &world.test };
     let mut check = target::check(&stage.program, port, keys, &WITHOUT);
     check.args(["--allow-writes", "--format", "json"]).current_dir(home);
@@ -203,7 +203,7 @@ fn ids(report: &Value, verdicts: &[&str]) -> Vec<String> {
 }
 
 /// Returns the rows that explain the exit code.
-fn shown(report: &Value, code: i32) -> String {
+fn explain_exit_code(report: &Value, code: i32) -> String {
     let mut lines = vec![format!("exit code {code}")];
     for statement in statements(report, &["fail", "warn", "not_judged"]) {
         let mut line =

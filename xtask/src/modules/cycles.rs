@@ -29,7 +29,7 @@ pub(crate) struct ModuleDependency {
 
 /// Returns all cycles of the crate.
 pub(crate) fn find(tree: &Tree) -> Vec<Cycle> {
-    let needs = needs(tree);
+    let needs = module_dependencies(tree);
     let reached: Vec<BTreeSet<usize>> = (0..tree.modules.len()).map(|from| reachable(from, &needs)).collect();
     let mut cycles = Vec::new();
     let mut seen = BTreeSet::new();
@@ -56,7 +56,7 @@ pub(crate) fn find(tree: &Tree) -> Vec<Cycle> {
     cycles
 }
 
-fn needs(tree: &Tree) -> ModuleDependencies {
+fn module_dependencies(tree: &Tree) -> ModuleDependencies {
     let mut needs = ModuleDependencies::new();
     for (at, module) in tree.modules.iter().enumerate() {
         for path in module.source.paths.iter().chain(&module.source.globs) {
@@ -65,7 +65,7 @@ fn needs(tree: &Tree) -> ModuleDependencies {
             else {
                 continue;
             };
-            let (from_line, to_line) = (tree.line(at), tree.line(to));
+            let (from_line, to_line) = (tree.ancestors(at), tree.ancestors(to));
             let parting = from_line.iter().zip(&to_line).position(|(from, to)| from != to);
             if let Some(parting) = parting {
                 let inner = |path: &str| path.trim_start_matches("crate::").to_owned();

@@ -40,14 +40,14 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
     for (package, crates) in workspace.crates() {
         let trees: Vec<Tree> = crates.iter().map(|file| Tree::read(root, file)).collect::<Result<_, _>>()?;
         findings.extend(trees.iter().flat_map(|tree| cycles(package, tree)));
-        findings.extend(names(package, &trees));
-        findings.extend(idle(package, &trees));
+        findings.extend(duplicate_types(package, &trees));
+        findings.extend(unneeded_exceptions(package, &trees));
     }
     Ok(findings)
 }
 
 /// Returns the exceptions that are not needed.
-fn idle(package: &str, trees: &[Tree]) -> Vec<String> {
+fn unneeded_exceptions(package: &str, trees: &[Tree]) -> Vec<String> {
     let found: Vec<Cycle> = trees.iter().flat_map(cycles::find).collect();
     let cycles = CYCLES_ALLOWED
         .iter()
@@ -74,11 +74,11 @@ fn cycles(package: &str, tree: &Tree) -> Vec<String> {
     cycles::find(tree)
         .iter()
         .filter(|circle| !is_allowed(circle))
-        .map(|circle| show(package, circle))
+        .map(|circle| describe_cycle(package, circle))
         .collect()
 }
 
-fn show(package: &str, circle: &Cycle) -> String {
+fn describe_cycle(package: &str, circle: &Cycle) -> String {
     let mut text = format!("{package}: {} use each other in a circle (circle)", circle.modules.join(", "));
     for need in &circle.needs {
         text.push_str(&format!("\n    {} -> {}: ", need.from, need.to));
@@ -91,7 +91,7 @@ fn show(package: &str, circle: &Cycle) -> String {
     text
 }
 
-fn names(package: &str, trees: &[Tree]) -> Vec<String> {
+fn duplicate_types(package: &str, trees: &[Tree]) -> Vec<String> {
     let mut files: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for module in trees.iter().flat_map(|tree| &tree.modules) {
         for name in &module.source.types {
@@ -116,7 +116,7 @@ mod tests {
     fn check(source: &str, expected: &[&str]) {
         let tree = Tree::parse(source).expect("the source is valid Rust");
         let mut found = cycles("p", &tree);
-        found.extend(names("p", &[tree]));
+        found.extend(duplicate_types("p", &[tree]));
         let heads: Vec<&str> = found.iter().filter_map(|text| text.lines().next()).collect();
         assert_eq!(heads, expected);
     }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_circle_is_one_finding() {
+    fn a_longer_cycle_is_one_finding() {
         check(
             "mod a { use crate::b::B; } mod b { use crate::c::C; } mod c { use crate::a::A; } mod d { use crate::a::A; }",
             &["p: crate::a, crate::b, crate::c use each other in a circle (circle)"],
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_other_crates_are_no_modules_of_ours() {
+    fn names_of_other_crates_are_not_our_modules() {
         check("mod a { use crate::b::B; } mod b { use serde::a; fn f() { std::a::f() } }", &[]);
     }
 

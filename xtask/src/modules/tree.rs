@@ -105,10 +105,10 @@ impl Tree {
 
     /// Returns the target of a path written in the module `at`; `None` for names of other crates.
     pub(crate) fn resolve(&self, at: usize, path: &[String]) -> Option<Resolved> {
-        self.follow(at, path, HOPS_MAX)
+        self.resolve_path(at, path, HOPS_MAX)
     }
 
-    fn follow(&self, at: usize, path: &[String], hops: usize) -> Option<Resolved> {
+    fn resolve_path(&self, at: usize, path: &[String], hops: usize) -> Option<Resolved> {
         let hops = hops.checked_sub(1)?;
         let (first, mut rest) = path.split_first()?;
         let mut here = match first.as_str() {
@@ -141,16 +141,16 @@ impl Tree {
             return Some(Resolved::Item(at));
         }
         if let Some(path) = module.source.imports.get(name) {
-            return self.follow(at, path, hops);
+            return self.resolve_path(at, path, hops);
         }
-        module.source.globs.iter().find_map(|glob| match self.follow(at, glob, hops)? {
+        module.source.globs.iter().find_map(|glob| match self.resolve_path(at, glob, hops)? {
             Resolved::Module(other) if other != at => self.look_up(other, name, ends, hops.checked_sub(1)?),
             _ => None,
         })
     }
 
     /// Returns the modules from the root to this one, both included.
-    pub(crate) fn line(&self, module: usize) -> Vec<usize> {
+    pub(crate) fn ancestors(&self, module: usize) -> Vec<usize> {
         let mut line: Vec<usize> =
             std::iter::successors(Some(module), |at| self.modules[*at].parent).collect();
         line.reverse();

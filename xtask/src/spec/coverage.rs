@@ -37,7 +37,7 @@ pub(super) struct Coverage {
 }
 
 impl Coverage {
-    pub(super) fn of(sentences: &[Sentence], entries: &BTreeMap<String, Entry>) -> Coverage {
+    pub(super) fn new(sentences: &[Sentence], entries: &BTreeMap<String, Entry>) -> Coverage {
         let mut sections: BTreeMap<String, BTreeSet<&str>> = BTreeMap::new();
         for sentence in sentences {
             sections.entry(sentence.hash()).or_default().insert(&sentence.section);
@@ -59,8 +59,10 @@ impl Coverage {
         for (id, entry) in entries {
             let (known, unknown): (Vec<_>, Vec<_>) =
                 entry.source.iter().partition(|hash| sections.contains_key(*hash));
-            let (stated, found) =
-                (stated(&entry.spec), known.iter().flat_map(|hash| &sections[*hash]).copied().collect());
+            let (stated, found) = (
+                referenced_sections(&entry.spec),
+                known.iter().flat_map(|hash| &sections[*hash]).copied().collect(),
+            );
             // The section of a missing sentence is unknown.
             if unknown.is_empty() && stated != found {
                 misplaced.push((id.clone(), list(&stated), list(&found)));
@@ -80,7 +82,7 @@ impl Coverage {
 
 /// Returns the sections that a reference names: `4.1` and `8` in `4.1 items 1 and 2; 8`. References to other documents
 /// have none.
-fn stated(spec: &str) -> BTreeSet<&str> {
+fn referenced_sections(spec: &str) -> BTreeSet<&str> {
     spec.split(';')
         .filter_map(|part| part.trim().split([' ', ',']).next())
         .filter(|word| word.starts_with(|character: char| character.is_ascii_digit()))
@@ -143,7 +145,7 @@ mod tests {
     #[track_caller]
     fn check(statements: &[Row], expected: &str) {
         let entries = statements.iter().copied().map(entry).collect();
-        let coverage = Coverage::of(&sentences(TEXT), &entries);
+        let coverage = Coverage::new(&sentences(TEXT), &entries);
         let report = coverage.to_string();
         let lines: Vec<_> = report.lines().collect();
         let (_, findings) = lines.split_last().expect("the last line has the totals");
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sentence_wants_a_statement() {
+    fn every_sentence_needs_a_statement() {
         check(&[BOTH, REST], "");
         check(
             &[("a.so", "1", "must", &["It is so."]), ("a.not", "1.2", "should", &["It is not."]), REST],
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_goes_when_its_sentence_goes() {
+    fn a_statement_is_stale_without_its_sentence() {
         check(
             &[BOTH, REST, ("a.old", "1", "must", &["It was so."])],
             "`a.old` cites f8d354e292442065, which is not a sentence of the text",
@@ -196,7 +198,7 @@ mod tests {
     #[test]
     fn the_totals_come_last() {
         let entries = [entry(BOTH)].into_iter().collect();
-        let report = Coverage::of(&sentences(TEXT), &entries).to_string();
+        let report = Coverage::new(&sentences(TEXT), &entries).to_string();
         let totals = "3 sentences, 1 without a statement, 0 without an open one; \
                       1 statements, 0 citations of unknown sentences, 0 misplaced\n";
         assert!(report.ends_with(totals), "{report}");

@@ -52,7 +52,7 @@ pub(crate) fn run(root: &Path, options: &SpecOptions) -> Result<bool, String> {
         }
         return Ok(true);
     }
-    let coverage = Coverage::of(&sentences, &entries(&root.join(CATALOGUE))?);
+    let coverage = Coverage::new(&sentences, &entries(&root.join(CATALOGUE))?);
     print!("{coverage}");
     let known = fs::read_to_string(root.join(PLACES)).unwrap_or_default();
     let is_known = known == places(&sentences);

@@ -115,18 +115,18 @@ impl Splitter {
             Some(item) => format!("{item}, row {}", seen + 1),
             None => format!("row {}", seen + 1),
         };
-        self.keep(&place, cells.join(" | "));
+        self.add_sentence(&place, cells.join(" | "));
     }
 
     fn close(&mut self) {
         let Some((place, text)) = self.open.take() else { return };
         for sentence in split(&text) {
-            self.keep(&place, plain(sentence));
+            self.add_sentence(&place, plain_text(sentence));
         }
         self.announced_by = (place.starts_with("item") && text.ends_with(':')).then_some(place);
     }
 
-    fn keep(&mut self, place: &str, text: String) {
+    fn add_sentence(&mut self, place: &str, text: String) {
         if let Some(section) = self.section.clone() {
             self.found.push(Sentence { section, place: place.to_owned(), text });
         }
@@ -148,11 +148,11 @@ fn cells(row: &str) -> Vec<String> {
     let mut start = 0;
     for (at, character, is_code) in characters(row) {
         if character == '|' && !is_code {
-            cells.push(plain(&row[start..at]));
+            cells.push(plain_text(&row[start..at]));
             start = at + 1;
         }
     }
-    cells.push(plain(&row[start..]));
+    cells.push(plain_text(&row[start..]));
     cells
 }
 
@@ -187,7 +187,7 @@ fn split(text: &str) -> Vec<&str> {
 
 /// Returns the text without emphasis and code marks, and with single spaces. Underscores stay, because a name may end
 /// with one.
-fn plain(text: &str) -> String {
+fn plain_text(text: &str) -> String {
     let kept: String = characters(text)
         .filter(|(_, character, is_code)| *character != '`' && (*is_code || *character != '*'))
         .map(|part| part.1)
@@ -263,7 +263,7 @@ mod tests {
             ("svc_live_ and `svc_test_`", "svc_live_ and svc_test_"),
             ("one\ttwo\n three", "one two three"),
         ] {
-            assert_eq!(plain(marked), expected);
+            assert_eq!(plain_text(marked), expected);
         }
     }
 

@@ -70,10 +70,10 @@ pub(super) fn indirect_openings(files: &BTreeMap<String, String>) -> Vec<String>
 
 /// Returns a finding for each word of `standards` that occurs more often than its ceiling, with the first locations.
 pub(super) fn nonstandard_words(files: &BTreeMap<String, String>) -> Vec<String> {
-    above(files, &WORDS)
+    words_above_ceiling(files, &WORDS)
 }
 
-fn above(files: &BTreeMap<String, String>, standards: &[(&str, &str, usize)]) -> Vec<String> {
+fn words_above_ceiling(files: &BTreeMap<String, String>, standards: &[(&str, &str, usize)]) -> Vec<String> {
     let mut locations: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let of_rust = |path: &str| path.ends_with(".rs") && !WORDS_EXCEPT.contains(&path);
     for (path, text) in files.iter().filter(|(path, _)| of_rust(path)) {
@@ -122,14 +122,14 @@ fn openings(text: &str) -> impl Iterator<Item = (usize, &str)> {
 mod tests {
     use super::*;
 
-    fn found(text: &str) -> Vec<String> {
+    fn openings_in(text: &str) -> Vec<String> {
         indirect_openings(&BTreeMap::from([("a/src/lib.rs".to_owned(), text.to_owned())]))
     }
 
     #[test]
     fn a_nonstandard_word_does_not_spread() {
         let of = |text: &str| {
-            above(
+            words_above_ceiling(
                 &BTreeMap::from([("a/src/lib.rs".to_owned(), text.to_owned())]),
                 &[("told", "`reported`", 1)],
             )
@@ -147,12 +147,13 @@ mod tests {
     #[test]
     fn a_doc_comment_names_the_thing() {
         assert_eq!(
-            found("//! The outbox.\n\n/// The number of posts.\n/// What follows is free.\nfn a() {}"),
+            openings_in("//! The outbox.\n\n/// The number of posts.\n/// What follows is free.\nfn a() {}"),
             [""; 0]
         );
         // Whatever a plain comment says.
-        assert_eq!(found("// What a plain comment says.\n"), [""; 0]);
-        let finding = found("//! The outbox.\n\n/// What is left.\nfn a() {}\n    /// Whether it is on.\n");
+        assert_eq!(openings_in("// What a plain comment says.\n"), [""; 0]);
+        let finding =
+            openings_in("//! The outbox.\n\n/// What is left.\nfn a() {}\n    /// Whether it is on.\n");
         assert!(finding[0].starts_with("2 of 3 doc comments"), "{finding:?}");
         assert!(finding[0].contains("a/src/lib.rs:3: What is left."), "{finding:?}");
     }

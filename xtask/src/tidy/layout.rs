@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lists_of_prohibitions_are_one() {
+    fn the_lists_of_prohibitions_are_equal() {
         let files = |texts: &[(&str, &str)]| -> BTreeMap<String, String> {
             texts.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect()
         };

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 /// Returns all broken links in Markdown files.
-pub(crate) fn broken(files: &BTreeMap<String, String>) -> Vec<String> {
+pub(crate) fn broken_links(files: &BTreeMap<String, String>) -> Vec<String> {
     let guides = files.iter().filter(|(path, _)| path.ends_with(".md"));
-    guides.flat_map(|(path, text)| in_guide(path, text, files)).collect()
+    guides.flat_map(|(path, text)| broken_links_in(path, text, files)).collect()
 }
 
-fn in_guide(path: &str, text: &str, files: &BTreeMap<String, String>) -> Vec<String> {
+fn broken_links_in(path: &str, text: &str, files: &BTreeMap<String, String>) -> Vec<String> {
     let mut found = Vec::new();
     for (index, line) in text.lines().enumerate() {
         // Indented lines are examples.
@@ -16,7 +16,7 @@ fn in_guide(path: &str, text: &str, files: &BTreeMap<String, String>) -> Vec<Str
             continue;
         }
         for target in targets(line).filter(|target| !target.contains(':')) {
-            if let Some(why) = fault(path, target, files) {
+            if let Some(why) = link_fault(path, target, files) {
                 found.push(format!("{path}:{}: `{target}` {why} (links)", index + 1));
             }
         }
@@ -29,7 +29,7 @@ fn targets(line: &str) -> impl Iterator<Item = &str> {
     line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(target, _)| target)
 }
 
-fn fault(from: &str, target: &str, files: &BTreeMap<String, String>) -> Option<&'static str> {
+fn link_fault(from: &str, target: &str, files: &BTreeMap<String, String>) -> Option<&'static str> {
     let (file, heading) = target.split_once('#').unwrap_or((target, ""));
     let path = if file.is_empty() { from.to_owned() } else { resolve(from, file)? };
     let is_directory = || files.keys().any(|key| key.starts_with(&format!("{path}/")));
@@ -76,7 +76,7 @@ mod tests {
     fn check(text: &str, expected: &[&str]) {
         let files = [("a/README.md", text), ("b/guide.md", "# A guide\n\n## Test your `verify`, now\n")];
         let files = files.iter().map(|(path, text)| ((*path).to_owned(), (*text).to_owned())).collect();
-        assert_eq!(broken(&files), expected, "{text}");
+        assert_eq!(broken_links(&files), expected, "{text}");
     }
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn links_that_lead_nowhere_are_reported() {
+    fn broken_links_are_reported() {
         check("See [it](../c.md).", &["a/README.md:1: `../c.md` leads to no file (links)"]);
         check(
             "\nSee [it](../b/guide.md#when).",

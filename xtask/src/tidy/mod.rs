@@ -24,7 +24,7 @@ pub(crate) fn findings(root: &Path) -> Result<Vec<String>, String> {
 
     let mut found = layout::top_level(&top);
     found.extend(layout::same_prohibitions(&files));
-    found.extend(links::broken(&files));
+    found.extend(links::broken_links(&files));
     found.extend(language::indirect_openings(&files));
     found.extend(language::nonstandard_words(&files));
     for (path, text) in &files {

@@ -99,7 +99,7 @@ fn json_in_core(path: &str, text: &str) -> Vec<Finding> {
         return Vec::new();
     }
     in_code(path, text, |code| {
-        let found = words(code).any(|(word, _)| word == JSON);
+        let found = identifiers(code).any(|(word, _)| word == JSON);
         found.then(|| format!("`{JSON}` in the core; JSON belongs to `reference/wire`"))
     })
 }
@@ -113,7 +113,7 @@ fn float_in_core(path: &str, text: &str) -> Vec<Finding> {
         if code.contains("fn serialize_f32(self, _:") || code.contains("fn serialize_f64(self, _:") {
             return None;
         }
-        let word = FLOATS.iter().find(|name| words(code).any(|(word, _)| word == **name))?;
+        let word = FLOATS.iter().find(|name| identifiers(code).any(|(word, _)| word == **name))?;
         Some(format!("`{word}` in the core; money, rates and time are exact"))
     })
 }
@@ -151,7 +151,7 @@ fn without_comment(line: &str) -> &str {
 }
 
 /// Returns the identifiers of a line, each with the text after it.
-fn words(line: &str) -> impl Iterator<Item = (&str, &str)> {
+fn identifiers(line: &str) -> impl Iterator<Item = (&str, &str)> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut rest = line;
     std::iter::from_fn(move || {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_opens_with_what_it_owns() {
+    fn a_module_starts_with_its_documentation() {
         check(CORE, "use std::fmt;\n//! Late.\n", "1 header");
         check(CORE, "", "1 header");
         check("simulator/src/chain/tests.rs", "use super::*;", "");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_names_place_problem_and_rule() {
+    fn a_finding_names_location_problem_and_rule() {
         assert_eq!(
             judge(CORE, "//! x\nlet a: f32;\n"),
             [

@@ -19,13 +19,13 @@ pub struct AsyncConnection<S = TcpStream> {
 impl AsyncConnection {
     /// Connects to a listening server.
     pub async fn connect(address: SocketAddr) -> AsyncConnection {
-        AsyncConnection::over(TcpStream::connect(address).await.expect("the server listens"))
+        AsyncConnection::from_stream(TcpStream::connect(address).await.expect("the server listens"))
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
     /// Creates a connection over an open stream.
-    pub fn over(stream: S) -> AsyncConnection<S> {
+    pub fn from_stream(stream: S) -> AsyncConnection<S> {
         AsyncConnection { stream, incoming: Incoming::default() }
     }
 
@@ -45,7 +45,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
     }
 
     /// Closes the sending side.
-    pub async fn finish(&mut self) {
+    pub async fn close_sending_side(&mut self) {
         self.stream.shutdown().await.expect("the connection is open");
     }
 
@@ -57,13 +57,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
 
     /// Reads the next head.
     pub async fn reply_without_body(&mut self) -> Option<Message> {
-        self.until(Incoming::head).await
+        self.read_until(Incoming::head).await
     }
 
     /// Reads the body after a head.
     pub async fn with_body(&mut self, mut head: Message) -> Option<Message> {
         let length = head.length();
-        head.body = self.until(|incoming| incoming.take(length)).await?;
+        head.body = self.read_until(|incoming| incoming.take(length)).await?;
         Some(head)
     }
 
@@ -75,8 +75,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
 
     /// Sends the only request of this connection, which the server has to close after its response.
     pub async fn call_once(mut self, request: Request<'_>) -> Message {
-        let lines = format!("{}Connection: close\r\n", request.lines);
-        self.send(Request { lines: &lines, ..request }.to_string()).await;
+        let lines = format!("{}Connection: close\r\n", request.header_lines);
+        self.send(Request { header_lines: &lines, ..request }.to_string()).await;
         let mut answer = self.reply_without_body().await.expect("the server answers");
         while self.read().await.is_some_and(|count| count > 0) {}
         answer.body = self.incoming.rest();
@@ -86,7 +86,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
     /// Reads the next event of a stream.
     pub async fn event(&mut self) -> Value {
         loop {
-            let line = self.until(Incoming::line).await.expect("the stream continues");
+            let line = self.read_until(Incoming::line).await.expect("the stream continues");
             if let Some(data) = line.strip_prefix("data: ") {
                 return serde_json::from_str(data).expect("the data of an event is JSON");
             }
@@ -98,7 +98,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
         self.incoming.is_empty() && self.read().await == Some(0)
     }
 
-    async fn until<T>(&mut self, take: impl Fn(&mut Incoming) -> Option<T>) -> Option<T> {
+    async fn read_until<T>(&mut self, take: impl Fn(&mut Incoming) -> Option<T>) -> Option<T> {
         loop {
             if let Some(taken) = take(&mut self.incoming) {
                 return Some(taken);

@@ -28,10 +28,10 @@ impl Connection {
         let host = address.to_string();
         let stream = TcpStream::connect(&host)?;
         stream.set_nodelay(true)?;
-        Connection::over(stream, host)
+        Connection::from_stream(stream, host)
     }
 
-    pub(crate) fn over(stream: TcpStream, host: String) -> io::Result<Connection> {
+    pub(crate) fn from_stream(stream: TcpStream, host: String) -> io::Result<Connection> {
         stream.set_read_timeout(Some(IO_TIMEOUT))?;
         stream.set_write_timeout(Some(IO_TIMEOUT))?;
         Ok(Connection { stream, incoming: Incoming::default(), host })
@@ -54,7 +54,13 @@ impl Connection {
     ///
     /// # Errors
     /// The peer does not accept it.
-    pub fn begin(&mut self, method: &str, path: &str, key: Option<&str>, body: &str) -> io::Result<()> {
+    pub fn send_request(
+        &mut self,
+        method: &str,
+        path: &str,
+        key: Option<&str>,
+        body: &str,
+    ) -> io::Result<()> {
         let text = Request { method, key, body, host: &self.host, ..Request::get(path) }.to_string();
         self.send(text)
     }
@@ -64,7 +70,7 @@ impl Connection {
     /// # Errors
     /// The errors of [`Connection::message`].
     pub fn call(&mut self, method: &str, path: &str, key: Option<&str>, body: &str) -> io::Result<Message> {
-        self.begin(method, path, key, body)?;
+        self.send_request(method, path, key, body)?;
         self.message()
     }
 
@@ -73,12 +79,12 @@ impl Connection {
     /// # Errors
     /// The connection ends, nothing is received for a minute, or the body is too long.
     pub fn message(&mut self) -> io::Result<Message> {
-        let mut message = self.until(Incoming::head)?;
+        let mut message = self.read_until(Incoming::head)?;
         let length = message.length();
         if length > BODY_BYTES_MAX {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the body is too long"));
         }
-        message.body = self.until(|incoming| incoming.take(length))?;
+        message.body = self.read_until(|incoming| incoming.take(length))?;
         Ok(message)
     }
 
@@ -87,7 +93,7 @@ impl Connection {
     /// # Errors
     /// The connection ends, or nothing is received for a minute.
     pub fn line(&mut self) -> io::Result<String> {
-        self.until(Incoming::line)
+        self.read_until(Incoming::line)
     }
 
     /// Reads a few bytes, if there are any. Returns `true` if the connection is still open.
@@ -100,7 +106,7 @@ impl Connection {
         }
     }
 
-    fn until<T>(&mut self, take: impl Fn(&mut Incoming) -> Option<T>) -> io::Result<T> {
+    fn read_until<T>(&mut self, take: impl Fn(&mut Incoming) -> Option<T>) -> io::Result<T> {
         loop {
             if let Some(taken) = take(&mut self.incoming) {
                 return Ok(taken);
@@ -126,9 +132,9 @@ impl Connection {
 /// No server listens, or the response is not HTTP/1.
 pub fn call(address: impl ToString, request: Request<'_>) -> io::Result<Message> {
     let mut connection = Connection::open(address)?;
-    let lines = format!("{}Connection: close\r\n", request.lines);
-    connection.send(Request { lines: &lines, ..request }.to_string())?;
-    let mut answer = connection.until(Incoming::head)?;
+    let lines = format!("{}Connection: close\r\n", request.header_lines);
+    connection.send(Request { header_lines: &lines, ..request }.to_string())?;
+    let mut answer = connection.read_until(Incoming::head)?;
     while connection.read()? > 0 {}
     answer.body = connection.incoming.rest();
     match answer.status {

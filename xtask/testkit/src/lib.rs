@@ -18,5 +18,7 @@ pub use async_connection::AsyncConnection;
 pub use connection::{Connection, call};
 pub use files::files_below;
 pub use message::{Message, Request, response};
-pub use process::{RunningProgram, TIMEOUT, free_address, free_ports, program, signal, until, wait_until};
-pub use receiver::{Receiver, serve, target};
+pub use process::{
+    RunningProgram, TIMEOUT, assert_eventually, free_address, free_ports, program, signal, wait_until,
+};
+pub use receiver::{Receiver, serve, serve_status};

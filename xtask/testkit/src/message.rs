@@ -16,7 +16,7 @@ pub struct Request<'a> {
     /// The bearer token.
     pub key: Option<&'a str>,
     /// Further header lines, each with its line break. A `Content-Type` among them replaces JSON.
-    pub lines: &'a str,
+    pub header_lines: &'a str,
     /// The body.
     pub body: &'a str,
 }
@@ -24,13 +24,13 @@ pub struct Request<'a> {
 impl<'a> Request<'a> {
     /// Creates a `GET` request without a key or a body.
     pub fn get(path: &'a str) -> Request<'a> {
-        Request { method: "GET", path, host: "localhost", key: None, lines: "", body: "" }
+        Request { method: "GET", path, host: "localhost", key: None, header_lines: "", body: "" }
     }
 }
 
 impl fmt::Display for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Request { method, path, host, key, lines, body } = *self;
+        let Request { method, path, host, key, header_lines: lines, body } = *self;
         write!(f, "{method} {path} HTTP/1.1\r\nHost: {host}\r\n")?;
         if let Some(key) = key {
             write!(f, "Authorization: Bearer {key}\r\n")?;

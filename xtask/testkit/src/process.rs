@@ -205,7 +205,7 @@ pub fn wait_until<T>(timeout: Duration, mut condition: impl FnMut() -> Option<T>
 /// # Panics
 /// The condition does not hold within [`TIMEOUT`].
 #[track_caller]
-pub fn until(mut holds: impl FnMut() -> bool) {
+pub fn assert_eventually(mut holds: impl FnMut() -> bool) {
     assert!(wait_until(TIMEOUT, || holds().then_some(())).is_some(), "the condition does not hold in time");
 }
 

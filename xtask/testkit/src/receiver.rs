@@ -27,7 +27,7 @@ pub fn serve(
         for stream in listener.incoming().flatten() {
             let answer = Arc::clone(&answer);
             thread::spawn(move || -> io::Result<()> {
-                let mut connection = Connection::over(stream, address.to_string())?;
+                let mut connection = Connection::from_stream(stream, address.to_string())?;
                 loop {
                     let request = connection.message()?;
                     if answer(&request, &mut connection)?.is_break() {
@@ -44,7 +44,10 @@ pub fn serve(
 ///
 /// # Errors
 /// There is no free port.
-pub fn target(status: u16, body: impl Fn(&str) -> String + Send + Sync + 'static) -> io::Result<String> {
+pub fn serve_status(
+    status: u16,
+    body: impl Fn(&str) -> String + Send + Sync + 'static,
+) -> io::Result<String> {
     let address = serve(move |request, connection| {
         connection.send(response(status, &body(request.key())))?;
         Ok(ControlFlow::Break(()))
@@ -107,7 +110,7 @@ impl Receiver {
     }
 
     /// Returns the time at which a request to this path arrived; `None` after the timeout. Other requests are skipped.
-    pub fn arrival(&self, path: &str, timeout: Duration) -> Option<Instant> {
+    pub fn arrival_time(&self, path: &str, timeout: Duration) -> Option<Instant> {
         let until = Instant::now() + timeout;
         loop {
             match self.next(until.saturating_duration_since(Instant::now()))? {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::Value;
-use testkit::{Connection, Request, RunningProgram, target};
+use testkit::{Connection, Request, RunningProgram, serve_status};
 
 use crate::{cases::check_cases, support};
 
@@ -45,7 +45,7 @@ impl Listening {
             "User-Agent: Service-Webhooks/1.0\r\nX-Service-Event: charge.paid\r\n\
              X-Service-Delivery: 01a0be42-2100-7000-8000-01e7e4f1ca48\r\nX-Service-Signature: {signature}\r\n"
         );
-        let request = Request { method: "POST", lines, body, ..Request::get("/hooks") };
+        let request = Request { method: "POST", header_lines: lines, body, ..Request::get("/hooks") };
         let mut connection = Connection::open(self.running.value("address")).unwrap();
         connection.send(request.to_string()).unwrap();
         connection.message().unwrap().status
@@ -170,7 +170,7 @@ fn invalid_usage_lists_the_allowed_values() {
 
 /// Starts a handler that answers every request with one status.
 fn handler(status: u16) -> String {
-    target(status, |_| String::new()).unwrap() + "/hooks"
+    serve_status(status, |_| String::new()).unwrap() + "/hooks"
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::{
     process::{Output, Stdio},
 };
 
-use testkit::{signal, until};
+use testkit::{assert_eventually, signal};
 
 use crate::support::{json, printed, program, read, run, serve, text};
 
@@ -17,7 +17,7 @@ const TEST: &str = "svc_test_H4gPs7DfU2kWe9RtY0oA";
 
 /// Starts a target that answers every request with the given text and 418.
 fn target(answer: impl Fn(&str) -> String + Send + Sync + 'static) -> String {
-    testkit::target(418, answer).unwrap()
+    testkit::serve_status(418, answer).unwrap()
 }
 
 fn hex(text: &str) -> String {
@@ -173,7 +173,7 @@ fn an_interrupted_command_reports_its_results() {
     let directory = tempfile::tempdir().unwrap();
     let here = directory.path();
     let (notify, requests) = std::sync::mpsc::sync_channel(1_000);
-    let url = testkit::target(200, move |_| {
+    let url = testkit::serve_status(200, move |_| {
         // Later notifications are not needed.
         let _ = notify.try_send(());
         r#"{"data":{},"meta":{"mode":"live"}}"#.to_owned()
@@ -362,7 +362,7 @@ const LASTING: &str = "sleep 1000 & echo $! > id.new; mv id.new id; wait";
 #[track_caller]
 fn check_ended(here: &Path) {
     let status = format!("/proc/{}/stat", read(here, "id").trim());
-    until(|| fs::read_to_string(&status).map_or(true, |stat| stat.contains(") Z ")));
+    assert_eventually(|| fs::read_to_string(&status).map_or(true, |stat| stat.contains(") Z ")));
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn a_prepare_command_and_what_it_started_end_on_a_signal() {
     command.env("CHARGEPROOF_LIVE_KEY", LIVE).env("CHARGEPROOF_TEST_KEY", TEST);
     command.args(["check", &url, "--prepare", LASTING]).stderr(Stdio::piped());
     let child = command.spawn().expect("the program starts");
-    until(|| here.join("id").exists());
+    assert_eventually(|| here.join("id").exists());
     signal(child.id(), "TERM").unwrap();
     let output = child.wait_with_output().expect("it ends");
     assert_eq!(output.status.code(), Some(130), "{}", printed(&output));

@@ -13,7 +13,7 @@ use std::{
 
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use testkit::{Connection, Receiver, Request, RunningProgram, TIMEOUT, until};
+use testkit::{Connection, Receiver, Request, RunningProgram, TIMEOUT, assert_eventually};
 
 use crate::{
     cases::check_cases,
@@ -158,7 +158,7 @@ fn banner(directory: &Path, arguments: &[&str]) -> Vec<String> {
         }
     }
     if arguments.contains(&"--open") {
-        until(|| directory.join("opened").exists());
+        assert_eventually(|| directory.join("opened").exists());
     }
     child.kill().expect("it runs");
     child.wait().expect("it ends");
@@ -219,7 +219,7 @@ fn a_configured_token_gives_other_machines_access_to_the_sandbox() {
     assert_eq!(served.value("sandbox_token"), TOKEN);
     let from_elsewhere = |token: &str| {
         let request =
-            Request { key: Some(token), lines: "Via: 1.1 proxy\r\n", ..Request::get("/sandbox/keys") };
+            Request { key: Some(token), header_lines: "Via: 1.1 proxy\r\n", ..Request::get("/sandbox/keys") };
         testkit::call(served.value("address"), request).expect("the server responds").status
     };
     assert_eq!(from_elsewhere(TOKEN), 200);
@@ -448,7 +448,7 @@ fn signals_end_a_server_whose_log_is_not_read() {
     let mut open = Connection::open(served.value("address")).unwrap();
     open.send("POST /v1/charges HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{").unwrap();
     // Concurrent signals count as one.
-    until(|| {
+    assert_eventually(|| {
         served.signal("TERM").unwrap();
         served.child.try_wait().expect("the process was started").is_some()
     });

@@ -6,7 +6,7 @@ use std::{
     process::{Output, Stdio},
 };
 
-use testkit::{signal, until};
+use testkit::{assert_eventually, signal};
 
 use crate::{
     cases::check_cases,
@@ -178,7 +178,7 @@ fn an_interrupted_sweep_reports_and_saves_what_it_has_run() {
     command.args(["sweep", "--for", "5m", "--jobs", "1", "--html", "page.html", "--format", "json"]);
     let child = command.stdout(Stdio::piped()).spawn().expect("the program starts");
     // The sweep has started once it has checked that its files are writable.
-    until(|| {
+    assert_eventually(|| {
         fs::read_to_string(format!("/proc/{}/status", child.id()))
             .is_ok_and(|text| !text.contains("SigCgt:\t0000000000000000") && text.contains("Threads:\t3"))
     });

@@ -1,6 +1,6 @@
 //! The HTML report in a browser: accessible, and no wider than its window, in both colour schemes.
 
-use testkit::browser::{Browser, Look, axe};
+use testkit::browser::{Browser, Viewport, axe};
 
 use crate::report::{html, samples};
 
@@ -17,14 +17,14 @@ async fn an_html_report_is_accessible_at_every_width_and_in_both_colour_schemes(
         let page = browser.page().await;
         page.open(&format!("file://{}", file.display())).await;
         page.eval(OPEN_ALL).await;
-        for look in Look::ALL {
-            page.look(look).await;
-            page.must_fit().await;
+        for look in Viewport::ALL {
+            page.set_viewport(look).await;
+            page.assert_fits().await;
             // Each colour scheme once, each at another width, because the rules are slow.
-            if [Look::DESKTOP, Look::PHONE_DARK].contains(&look) {
+            if [Viewport::DESKTOP, Viewport::PHONE_DARK].contains(&look) {
                 axe::judge(&page, &format!("{name} {}", look.name)).await;
             }
         }
-        assert_eq!(page.complaints(), Vec::<String>::new(), "{name}");
+        assert_eq!(page.errors(), Vec::<String>::new(), "{name}");
     }
 }

@@ -94,7 +94,7 @@ impl Book {
             deposit_address,
             link: order.link,
             invoice: order.invoice,
-            customer: order.customer.if_known(),
+            customer: order.customer.if_not_empty(),
             description: order.description,
             metadata: order.metadata,
             custom_fields: order.custom_fields,
@@ -155,7 +155,7 @@ impl Book {
         reason: Option<&'static str>,
     ) -> Result<(), ApiError> {
         self.charge_mut(no).cancel()?;
-        self.refile(no);
+        self.update_indexes(no);
         let details = reason.map_or(Details::None, |reason| Details::Reason(reason.into()));
         self.record(context, EventType::ChargeCanceled, Subject::Charge(no), details);
         Ok(())
@@ -168,7 +168,7 @@ impl Book {
         no: ChargeNo,
         draft: RefundDraft,
     ) -> Result<(), ApiError> {
-        let required = self.required(no);
+        let required = self.required_confirmations(no);
         let charge = self.charge_mut(no);
         let amount = Coin::parse(&draft.amount, charge.terms.asset)
             .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
@@ -189,7 +189,7 @@ impl Book {
         no: ChargeNo,
         txid: Option<&str>,
     ) -> Result<(), ApiError> {
-        let required = self.required(no);
+        let required = self.required_confirmations(no);
         let changes = self.charge_mut(no).accept_late(txid, required)?;
         self.record_changes(context, no, changes);
         Ok(())
@@ -208,7 +208,7 @@ impl Book {
             if self.charge(no).terms.asset == sighting.asset {
                 seen.push((no, sighting));
             } else {
-                self.note_unmatched(sighting);
+                self.record_unmatched(sighting);
             }
         }
         // Grouped by a map, because one block may pay any number of charges. Usually there is one.
@@ -221,7 +221,7 @@ impl Book {
         }
         for part in seen.chunk_by(|(no, _), (other, _)| no == other) {
             let no = part[0].0;
-            let required = self.required(no);
+            let required = self.required_confirmations(no);
             let sightings = part.iter().map(|(_, sighting)| *sighting);
             let charge = self.charge_mut(no);
             let changes = charge.on_sightings(context.now, sightings, required);
@@ -256,12 +256,12 @@ impl Book {
         work
     }
 
-    pub(super) fn required(&self, no: ChargeNo) -> u32 {
+    pub(super) fn required_confirmations(&self, no: ChargeNo) -> u32 {
         self.charge(no).terms.asset.required_confirmations(self.mode)
     }
 
     /// Updates the status of a charge in every index that contains it.
-    fn refile(&mut self, no: ChargeNo) {
+    fn update_indexes(&mut self, no: ChargeNo) {
         let charge = &self.charges[no.index()];
         let (class, link) = (charge.status() as usize, charge.terms.link);
         let ends = (!charge.status().is_open()).then(|| [charge.expires_at, charge.hold_end()]);
@@ -279,7 +279,7 @@ impl Book {
         if changes.is_empty() {
             return;
         }
-        self.refile(no);
+        self.update_indexes(no);
         for change in changes {
             let paid = matches!(change, ChargeChange::Paid { .. });
             let (kind, details) = match change {
@@ -337,7 +337,7 @@ impl Book {
 }
 
 /// Adds an error for a field that a link requires and the customer left out.
-pub(super) fn demand(errors: &mut FieldErrors, missing: bool, field: &str, what: &str) {
+pub(super) fn require_field(errors: &mut FieldErrors, missing: bool, field: &str, what: &str) {
     if missing {
         errors.add(field, format!("The {what} field is required."));
     }

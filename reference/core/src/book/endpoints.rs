@@ -30,7 +30,7 @@ impl Book {
         events: BTreeSet<EventType>,
     ) -> Result<EndpointNo, ApiError> {
         let url = judge(url)?;
-        must_choose(&events)?;
+        require_event_type(&events)?;
         let present = self.endpoints.iter().filter(|endpoint| endpoint.status != EndpointStatus::Removed);
         if present.count() >= ENDPOINTS_MAX {
             let why = format!(
@@ -74,7 +74,7 @@ impl Book {
         enabled: Option<bool>,
     ) -> Result<(), ApiError> {
         let url = url.map(judge).transpose()?;
-        events.as_ref().map(must_choose).transpose()?;
+        events.as_ref().map(require_event_type).transpose()?;
         let endpoint = &mut self.endpoints[no.index()];
         if let Some(url) = url {
             endpoint.url = Arc::new(url);
@@ -172,7 +172,7 @@ fn judge(url: &str) -> Result<address_rule::EndpointUrl, ApiError> {
         .map_err(|refusal| ApiError::field("url", format!("The url field is invalid: {refusal}.")))
 }
 
-fn must_choose(events: &BTreeSet<EventType>) -> Result<(), ApiError> {
+fn require_event_type(events: &BTreeSet<EventType>) -> Result<(), ApiError> {
     if events.is_empty() {
         return Err(ApiError::field("events", "The events field must name at least one event type."));
     }
@@ -197,7 +197,7 @@ fn sample_charge(now: Timestamp, mode: Mode) -> Charge {
         link: None,
         invoice: None,
         customer: Customer { email: Some("customer@shop.example".to_owned()), ..Customer::default() }
-            .if_known(),
+            .if_not_empty(),
         description: Some("A test delivery".to_owned()),
         metadata: Vec::new(),
         custom_fields: Vec::new(),

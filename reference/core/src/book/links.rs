@@ -2,7 +2,7 @@
 
 use super::{
     Book, BookContext,
-    charges::{Order, demand},
+    charges::{Order, require_field},
 };
 use crate::{
     call::{ChargeDraft, Choice, LinkDraft, PricingType},
@@ -125,7 +125,7 @@ impl Book {
                 Some(amount)
             }
         };
-        demand(
+        require_field(
             &mut errors,
             terms.require_email && draft.customer.email.is_none(),
             "customer.email",
@@ -136,7 +136,7 @@ impl Book {
                 .custom_fields
                 .iter()
                 .any(|field| field.label == question.label && !field.value.is_empty());
-            demand(&mut errors, !answered, "custom_fields", &question.label);
+            require_field(&mut errors, !answered, "custom_fields", &question.label);
         }
         for (n, field) in draft.custom_fields.iter().enumerate() {
             if draft.custom_fields[..n].iter().any(|earlier| earlier.label == field.label) {
@@ -172,7 +172,7 @@ fn merge(
     draft: LinkDraft,
     context: &BookContext<'_>,
 ) -> Result<LinkTerms, ApiError> {
-    fn keep<T>(new: Option<T>, old: Option<&T>) -> Option<T>
+    fn new_or_old<T>(new: Option<T>, old: Option<&T>) -> Option<T>
     where
         T: Clone,
     {
@@ -180,11 +180,11 @@ fn merge(
     }
     /// Returns the new value of a field that may be null, or the old one.
     fn nullable<T: Clone>(new: Option<Option<T>>, old: Option<&Option<T>>) -> Option<T> {
-        keep(new, old).flatten()
+        new_or_old(new, old).flatten()
     }
     let mut errors = FieldErrors::default();
-    let title = keep(draft.title, old.map(|o| &o.title));
-    demand(&mut errors, title.is_none(), "title", "title");
+    let title = new_or_old(draft.title, old.map(|o| &o.title));
+    require_field(&mut errors, title.is_none(), "title", "title");
     let pricing = merge_pricing(
         old.map(|o| &o.pricing),
         draft.pricing_type,
@@ -199,13 +199,14 @@ fn merge(
         title: title.expect("a missing title was refused"),
         description: nullable(draft.description, old.map(|o| &o.description)),
         pricing: pricing.expect("missing prices were refused"),
-        currency: keep(draft.currency, old.map(|o| &o.currency)).unwrap_or(context.settings.default_currency),
+        currency: new_or_old(draft.currency, old.map(|o| &o.currency))
+            .unwrap_or(context.settings.default_currency),
         accepted_assets: nullable(draft.accepted_assets, old.map(|o| &o.accepted_assets)),
         success_url: nullable(draft.success_url, old.map(|o| &o.success_url)),
         cancel_url: nullable(draft.cancel_url, old.map(|o| &o.cancel_url)),
-        collect_name: keep(draft.collect_name, old.map(|o| &o.collect_name)).unwrap_or(false),
-        require_email: keep(draft.require_email, old.map(|o| &o.require_email)).unwrap_or(false),
-        custom_fields: keep(draft.custom_fields, old.map(|o| &o.custom_fields)).unwrap_or_default(),
+        collect_name: new_or_old(draft.collect_name, old.map(|o| &o.collect_name)).unwrap_or(false),
+        require_email: new_or_old(draft.require_email, old.map(|o| &o.require_email)).unwrap_or(false),
+        custom_fields: new_or_old(draft.custom_fields, old.map(|o| &o.custom_fields)).unwrap_or_default(),
         success_message: nullable(draft.success_message, old.map(|o| &o.success_message)),
         expires_at: nullable(draft.expires_at, old.map(|o| &o.expires_at)),
         max_payments: nullable(draft.max_payments, old.map(|o| &o.max_payments)),
@@ -237,7 +238,7 @@ fn merge_pricing(
                 _ => None,
             };
             let price = amount.unwrap_or(old);
-            demand(errors, price.is_none(), "amount", "amount");
+            require_field(errors, price.is_none(), "amount", "amount");
             if price == Some(Fiat::ZERO) {
                 errors.add("amount", "The amount field must be greater than 0.");
             }

@@ -162,7 +162,7 @@ impl Book {
             delivery_ids: IdGenerator::new(rng_key("delivery")),
             secrets: 0,
             mails: Mails::default(),
-            payouts: Payouts::seeded(seed, wallet_cache, account, mode),
+            payouts: Payouts::from_seed(seed, wallet_cache, account, mode),
             unmatched: BTreeMap::new(),
             keys_made: 0,
             notices: Vec::new(),
@@ -203,18 +203,18 @@ impl Book {
 
     /// Returns a charge for a change and counts the change.
     fn charge_mut(&mut self, no: ChargeNo) -> &mut Charge {
-        self.touch(Subject::Charge(no));
+        self.count_change(Subject::Charge(no));
         &mut self.charges[no.index()]
     }
 
     /// Returns an invoice for a change and counts the change.
     fn invoice_mut(&mut self, no: InvoiceNo) -> &mut Invoice {
-        self.touch(Subject::Invoice(no));
+        self.count_change(Subject::Invoice(no));
         &mut self.invoices[no.index()]
     }
 
     /// Counts a change of a charge or an invoice.
-    fn touch(&mut self, subject: Subject) {
+    fn count_change(&mut self, subject: Subject) {
         let changes = match subject {
             Subject::Charge(no) => &mut self.charge_changes[no.index()],
             Subject::Invoice(no) => &mut self.invoice_changes[no.index()],
@@ -322,11 +322,11 @@ impl Book {
     }
 
     /// Returns the transfers that belong to no charge: sent to our addresses in another coin.
-    pub fn unmatched(&self) -> impl Iterator<Item = (&str, &UnmatchedTransfer)> {
+    pub fn unmatched_transfers(&self) -> impl Iterator<Item = (&str, &UnmatchedTransfer)> {
         self.unmatched.iter().map(|((txid, _), transfer)| (txid.as_str(), transfer))
     }
 
-    pub(crate) fn key_lot(&self) -> &RngKey {
+    pub(crate) fn key_rng(&self) -> &RngKey {
         &self.rng_keys.key
     }
 
@@ -372,7 +372,7 @@ impl Book {
     }
 
     /// Returns the record that an anchor names, if it is in this book.
-    pub fn anchored(&self, list: &List, anchor: &str) -> Option<u32> {
+    pub fn find_anchor(&self, list: &List, anchor: &str) -> Option<u32> {
         let code = Code::parse(anchor);
         match list {
             List::Charges { .. } => self.charge_codes.get(&code?).map(|no| no.0),
@@ -392,7 +392,7 @@ impl Book {
         let event = Event { id, kind, subject, details, created_at: context.now };
         let no = self.events.push(event);
         // The timeline of the subject contains the event.
-        self.touch(subject);
+        self.count_change(subject);
         self.notices.push(Notice::Event(no));
         self.fan_out(context, no);
     }
@@ -401,21 +401,21 @@ impl Book {
     /// the event's mode.
     fn fan_out(&mut self, context: &BookContext<'_>, no: EventNo) {
         let event = self.events.get(no);
-        if !self.endpoints.iter().any(|endpoint| endpoint.takes(event.kind)) {
+        if !self.endpoints.iter().any(|endpoint| endpoint.receives(event.kind)) {
             return;
         }
         let snapshot = match event.subject {
             Subject::Charge(no) => {
                 let charge = self.charge(no);
                 let height = context.heights.get(self.mode, charge.terms.asset);
-                Snapshot::Charge(Arc::new(charge.snapshot(height, self.required(no))))
+                Snapshot::Charge(Arc::new(charge.snapshot(height, self.required_confirmations(no))))
             }
             Subject::Invoice(no) => Snapshot::Invoice(Arc::new(self.invoice_snapshot(no))),
         };
         let payload =
             Payload { event: Some((no, event.id)), kind: event.kind, created_at: event.created_at, snapshot };
         for (index, endpoint) in self.endpoints.iter().enumerate() {
-            if endpoint.takes(payload.kind) {
+            if endpoint.receives(payload.kind) {
                 let id = self.delivery_ids.next(context.now);
                 self.outbox.open(context.now, id, EndpointNo::from_index(index), payload.clone());
             }

@@ -33,7 +33,7 @@ pub struct Payouts {
 
 impl Payouts {
     /// The wallets that a new book starts with: one for each form of address, from the wallet cache or the seed.
-    pub(crate) fn seeded(
+    pub(crate) fn from_seed(
         seed: Seed,
         wallet_cache: Option<&WalletCache>,
         account: &str,
@@ -48,7 +48,7 @@ impl Payouts {
             let realm = format!("{account}/{mode}");
             let wallet = by_form.entry(form).or_insert_with(|| match &payouts.wallet_cache {
                 Some(wallet_cache) => wallet_cache.wallet(&realm, form, mode),
-                None => Wallet::seeded(seed, &realm, form, mode),
+                None => Wallet::from_seed(seed, &realm, form, mode),
             });
             payouts.set(asset, wallet.clone());
         }
@@ -61,7 +61,7 @@ impl Payouts {
     }
 
     /// Returns the coins with a wallet (`account.accepted_assets`).
-    pub fn accepted(&self) -> impl Iterator<Item = Asset> {
+    pub fn accepted_assets(&self) -> impl Iterator<Item = Asset> {
         self.wallets.keys().copied()
     }
 
@@ -76,7 +76,7 @@ impl Payouts {
     }
 
     /// Returns `true` if this key is, or was, in use here, or a wallet here shares an address with it.
-    fn knows(&self, wallet: &Wallet) -> bool {
+    fn is_wallet_known(&self, wallet: &Wallet) -> bool {
         self.next.contains_key(wallet.identity()) || self.wallets.values().any(|own| own.overlaps(wallet))
     }
 
@@ -84,7 +84,7 @@ impl Payouts {
     pub(super) fn next_address(&self, asset: Asset, taken: impl Fn(&str) -> bool) -> Option<NextAddress> {
         let wallet = self.wallets.get(&asset)?;
         // An edited list starts over, so it may contain addresses that are taken.
-        for n in self.next_of(wallet).. {
+        for n in self.next_index_of(wallet).. {
             let address = match &self.wallet_cache {
                 Some(wallet_cache) => wallet_cache.address(wallet, n)?,
                 None => wallet.address(n)?,
@@ -104,7 +104,7 @@ impl Payouts {
         taken.address
     }
 
-    fn next_of(&self, wallet: &Wallet) -> u32 {
+    fn next_index_of(&self, wallet: &Wallet) -> u32 {
         self.next.get(wallet.identity()).copied().unwrap_or(0)
     }
 
@@ -121,11 +121,13 @@ impl Payouts {
     }
 
     /// Parses a wallet as the owner typed it.
-    pub(crate) fn read(&self, asset: Asset, payout: &Payout) -> Result<Wallet, ApiError> {
+    pub(crate) fn parse_wallet(&self, asset: Asset, payout: &Payout) -> Result<Wallet, ApiError> {
         let form = asset.facts().form;
         match payout {
-            Payout::Key { text, script } => Wallet::read(text, *script, form, self.mode),
-            Payout::Addresses(list) => Wallet::list(list.iter().map(String::as_str), form, self.mode),
+            Payout::Key { text, script } => Wallet::parse(text, *script, form, self.mode),
+            Payout::Addresses(list) => {
+                Wallet::from_addresses(list.iter().map(String::as_str), form, self.mode)
+            }
         }
         .map_err(|error| {
             let field = if error.is_about_script() { "script" } else { payout.field() };
@@ -157,7 +159,8 @@ pub struct UnmatchedTransfer {
 impl Book {
     /// Returns `true` if the wallet is, or was, in use here. A new list may contain an address of an existing charge.
     pub(crate) fn knows_wallet(&self, wallet: &Wallet) -> bool {
-        self.payouts.knows(wallet) || wallet.listed().iter().any(|address| self.charge_at(address).is_some())
+        self.payouts.is_wallet_known(wallet)
+            || wallet.listed_addresses().iter().any(|address| self.charge_at(address).is_some())
     }
 
     /// Sets a coin's wallet.
@@ -170,7 +173,7 @@ impl Book {
         self.payouts.remove(asset)
     }
 
-    pub(super) fn note_unmatched(&mut self, sighting: &Sighting) {
+    pub(super) fn record_unmatched(&mut self, sighting: &Sighting) {
         let transfer = UnmatchedTransfer {
             asset: sighting.asset,
             amount: sighting.amount,

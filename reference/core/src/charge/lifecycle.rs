@@ -122,7 +122,7 @@ impl Charge {
         let (mut touched, mut unknown) = (Vec::new(), Vec::new());
         let mut replaced = Vec::new();
         for sighting in sightings {
-            match self.place(sighting) {
+            match self.transfer_index(sighting) {
                 Some(index) => {
                     let transfer = &mut self.transfers[index];
                     if sighting.depth == Depth::Gone(Disappearance::Replaced) && transfer.is_alive() {
@@ -143,11 +143,11 @@ impl Charge {
             unknown.into_iter().partition(|sighting| time_of(sighting).is_some());
         for sighting in bumped {
             let (_, first_seen) = time_of(sighting).expect("the partition selected fee bumps");
-            touched.extend(self.see(now, *first_seen, sighting, required, &mut changes));
+            touched.extend(self.apply_sighting(now, *first_seen, sighting, required, &mut changes));
         }
         self.end_hold(now, &touched, required, &mut changes);
         for sighting in new {
-            touched.extend(self.see(now, now, sighting, required, &mut changes));
+            touched.extend(self.apply_sighting(now, now, sighting, required, &mut changes));
         }
         self.settle(&touched, required, &mut changes);
         self.expire_if_nothing_holds(now, &mut changes);
@@ -171,8 +171,9 @@ impl Charge {
                 continue;
             }
             let due: Coin = outputs(replaced).into_iter().sum();
-            let stands_in =
-                |txid: &&str| bumps.iter().all(|(known, _)| known != txid) && paid(new, txid) >= due;
+            let stands_in = |txid: &&str| {
+                bumps.iter().all(|(known, _)| known != txid) && amount_paid_by(new, txid) >= due
+            };
             if let Some(txid) = new.iter().map(|sighting| sighting.txid.as_str()).find(stands_in) {
                 bumps.push((txid, old.seen_at));
             }
@@ -181,7 +182,7 @@ impl Charge {
     }
 
     /// Adds or updates the transfer of a sighting; returns its index, or `None` if it vanished before it was seen.
-    fn see(
+    fn apply_sighting(
         &mut self,
         now: Timestamp,
         first_seen: Timestamp,
@@ -189,10 +190,10 @@ impl Charge {
         required: u32,
         changes: &mut Vec<ChargeChange>,
     ) -> Option<usize> {
-        let index = match self.place(sighting) {
+        let index = match self.transfer_index(sighting) {
             Some(index) => index,
             None if matches!(sighting.depth, Depth::Gone(_)) => return None,
-            None => self.meet(first_seen, sighting, changes),
+            None => self.add_transfer(first_seen, sighting, changes),
         };
         self.transfers[index].take_depth(now, sighting, required);
         Some(index)
@@ -212,7 +213,7 @@ impl Charge {
         }
     }
 
-    fn place(&self, sighting: &Sighting) -> Option<usize> {
+    fn transfer_index(&self, sighting: &Sighting) -> Option<usize> {
         self.transfers.iter().position(|t| *t.txid == *sighting.txid && t.output == sighting.output)
     }
 
@@ -270,7 +271,8 @@ impl Charge {
         };
         let meant: Vec<usize> =
             (0..self.transfers.len()).filter(|&index| is_meant(&self.transfers[index])).collect();
-        let taken: Vec<usize> = meant.iter().copied().filter(|&index| !self.was_sent_back(index)).collect();
+        let taken: Vec<usize> =
+            meant.iter().copied().filter(|&index| !self.is_refunded_late(index)).collect();
         if taken.is_empty() {
             return Err(ApiError::conflict(match meant.is_empty() {
                 true => "There is no confirmed late payment to accept on this charge.",
@@ -285,12 +287,17 @@ impl Charge {
             transfer.credited = true;
         }
         let mut changes = Vec::new();
-        self.weigh(&taken, required, &mut changes);
+        self.update_payment_status(&taken, required, &mut changes);
         Ok(changes)
     }
 
     /// Adds a transfer that was first seen at `first_seen`; returns its index.
-    fn meet(&mut self, first_seen: Timestamp, sighting: &Sighting, changes: &mut Vec<ChargeChange>) -> usize {
+    fn add_transfer(
+        &mut self,
+        first_seen: Timestamp,
+        sighting: &Sighting,
+        changes: &mut Vec<ChargeChange>,
+    ) -> usize {
         let standing = match self.status {
             ChargeStatus::Paid => Standing::Extra,
             status if status.is_open() && first_seen < self.expires_at => Standing::OnTime,
@@ -348,30 +355,30 @@ impl Charge {
                 transfer.credited = false;
             }
         }
-        self.weigh(&credited, required, changes);
+        self.update_payment_status(&credited, required, changes);
     }
 
     /// Decides after a credit whether the charge is paid or underpaid.
-    fn weigh(&mut self, credited: &[usize], required: u32, changes: &mut Vec<ChargeChange>) {
+    fn update_payment_status(&mut self, credited: &[usize], required: u32, changes: &mut Vec<ChargeChange>) {
         let Some(&last) = credited.last() else { return };
         if self.status == ChargeStatus::Paid {
             return;
         }
         // A closed charge has credit only from transfers that fell short while it was open, and from accepted ones.
         let txid = self.transfers[last].txid.clone();
-        if self.counted().covers(self.terms.asset_amount, self.bounds.tolerance) {
+        if self.counted_amount().covers(self.terms.asset_amount, self.bounds.tolerance) {
             self.status = ChargeStatus::Paid;
             self.paid_at = self.transfers.iter().filter(|t| t.credited).filter_map(|t| t.confirmed_at).max();
             // Transfers to an open charge that are still pending now exceed the amount due.
             for index in 0..self.transfers.len() {
-                if !self.transfers[index].credited && !self.was_sent_back(index) {
+                if !self.transfers[index].credited && !self.is_refunded_late(index) {
                     let transfer = &mut self.transfers[index];
                     transfer.standing = Standing::Extra;
                     // No later sighting may come for a confirmed transfer, so it is credited now.
                     transfer.credited = transfer.is_confirmed(required);
                 }
             }
-            changes.push(ChargeChange::Paid { txid, received: self.received() });
+            changes.push(ChargeChange::Paid { txid, received: self.received_amount() });
             return;
         }
         if self.status.is_open() {
@@ -382,7 +389,7 @@ impl Charge {
             is_news |= !std::mem::replace(&mut self.transfers[index].is_underpaid_reported, true);
         }
         if is_news {
-            changes.push(ChargeChange::Underpaid { txid, received: self.received() });
+            changes.push(ChargeChange::Underpaid { txid, received: self.received_amount() });
         }
     }
 
@@ -391,7 +398,7 @@ impl Charge {
     fn is_held(&self, now: Timestamp) -> bool {
         let on_time = self.transfers.iter().filter(|t| t.standing == Standing::OnTime && t.is_alive());
         let coming: Coin = on_time.map(|transfer| transfer.amount).sum();
-        let coming = coming.less(self.refunded_of_received());
+        let coming = coming.saturating_sub(self.refunded_of_received());
         now < self.hold_end() && coming.covers(self.terms.asset_amount, self.bounds.tolerance)
     }
 
@@ -418,7 +425,7 @@ impl Charge {
 }
 
 /// Returns the amount that a transaction pays with its present outputs.
-fn paid(sightings: &[&Sighting], txid: &str) -> Coin {
+fn amount_paid_by(sightings: &[&Sighting], txid: &str) -> Coin {
     let is_present =
         |sighting: &&&Sighting| sighting.txid == txid && !matches!(sighting.depth, Depth::Gone(_));
     let outputs: BTreeMap<u32, Coin> =

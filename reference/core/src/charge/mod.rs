@@ -83,7 +83,7 @@ pub struct Customer {
 
 impl Customer {
     /// Returns `None` if every field is empty.
-    pub(crate) fn if_known(self) -> Option<Box<Customer>> {
+    pub(crate) fn if_not_empty(self) -> Option<Box<Customer>> {
         (self != Customer::default()).then(|| Box::new(self))
     }
 }
@@ -201,33 +201,33 @@ impl Charge {
     }
 
     /// Returns the credited amount.
-    pub fn received(&self) -> Coin {
+    pub fn received_amount(&self) -> Coin {
         self.transfers.iter().filter(|transfer| transfer.credited).map(|transfer| transfer.amount).sum()
     }
 
     /// Returns the late amount that is confirmed and was not accepted.
-    pub fn late(&self, required: u32) -> Coin {
+    pub fn late_amount(&self, required: u32) -> Coin {
         let is_late =
             |transfer: &&Transfer| transfer.standing == Standing::Late && transfer.is_confirmed(required);
         self.transfers.iter().filter(is_late).map(|transfer| transfer.amount).sum()
     }
 
     /// Returns the amount that counts towards the amount due: received minus refunded while the charge is not paid.
-    pub fn counted(&self) -> Coin {
+    pub fn counted_amount(&self) -> Coin {
         match self.status {
-            ChargeStatus::Paid => self.received(),
-            _ => self.received().less(self.refunded_of_received()),
+            ChargeStatus::Paid => self.received_amount(),
+            _ => self.received_amount().saturating_sub(self.refunded_of_received()),
         }
     }
 
     /// Returns the amount still due.
-    pub fn remaining(&self) -> Coin {
-        self.terms.asset_amount.less(self.counted())
+    pub fn remaining_amount(&self) -> Coin {
+        self.terms.asset_amount.saturating_sub(self.counted_amount())
     }
 
     /// Returns `true` if more was received than the overpayment threshold allows.
     pub fn is_overpaid(&self) -> bool {
-        self.counted().exceeds(self.terms.asset_amount, self.bounds.threshold)
+        self.counted_amount().exceeds(self.terms.asset_amount, self.bounds.threshold)
     }
 
     /// Returns `true` if the charge is pending and no transfer to it is waiting or credited. Vanished ones do not count.
@@ -239,7 +239,7 @@ impl Charge {
     /// Returns `true` if the charge is paid but too little is credited now, because of a reorganisation.
     pub fn is_reorganised(&self) -> bool {
         self.status == ChargeStatus::Paid
-            && !self.received().covers(self.terms.asset_amount, self.bounds.tolerance)
+            && !self.received_amount().covers(self.terms.asset_amount, self.bounds.tolerance)
     }
 
     /// Returns `true` if a transfer is confirmed, so that its confirmations grow with the chain.

@@ -22,7 +22,7 @@ pub struct Refund {
 
 impl Charge {
     /// Returns the total of all refunds.
-    pub fn refunded(&self) -> Coin {
+    pub fn refunded_amount(&self) -> Coin {
         self.refunds.iter().map(|refund| refund.amount).sum()
     }
 
@@ -31,25 +31,25 @@ impl Charge {
     pub(super) fn refunded_of_received(&self) -> Coin {
         let is_apart = |transfer: &Transfer| transfer.standing == Standing::Late && transfer.is_alive();
         let late = self.transfers.iter().enumerate().filter(|(_, transfer)| is_apart(transfer));
-        self.refunded().less(late.map(|(index, _)| self.refunded_of(index)).sum())
+        self.refunded_amount().saturating_sub(late.map(|(index, _)| self.late_refund_amount(index)).sum())
     }
 
     /// Returns the amount of a transfer that was refunded while it was late.
-    fn refunded_of(&self, index: usize) -> Coin {
+    fn late_refund_amount(&self, index: usize) -> Coin {
         let parts = self.refunds.iter().flat_map(|refund| &refund.late);
         parts.filter(|(of, _)| *of == index).map(|(_, part)| *part).sum()
     }
 
     /// Returns `true` if the transfer is late and was refunded in full, so that it cannot be accepted.
-    pub(super) fn was_sent_back(&self, index: usize) -> bool {
+    pub(super) fn is_refunded_late(&self, index: usize) -> bool {
         let transfer = &self.transfers[index];
-        transfer.standing == Standing::Late && self.refunded_of(index) >= transfer.amount
+        transfer.standing == Standing::Late && self.late_refund_amount(index) >= transfer.amount
     }
 
     /// Returns the late transfers that were refunded.
-    pub fn sent_back(&self) -> impl Iterator<Item = &Transfer> {
+    pub fn refunded_late_transfers(&self) -> impl Iterator<Item = &Transfer> {
         let indexes = 0..self.transfers.len();
-        indexes.filter(|&index| self.was_sent_back(index)).map(|index| &self.transfers[index])
+        indexes.filter(|&index| self.is_refunded_late(index)).map(|index| &self.transfers[index])
     }
 
     /// Records a refund. All refunds together never exceed the received and the confirmed late payments.
@@ -64,7 +64,8 @@ impl Charge {
         (txid, reason): (Option<String>, Option<String>),
         required: u32,
     ) -> Result<(), ApiError> {
-        let left = self.received().plus(self.late(required)).less(self.refunded());
+        let left =
+            self.received_amount().plus(self.late_amount(required)).saturating_sub(self.refunded_amount());
         if amount == Coin::ZERO {
             return Err(ApiError::field("amount", "The amount field must be greater than 0."));
         }
@@ -90,14 +91,14 @@ impl Charge {
         for (index, transfer) in self.transfers.iter().enumerate() {
             let is_late = transfer.standing == Standing::Late && transfer.is_confirmed(required);
             if is_late && (!names_one || is_named(transfer)) {
-                open.push((index, transfer.amount.less(self.refunded_of(index))));
+                open.push((index, transfer.amount.saturating_sub(self.late_refund_amount(index))));
             }
         }
         open.sort_by_key(|(_, rest)| *rest != amount);
         let mut left = amount;
         let parts = open.into_iter().map(|(index, rest)| {
             let part = rest.min(left);
-            left = left.less(part);
+            left = left.saturating_sub(part);
             (index, part)
         });
         parts.filter(|(_, part)| *part > Coin::ZERO).collect()

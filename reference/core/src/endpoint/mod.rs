@@ -107,7 +107,7 @@ pub struct Endpoint {
 
 impl Endpoint {
     /// Returns `true` if it is enabled and subscribes to events of this type.
-    pub fn takes(&self, kind: EventType) -> bool {
+    pub fn receives(&self, kind: EventType) -> bool {
         self.status == EndpointStatus::Enabled && self.events.contains(&kind)
     }
 }

@@ -118,12 +118,12 @@ impl Fiat {
     /// # Ok::<(), reference_core::money::AmountError>(())
     /// ```
     pub fn parse(text: &str) -> Result<Fiat, AmountError> {
-        Fiat::rounded(read_decimal(text, 2)?).ok_or(AmountError::TooLarge)
+        Fiat::from_rounded(read_decimal(text, 2)?).ok_or(AmountError::TooLarge)
     }
 
     /// Returns an amount of `minor` hundredths; `None` above [`Fiat::MAX`].
     pub fn from_minor(minor: u64) -> Option<Fiat> {
-        Fiat::rounded(Decimal::from_i128_with_scale(i128::from(minor), 2))
+        Fiat::from_rounded(Decimal::from_i128_with_scale(i128::from(minor), 2))
     }
 
     /// Returns the amount in hundredths.
@@ -133,16 +133,16 @@ impl Fiat {
 
     /// Returns the sum; `None` above [`Fiat::MAX`].
     pub fn plus(self, other: Fiat) -> Option<Fiat> {
-        Fiat::rounded(self.0.checked_add(other.0)?)
+        Fiat::from_rounded(self.0.checked_add(other.0)?)
     }
 
     /// Returns `quantity` times this amount, rounded half up to two places; `None` above [`Fiat::MAX`].
     pub fn times(self, quantity: Quantity) -> Option<Fiat> {
         // At most 14 and 12 digits: the product fits 96 bits and is exact before it is rounded.
-        Fiat::rounded(self.0.checked_mul(quantity.0)?)
+        Fiat::from_rounded(self.0.checked_mul(quantity.0)?)
     }
 
-    fn rounded(value: Decimal) -> Option<Fiat> {
+    fn from_rounded(value: Decimal) -> Option<Fiat> {
         let mut value = value.round_dp_with_strategy(2, rust_decimal::RoundingStrategy::MidpointAwayFromZero);
         value.rescale(2);
         let amount = Fiat(value);
@@ -244,7 +244,7 @@ impl Rate {
     }
 
     /// Returns the text with exactly 18 decimals, as in webhook payloads.
-    pub fn padded(self) -> DecimalText {
+    pub fn padded_text(self) -> DecimalText {
         // At most 10¹² with at most eight decimals: in units of 10⁻¹⁸ far below 128 bits.
         DecimalText::new(self.mantissa() * 10_u128.pow(ATTO_DIGITS - self.0.scale()), ATTO_DIGITS)
     }
@@ -307,7 +307,7 @@ impl Coin {
     }
 
     /// Returns this amount less `other`, or zero if `other` is larger.
-    pub const fn less(self, other: Coin) -> Coin {
+    pub const fn saturating_sub(self, other: Coin) -> Coin {
         Coin(self.0.saturating_sub(other.0))
     }
 
@@ -331,7 +331,7 @@ impl Coin {
     }
 
     /// Returns the text with exactly 18 decimals, as in webhook payloads (`charge.asset_amount`).
-    pub fn padded(self) -> DecimalText {
+    pub fn padded_text(self) -> DecimalText {
         DecimalText::new(self.0, ATTO_DIGITS)
     }
 }
@@ -339,7 +339,7 @@ impl Coin {
 /// Without trailing zeros: `0.0025`, `60000`, `0`.
 impl fmt::Display for Coin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.padded().trimmed())
+        f.pad(self.padded_text().trimmed())
     }
 }
 
@@ -442,12 +442,12 @@ mod tests {
     #[test]
     fn coins_print_padded_or_trimmed() {
         let amount = Coin::parse("0.0025", Asset::Btc).unwrap();
-        assert_eq!(&*amount.padded(), "0.002500000000000000");
+        assert_eq!(&*amount.padded_text(), "0.002500000000000000");
         assert_eq!(amount.to_string(), "0.0025");
         assert_eq!(Coin::parse("60000", Asset::Btc).unwrap().to_string(), "60000");
         assert_eq!(Coin::ZERO.to_string(), "0");
         assert_eq!(Coin(u128::MAX).to_string(), "340282366920938463463.374607431768211455");
-        assert_eq!(&*Coin::MAX.padded(), "1000000000000.000000000000000000");
+        assert_eq!(&*Coin::MAX.padded_text(), "1000000000000.000000000000000000");
     }
 
     #[track_caller]
@@ -505,7 +505,7 @@ mod tests {
                 let amount = Wide::product(u128::from(minor), 10_u128.pow(24));
                 prop_assert!(Wide::product(due.0, u128::from(units)) >= amount);
                 if due > Coin::ZERO {
-                    let short = due.less(Coin::unit(asset));
+                    let short = due.saturating_sub(Coin::unit(asset));
                     prop_assert!(Wide::product(short.0, u128::from(units)) < amount);
                 }
                 prop_assert_eq!(due.0 % Coin::unit(asset).0, 0);
@@ -516,7 +516,7 @@ mod tests {
         fn amounts_read_back_what_they_print(atto in 0..=Coin::MAX.0, minor in 0_u64..=99_999_999_999_999) {
             let coin = Coin(atto);
             prop_assert_eq!(Coin::parse(&coin.to_string(), Asset::Eth), Ok(coin));
-            prop_assert_eq!(Coin::parse(&coin.padded(), Asset::Eth), Ok(coin));
+            prop_assert_eq!(Coin::parse(&coin.padded_text(), Asset::Eth), Ok(coin));
             let fiat = Fiat::from_minor(minor).unwrap();
             prop_assert_eq!(Fiat::parse(&fiat.to_string()), Ok(fiat));
         }

@@ -9,7 +9,7 @@ use crate::{asset::AddressForm, mode::Mode};
 
 /// Returns the address of the public key `point`; `None` for the forms that take lists. `script`: native segwit by
 /// default; used only by forms with several scripts.
-pub(super) fn of_point(
+pub(super) fn address_from_point(
     form: AddressForm,
     script: Option<Script>,
     mode: Mode,
@@ -22,15 +22,15 @@ pub(super) fn of_point(
         (AddressForm::Bitcoin, Mode::Test) => scripted(&BITCOIN_TEST),
         (AddressForm::Litecoin, Mode::Live) => scripted(&LITECOIN),
         (AddressForm::Litecoin, Mode::Test) => scripted(&LITECOIN_TEST),
-        (AddressForm::Dogecoin, Mode::Live) => versioned(0x1e, &key_hash()),
-        (AddressForm::Dogecoin, Mode::Test) => versioned(0x71, &key_hash()),
+        (AddressForm::Dogecoin, Mode::Live) => base58check(0x1e, &key_hash()),
+        (AddressForm::Dogecoin, Mode::Test) => base58check(0x71, &key_hash()),
         (AddressForm::BitcoinCash, Mode::Live) => {
             cashaddr::pay_to_public_key_hash("bitcoincash", &key_hash())
         }
         (AddressForm::BitcoinCash, Mode::Test) => cashaddr::pay_to_public_key_hash("bchtest", &key_hash()),
         // The test networks of these two use the same addresses as the main ones.
         (AddressForm::Evm, _) => eip55(&account(point)),
-        (AddressForm::Tron, _) => versioned(0x41, &account(point)),
+        (AddressForm::Tron, _) => base58check(0x41, &account(point)),
         (AddressForm::Solana | AddressForm::Monero, _) => return None,
     })
 }
@@ -57,9 +57,9 @@ impl Network {
             Script::P2shP2wpkh => {
                 // The hashed script: segwit version 0 and a push of 20 bytes.
                 let program = [&[0, 20], &key_hash[..]].concat();
-                versioned(self.script_hash, &hash160(&program))
+                base58check(self.script_hash, &hash160(&program))
             }
-            Script::P2pkh => versioned(self.key_hash, key_hash),
+            Script::P2pkh => base58check(self.key_hash, key_hash),
         }
     }
 }
@@ -79,7 +79,7 @@ fn pay_to_witness(network: &str, key_hash: &[u8; 20]) -> String {
 }
 
 /// Returns the base58check text of a version byte and a hash.
-fn versioned(version: u8, hash: &[u8; 20]) -> String {
+fn base58check(version: u8, hash: &[u8; 20]) -> String {
     let mut payload = vec![version];
     payload.extend(hash);
     base58::encode(&payload)
@@ -99,7 +99,7 @@ fn eip55(account: &[u8; 20]) -> String {
 /// Returns the normal spelling of an address. Some kinds have other valid spellings: accounts of the Ethereum family
 /// without the checksum in their letters, segwit in capitals as in QR codes, Bitcoin Cash without the network prefix.
 /// Any other text is returned unchanged.
-pub fn spelled(form: AddressForm, mode: Mode, text: &str) -> String {
+pub fn normalize_address(form: AddressForm, mode: Mode, text: &str) -> String {
     let network = if mode == Mode::Live { "bitcoincash:" } else { "bchtest:" };
     match form {
         AddressForm::Evm => {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vectors_of_eip_55_come_out() {
+    fn the_vectors_of_eip_55_match() {
         for expected in [
             "0x52908400098527886E0F7030069857D2E4169EE7",
             "0x8617E340B3D01FA5F11F306F4090FD50E238070D",
@@ -144,11 +144,11 @@ mod tests {
     }
 
     #[test]
-    fn well_known_tron_addresses_come_out() {
+    fn well_known_tron_addresses_match() {
         // The USDT contract, and an address without a known key.
         let usdt = account_number("a614f803b6fd780986a42c78ec9c7f77e6ded13c");
-        assert_eq!(versioned(0x41, &usdt), "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t");
-        assert_eq!(versioned(0x41, &[0; 20]), "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb");
+        assert_eq!(base58check(0x41, &usdt), "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t");
+        assert_eq!(base58check(0x41, &[0; 20]), "T9yD14Nj9j7xAB4dbGeiX9h8unkKHxuWwb");
     }
 
     #[track_caller]
@@ -156,11 +156,11 @@ mod tests {
         let mut bytes = [0; 32];
         bytes[31] = private_key;
         let point = SecretKey::from_byte_array(bytes).unwrap().public_key(&Secp256k1::signing_only());
-        assert_eq!(of_point(form, script, Mode::Live, &point).as_deref(), Some(expected));
+        assert_eq!(address_from_point(form, script, Mode::Live, &point).as_deref(), Some(expected));
     }
 
     #[test]
-    fn the_smallest_private_keys_have_the_addresses_everyone_knows() {
+    fn the_smallest_private_keys_have_their_known_addresses() {
         // The example of BIP-173 is the address of the private key 1.
         check(1, AddressForm::Bitcoin, None, "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4");
         let pay = |script| {
@@ -184,7 +184,7 @@ mod tests {
     fn every_way_to_write_an_address_is_one_address() {
         #[track_caller]
         fn check(form: AddressForm, mode: Mode, written: &str, expected: &str) {
-            assert_eq!(spelled(form, mode, written), expected);
+            assert_eq!(normalize_address(form, mode, written), expected);
         }
         let account = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
         check(AddressForm::Evm, Mode::Live, &account.to_lowercase(), account);

@@ -47,7 +47,7 @@ mod point {
 
 impl Node {
     /// Parses a serialized extended public key.
-    pub(super) fn read(text: &str) -> Result<Node, WalletError> {
+    pub(super) fn parse(text: &str) -> Result<Node, WalletError> {
         let bytes = base58::decode(text)?;
         let Ok(bytes) = <[u8; SERIALIZED_LEN]>::try_from(bytes.as_slice()) else {
             return Err(WalletError::Length { got: bytes.len(), takes: SERIALIZED_LEN });
@@ -134,14 +134,14 @@ mod tests {
     /// Checks the derivation of child `n`. `chain`: a key of the official test vectors, and the expected child.
     #[track_caller]
     fn check(chain: [&str; 2], n: u32) {
-        let [parent, child] = chain.map(|text| Node::read(text).unwrap());
+        let [parent, child] = chain.map(|text| Node::parse(text).unwrap());
         assert_eq!(parent.to_string(), chain[0]);
         assert_eq!(parent.child(n).unwrap().to_string(), chain[1]);
         assert!(parent.child(n) == Some(child));
     }
 
     #[test]
-    fn the_public_derivations_of_the_bip_32_vectors_come_out() {
+    fn the_public_derivations_of_the_bip_32_vectors_match() {
         // Test vector 1, m/0' to m/0'/1.
         check(
             [
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn only_the_private_key_has_hardened_children_and_nothing_lies_below_the_last_depth() {
-        let mut node = Node::read("xpub661MyMwAqRbcFtXgS5sYJABqqG9YLmC4Q1Rdap9gSE8NqtwybGhePY2gZ29ESFjqJoCu1Rupje8YtGqsefD265TMg7usUDFdp6W1EGMcet8").unwrap();
+        let mut node = Node::parse("xpub661MyMwAqRbcFtXgS5sYJABqqG9YLmC4Q1Rdap9gSE8NqtwybGhePY2gZ29ESFjqJoCu1Rupje8YtGqsefD265TMg7usUDFdp6W1EGMcet8").unwrap();
         assert!(node.child(HARDENED - 1).is_some());
         assert!(node.child(HARDENED).is_none());
         node.depth = u8::MAX;

@@ -38,9 +38,13 @@ impl WalletCache {
 
     /// Returns the built-in wallet of `realm`: that of [`Wallet::from_seed`] with the seed of this cache.
     pub fn wallet(&self, realm: &str, form: AddressForm, mode: Mode) -> Wallet {
-        self.with(|known| {
+        self.with_entries(|known| {
             let key = (realm.to_owned(), form, mode);
-            known.wallets.entry(key).or_insert_with(|| Wallet::seeded(self.seed, realm, form, mode)).clone()
+            known
+                .wallets
+                .entry(key)
+                .or_insert_with(|| Wallet::from_seed(self.seed, realm, form, mode))
+                .clone()
         })
     }
 
@@ -50,7 +54,7 @@ impl WalletCache {
         if index >= REMEMBERED_MAX {
             return wallet.address(n);
         }
-        self.with(|known| {
+        self.with_entries(|known| {
             let key = (wallet.identity().to_owned(), wallet.form(), wallet.script(), wallet.mode());
             let addresses = known.addresses.entry(key).or_default();
             if addresses.len() <= index {
@@ -63,7 +67,7 @@ impl WalletCache {
         })
     }
 
-    fn with<T>(&self, use_it: impl FnOnce(&mut Entries) -> T) -> T {
+    fn with_entries<T>(&self, use_it: impl FnOnce(&mut Entries) -> T) -> T {
         // A panic while the lock is held leaves no partial write.
         use_it(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -81,12 +85,12 @@ mod tests {
     use crate::asset::Asset;
 
     #[test]
-    fn a_wallet_cache_gives_what_the_wallets_give() {
+    fn a_wallet_cache_returns_the_addresses_of_the_wallets() {
         let wallet_cache = WalletCache::new(Seed(7));
         for mode in Mode::ALL {
             for asset in Asset::ALL {
                 let form = asset.facts().form;
-                let own = Wallet::seeded(Seed(7), "acme", form, mode);
+                let own = Wallet::from_seed(Seed(7), "acme", form, mode);
                 let kept = wallet_cache.wallet("acme", form, mode);
                 assert_eq!(own, kept);
                 for n in [3, 0, 3, 4_096] {

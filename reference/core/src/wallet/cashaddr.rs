@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn the_vectors_of_the_cashaddr_specification_come_out() {
+    fn the_vectors_of_the_cashaddr_specification_match() {
         check(
             "f5bf48b397dae70be82b3cca4793f8eb2b6cdac9",
             "bitcoincash:qr6m7j9njldwwzlg9v7v53unlr4jkmx6eylep8ekg2",

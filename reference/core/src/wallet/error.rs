@@ -180,7 +180,7 @@ impl fmt::Display for AcceptedKeys {
             (AddressForm::Monero, Mode::Live) => f.write_str("mainnet addresses (4…, 8…)"),
             (AddressForm::Monero, Mode::Test) => f.write_str("stagenet addresses (5…, 7…)"),
             (form, mode) => {
-                for (n, version) in Version::accepted(form, mode).enumerate() {
+                for (n, version) in Version::accepted_for(form, mode).enumerate() {
                     f.write_str(if n == 0 { "" } else { " or " })?;
                     f.write_str(version.prefix)?;
                 }

@@ -41,20 +41,20 @@ impl ExtendedKey {
         if takes_list(form) {
             return Err(WalletError::NeedsList(form));
         }
-        let account = Node::read(text)?;
+        let account = Node::parse(text)?;
         let Some(version) = Version::find(account.version) else {
             return Err(WalletError::UnknownVersion(account.version));
         };
         if !version.is_for(form) {
             return Err(WalletError::OtherCoin { got: version.prefix, form, mode });
         }
-        if !version.serves(form, mode) {
+        if !version.is_for_mode(form, mode) {
             return Err(WalletError::OtherNetwork { got: version.prefix, form, mode });
         }
         if !account.is_hardened_or_master() {
             return Err(WalletError::BelowAccount);
         }
-        ExtendedKey::of_account(account).ok_or(WalletError::TooDeep)
+        ExtendedKey::from_account(account).ok_or(WalletError::TooDeep)
     }
 
     /// Returns the script of this key's addresses; `None` for a form with a single script. `requested`: the owner's choice.
@@ -83,8 +83,8 @@ impl ExtendedKey {
     ///
     /// The point is drawn: the first random number that is the x coordinate of a point. Finding its private key means
     /// solving the discrete logarithm, so coins sent to it are lost. It is for simulated coins only.
-    pub fn seeded(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Option<ExtendedKey> {
-        let version = Version::accepted(form, mode).next()?.bytes;
+    pub fn from_seed(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Option<ExtendedKey> {
+        let version = Version::accepted_for(form, mode).next()?.bytes;
         let rng_key = seed.rng_key(realm, &format!("{} {mode}", name(form)), "extended key");
         (0..).find_map(|n| {
             let mut stream = rng_key.stream(n);
@@ -94,11 +94,11 @@ impl ExtendedKey {
             let point = Node::point(&key)?;
             let (parent, chain_code) = (stream.bytes(), stream.bytes());
             let (depth, number) = (ACCOUNT_DEPTH, FIRST_ACCOUNT);
-            ExtendedKey::of_account(Node { version, depth, parent, number, chain_code, point })
+            ExtendedKey::from_account(Node { version, depth, parent, number, chain_code, point })
         })
     }
 
-    fn of_account(account: Node) -> Option<ExtendedKey> {
+    fn from_account(account: Node) -> Option<ExtendedKey> {
         let external = account.child(EXTERNAL_CHAIN)?;
         (external.depth < u8::MAX).then_some(ExtendedKey { account, external })
     }
@@ -117,7 +117,7 @@ impl ExtendedKey {
         n: u32,
     ) -> Result<String, WalletError> {
         let (point, _) = self.external.step(n).ok_or(WalletError::NoSuchAddress(n))?;
-        address::of_point(form, script, mode, &point).ok_or(WalletError::NeedsList(form))
+        address::address_from_point(form, script, mode, &point).ok_or(WalletError::NeedsList(form))
     }
 
     /// Returns the identity of this key: equal for its spellings (`xpub`, `zpub`, …), different for other keys.

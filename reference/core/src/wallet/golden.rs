@@ -19,22 +19,22 @@ fn check(wallet: &Wallet, numbers: [u32; 3], expected: &[String; 3]) {
 fn accounts_have_the_addresses_that_their_owners_wallet_shows() {
     for AccountVector { form, mode, script, stated, key, addresses } in &VECTORS.account {
         for stated in [stated, script] {
-            let wallet = Wallet::read(key, *stated, *form, *mode).unwrap();
+            let wallet = Wallet::parse(key, *stated, *form, *mode).unwrap();
             assert_eq!(wallet.script(), *script);
             check(&wallet, [0, 1, 2], addresses);
         }
         // A script that the prefix does not determine must be given.
-        assert_eq!(Wallet::read(key, None, *form, *mode).is_ok(), stated.is_none(), "{key}");
+        assert_eq!(Wallet::parse(key, None, *form, *mode).is_ok(), stated.is_none(), "{key}");
     }
 }
 
 #[test]
 fn seeded_wallets_never_change_and_other_software_reads_their_keys() {
     for SeededVector { form, mode, key, addresses } in &VECTORS.seeded {
-        let wallet = Wallet::seeded(Seed(7), &format!("acme/{mode}"), *form, *mode);
+        let wallet = Wallet::from_seed(Seed(7), &format!("acme/{mode}"), *form, *mode);
         assert_eq!(wallet.extended_key().map(ToString::to_string), *key);
         if let Some(key) = key {
-            assert_eq!(Wallet::read(key, wallet.script(), *form, *mode).as_ref(), Ok(&wallet));
+            assert_eq!(Wallet::parse(key, wallet.script(), *form, *mode).as_ref(), Ok(&wallet));
         }
         check(&wallet, [0, 1, (1 << 31) - 1], addresses);
     }
@@ -43,7 +43,7 @@ fn seeded_wallets_never_change_and_other_software_reads_their_keys() {
 #[test]
 fn a_key_has_an_address_for_every_number_below_the_hardened_ones() {
     let AccountVector { form, mode, ref key, .. } = VECTORS.account[0];
-    let wallet = Wallet::read(key, None, form, mode).unwrap();
+    let wallet = Wallet::parse(key, None, form, mode).unwrap();
     assert!(wallet.address((1 << 31) - 1).is_some());
     assert_eq!(wallet.address(1 << 31), None);
     let key = wallet.extended_key().unwrap();
@@ -58,7 +58,7 @@ fn a_key_has_an_address_for_every_number_below_the_hardened_ones() {
 fn the_spelling_of_a_key_changes_neither_its_addresses_nor_its_identity() {
     let AccountVector { form, mode, script, key: zpub, addresses, .. } = &VECTORS.account[0];
     let xpub = "xpub6CatWdiZiodmUeTDp8LT5or8nmbKNcuyvz7WyksVFkKB4RHwCD3XyuvPEbvqAQY3rAPshWcMLoP2fMFMKHPJ4ZeZXYVUhLv1VMrjPC7PW6V";
-    let [one, two] = [zpub, xpub].map(|key| Wallet::read(key, *script, *form, *mode).unwrap());
+    let [one, two] = [zpub, xpub].map(|key| Wallet::parse(key, *script, *form, *mode).unwrap());
     check(&two, [0, 1, 2], addresses);
     assert_eq!(one.identity(), two.identity());
     assert!(one.overlaps(&two));
@@ -74,18 +74,18 @@ fn a_key_in_two_modes_or_coins_is_recognised() {
             .expect("every address form has a vector")
             .key
     };
-    let wallet = |form, mode| Wallet::read(key(AddressForm::Evm), None, form, mode).unwrap();
+    let wallet = |form, mode| Wallet::parse(key(AddressForm::Evm), None, form, mode).unwrap();
     let live = wallet(AddressForm::Evm, Mode::Live);
     assert!(live.overlaps(&wallet(AddressForm::Evm, Mode::Test)));
     assert!(live.overlaps(&wallet(AddressForm::BitcoinCash, Mode::Live)));
     assert!(
-        !live.overlaps(&Wallet::read(key(AddressForm::Tron), None, AddressForm::Tron, Mode::Live).unwrap())
+        !live.overlaps(&Wallet::parse(key(AddressForm::Tron), None, AddressForm::Tron, Mode::Live).unwrap())
     );
 }
 
 #[test]
-fn the_name_of_a_wallet_never_changes_because_counters_hang_on_it() {
-    let identity = |text, form| Wallet::read(text, None, form, Mode::Live).unwrap().identity().to_owned();
+fn the_identity_of_a_wallet_never_changes() {
+    let identity = |text, form| Wallet::parse(text, None, form, Mode::Live).unwrap().identity().to_owned();
     assert_eq!(
         identity(&VECTORS.account[0].key, AddressForm::Bitcoin),
         "key-e7b44782b0ca91cea145cb4ca9723583"
@@ -94,7 +94,7 @@ fn the_name_of_a_wallet_never_changes_because_counters_hang_on_it() {
         identity(VECTORS.text("solana"), AddressForm::Solana),
         "list-6994d85e62bf3ce8581315d6e399d583"
     );
-    let drawn = Wallet::seeded(Seed(7), "acme/live", AddressForm::Solana, Mode::Live);
+    let drawn = Wallet::from_seed(Seed(7), "acme/live", AddressForm::Solana, Mode::Live);
     assert_eq!(drawn.identity(), "drawn-f6836d6e72fd2a1402893d21102732ff");
 }
 
@@ -109,7 +109,9 @@ fn no_two_seeded_wallets_overlap() {
     let mut identities = BTreeSet::new();
     for (seed, realm) in [(1, "acme"), (2, "acme"), (1, "shop")] {
         for (form, mode) in forms.iter().flat_map(|&form| Mode::ALL.map(|mode| (form, mode))) {
-            assert!(identities.insert(Wallet::seeded(Seed(seed), realm, form, mode).identity().to_owned()));
+            assert!(
+                identities.insert(Wallet::from_seed(Seed(seed), realm, form, mode).identity().to_owned())
+            );
         }
     }
     assert_eq!(identities.len(), 3 * forms.len() * Mode::ALL.len());
@@ -119,7 +121,7 @@ proptest! {
     #[test]
     fn a_key_reads_back_what_it_prints(seed: u64, n in 0..VECTORS.seeded.len()) {
         let SeededVector { form, mode, .. } = VECTORS.seeded[n];
-        if let Some(key) = ExtendedKey::seeded(Seed(seed), "acme", form, mode) {
+        if let Some(key) = ExtendedKey::from_seed(Seed(seed), "acme", form, mode) {
             prop_assert_eq!(ExtendedKey::parse(&key.to_string(), form, mode), Ok(key));
         }
     }
@@ -128,7 +130,7 @@ proptest! {
     fn drawn_addresses_pass_as_addresses(seed: u64, n: u32) {
         for form in [AddressForm::Solana, AddressForm::Monero] {
             for mode in Mode::ALL {
-                let address = Wallet::seeded(Seed(seed), "acme", form, mode).address(n).unwrap();
+                let address = Wallet::from_seed(Seed(seed), "acme", form, mode).address(n).unwrap();
                 prop_assert_eq!(list::validate(form, mode, &address), Ok(()));
             }
         }

@@ -33,14 +33,14 @@ pub(super) fn validate(form: AddressForm, mode: Mode, text: &str) -> Result<(), 
 
 /// The addresses of an owner: validated, not empty, without duplicates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Listed(Vec<String>);
+pub(super) struct AddressList(Vec<String>);
 
-impl Listed {
+impl AddressList {
     pub(super) fn check<'a>(
         addresses: impl IntoIterator<Item = &'a str>,
         form: AddressForm,
         mode: Mode,
-    ) -> Result<Listed, WalletError> {
+    ) -> Result<AddressList, WalletError> {
         if !takes_list(form) {
             return Err(WalletError::NeedsKey(form));
         }
@@ -57,7 +57,7 @@ impl Listed {
         if list.is_empty() {
             return Err(WalletError::EmptyList);
         }
-        Ok(Listed(list))
+        Ok(AddressList(list))
     }
 
     pub(super) fn address(&self, n: u32) -> Option<String> {
@@ -78,7 +78,7 @@ impl Listed {
         format!("list-{}", hex::encode(&hash[..16]))
     }
 
-    pub(super) fn overlaps(&self, other: &Listed) -> bool {
+    pub(super) fn overlaps(&self, other: &AddressList) -> bool {
         let known: std::collections::BTreeSet<_> = self.0.iter().collect();
         other.0.iter().any(|address| known.contains(address))
     }

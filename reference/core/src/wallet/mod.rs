@@ -23,7 +23,7 @@ mod refusals;
 #[cfg(test)]
 mod vectors;
 
-pub use address::spelled;
+pub use address::normalize_address;
 pub use cache::WalletCache;
 pub use error::WalletError;
 pub use extended_key::ExtendedKey;
@@ -31,7 +31,7 @@ pub use script::Script;
 use serde::{Deserialize, Serialize};
 
 use crate::{asset::AddressForm, mode::Mode, rng::Seed};
-use list::{Listed, SeededList};
+use list::{AddressList, SeededList};
 
 /// The source of deposit addresses of one form in one mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub struct Wallet {
 enum Source {
     /// An extended key, and its script if the form has several.
     Key(Box<ExtendedKey>, Option<Script>),
-    Listed(Listed),
+    Listed(AddressList),
     Drawn(SeededList),
 }
 
@@ -57,7 +57,7 @@ impl Wallet {
     /// # Errors
     ///
     /// [`WalletError`] with the reason. The message repeats no private key.
-    pub fn read(
+    pub fn parse(
         text: &str,
         script: Option<Script>,
         form: AddressForm,
@@ -68,15 +68,19 @@ impl Wallet {
             return Err(WalletError::PrivateKey);
         }
         if takes_list(form) {
-            return Wallet::list(text.lines().map(str::trim).filter(|line| !line.is_empty()), form, mode);
+            return Wallet::from_addresses(
+                text.lines().map(str::trim).filter(|line| !line.is_empty()),
+                form,
+                mode,
+            );
         }
         let key = ExtendedKey::parse(text.trim(), form, mode)?;
         let script = key.script(script, form)?;
-        Ok(Wallet::extended(key, script, form, mode))
+        Ok(Wallet::from_extended_key(key, script, form, mode))
     }
 
     /// Creates a wallet that derives its addresses from a key [parsed](ExtendedKey::parse) for this form and mode.
-    fn extended(key: ExtendedKey, script: Option<Script>, form: AddressForm, mode: Mode) -> Wallet {
+    fn from_extended_key(key: ExtendedKey, script: Option<Script>, form: AddressForm, mode: Mode) -> Wallet {
         let identity = key.identity();
         Wallet { form, mode, source: Source::Key(Box::new(key), script), identity }
     }
@@ -86,12 +90,12 @@ impl Wallet {
     /// # Errors
     ///
     /// [`WalletError`] for the first invalid address.
-    pub fn list<'a>(
+    pub fn from_addresses<'a>(
         addresses: impl IntoIterator<Item = &'a str>,
         form: AddressForm,
         mode: Mode,
     ) -> Result<Wallet, WalletError> {
-        let listed = Listed::check(addresses, form, mode)?;
+        let listed = AddressList::check(addresses, form, mode)?;
         let identity = listed.identity();
         Ok(Wallet { form, mode, source: Source::Listed(listed), identity })
     }
@@ -100,9 +104,11 @@ impl Wallet {
     ///
     /// It has no known private key ([`ExtendedKey::from_seed`]), so it is for simulated coins only. Its addresses for Solana
     /// and Monero are drawn bytes in the valid format; most are not points of the curve.
-    pub fn seeded(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Wallet {
-        match ExtendedKey::seeded(seed, realm, form, mode) {
-            Some(key) => Wallet::extended(key, Script::is_for(form).then_some(Script::P2wpkh), form, mode),
+    pub fn from_seed(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Wallet {
+        match ExtendedKey::from_seed(seed, realm, form, mode) {
+            Some(key) => {
+                Wallet::from_extended_key(key, Script::is_for(form).then_some(Script::P2wpkh), form, mode)
+            }
             None => {
                 let drawn = SeededList::new(seed, realm, form, mode);
                 let identity = drawn.identity();
@@ -138,7 +144,7 @@ impl Wallet {
     }
 
     /// Returns the addresses that its owner listed, in order; empty if they are derived or drawn.
-    pub fn listed(&self) -> &[String] {
+    pub fn listed_addresses(&self) -> &[String] {
         match &self.source {
             Source::Listed(listed) => listed.addresses(),
             Source::Key(..) | Source::Drawn(_) => &[],

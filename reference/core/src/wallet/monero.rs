@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn every_block_is_as_long_as_its_bytes_demand() {
+    fn the_length_of_a_block_follows_from_its_bytes() {
         check("", "");
         check("00", "11");
         check("39", "1z");

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::{
     golden::forms,
-    vectors::{VECTORS, patched},
+    vectors::{VECTORS, with_patched_bytes},
     *,
 };
 
@@ -13,7 +13,7 @@ use Mode::{Live, Test};
 
 #[track_caller]
 fn check(text: &str, form: AddressForm, mode: Mode, expected: WalletError) {
-    assert_eq!(Wallet::read(text, None, form, mode), Err(expected));
+    assert_eq!(Wallet::parse(text, None, form, mode), Err(expected));
 }
 
 /// Returns the account key from which most refused texts are made.
@@ -29,7 +29,7 @@ const KEY_AT: usize = 45;
 fn texts_that_are_no_key_or_list_are_refused() {
     for refused in &VECTORS.refusals {
         let text = refused.text();
-        let error = Wallet::read(&text, refused.stated, refused.form, refused.mode).expect_err(&text);
+        let error = Wallet::parse(&text, refused.stated, refused.form, refused.mode).expect_err(&text);
         assert_eq!(format!("{error:?}"), refused.error, "{text}");
         if let Some(message) = &refused.message {
             assert_eq!(error.to_string(), *message);
@@ -48,7 +48,7 @@ fn private_keys_are_refused_for_every_form() {
             check(&text.replace('a', "b"), form, Live, WalletError::PrivateKey);
         }
         // A private key under the version of a public one.
-        check(&patched(zpub(), KEY_AT, &[0; 1]), form, Live, WalletError::PrivateKey);
+        check(&with_patched_bytes(zpub(), KEY_AT, &[0; 1]), form, Live, WalletError::PrivateKey);
     }
     let listed = |position| WalletError::Listed { position, why: Box::new(WalletError::PrivateKey) };
     check(&private[0], Monero, Live, WalletError::PrivateKey);
@@ -66,12 +66,12 @@ fn private_keys_are_refused_for_every_form() {
 fn an_ambiguous_prefix_accepts_each_script() {
     for script in Script::ALL {
         for (key, form) in [("xpub", Bitcoin), ("ltub", Litecoin)] {
-            let wallet = Wallet::read(VECTORS.text(key), Some(script), form, Live);
+            let wallet = Wallet::parse(VECTORS.text(key), Some(script), form, Live);
             assert_eq!(wallet.map(|wallet| wallet.script()), Ok(Some(script)));
         }
     }
     for form in [Dogecoin, BitcoinCash, Evm, Tron] {
-        let wallet = Wallet::read(VECTORS.text("xpub"), None, form, Live);
+        let wallet = Wallet::parse(VECTORS.text("xpub"), None, form, Live);
         assert_eq!(wallet.map(|wallet| wallet.script()), Ok(None));
     }
 }
@@ -89,7 +89,7 @@ fn a_text_of_another_length_is_refused() {
 fn a_key_of_an_unknown_tag_is_refused() {
     // Of the 256 first bytes, 0 is a private key's, and 2 and 3 are a public key's.
     for tag in (1..=255).filter(|tag| ![2, 3].contains(tag)) {
-        check(&patched(zpub(), KEY_AT, &[tag]), Bitcoin, Live, WalletError::NoPoint);
+        check(&with_patched_bytes(zpub(), KEY_AT, &[tag]), Bitcoin, Live, WalletError::NoPoint);
     }
 }
 
@@ -101,7 +101,7 @@ fn only_an_account_or_a_wallet_without_accounts_is_accepted() {
         (PARENT_AT, &[9; 4], "another parent"),
         (DEPTH_AT, &[253], "the last with two levels below"),
     ] {
-        assert!(ExtendedKey::parse(&patched(zpub(), at, bytes), Bitcoin, Live).is_ok(), "{which}");
+        assert!(ExtendedKey::parse(&with_patched_bytes(zpub(), at, bytes), Bitcoin, Live).is_ok(), "{which}");
     }
 }
 
@@ -115,7 +115,7 @@ fn a_list_is_used_in_order_until_it_is_exhausted() {
     ] {
         let list = VECTORS.list(list);
         let wallet =
-            Wallet::read(&format!("\n {} \r\n\n{}\n{}\n", list[0], list[1], list[2]), None, form, mode)
+            Wallet::parse(&format!("\n {} \r\n\n{}\n{}\n", list[0], list[1], list[2]), None, form, mode)
                 .unwrap();
         let addresses = [0, 1, 2].map(|n| wallet.address(n).unwrap());
         assert_eq!(addresses, list);
@@ -127,7 +127,7 @@ fn a_list_is_used_in_order_until_it_is_exhausted() {
 
 #[test]
 fn lists_that_share_an_address_overlap() {
-    let wallet = |list: &[&str], mode| Wallet::list(list.iter().copied(), Solana, mode).unwrap();
+    let wallet = |list: &[&str], mode| Wallet::from_addresses(list.iter().copied(), Solana, mode).unwrap();
     let addresses = VECTORS.list("solana");
     let one = wallet(&addresses[..2], Live);
     assert!(one.overlaps(&wallet(&addresses[1..], Test)));
@@ -139,9 +139,9 @@ fn lists_that_share_an_address_overlap() {
 #[test]
 fn keys_and_lists_are_not_interchangeable() {
     assert_eq!(ExtendedKey::parse(VECTORS.text("xpub"), Solana, Live), Err(WalletError::NeedsList(Solana)));
-    assert_eq!(Wallet::list(VECTORS.list("solana"), Evm, Live), Err(WalletError::NeedsKey(Evm)));
+    assert_eq!(Wallet::from_addresses(VECTORS.list("solana"), Evm, Live), Err(WalletError::NeedsKey(Evm)));
     assert_eq!(list::validate(Evm, Live, VECTORS.text("solana")), Err(WalletError::NeedsKey(Evm)));
-    assert_eq!(ExtendedKey::seeded(Seed(1), "acme", Monero, Live), None);
+    assert_eq!(ExtendedKey::from_seed(Seed(1), "acme", Monero, Live), None);
 }
 
 /// Parses a string as every kind of wallet in both modes, and derives an address if it is accepted.
@@ -149,7 +149,7 @@ fn parse_as_every_kind(text: &str) {
     for form in forms() {
         for mode in Mode::ALL {
             for script in Script::ALL.map(Some).into_iter().chain([None]) {
-                if let Ok(wallet) = Wallet::read(text, script, form, mode) {
+                if let Ok(wallet) = Wallet::parse(text, script, form, mode) {
                     assert!(wallet.address(0).is_some());
                 }
             }
@@ -174,7 +174,7 @@ proptest! {
     #[test]
     fn any_payload_of_the_right_length_is_read_or_refused(at in 0_usize..78, bytes: Vec<u8>) {
         let bytes = &bytes[..bytes.len().min(78 - at)];
-        parse_as_every_kind(&patched(zpub(), at, bytes));
+        parse_as_every_kind(&with_patched_bytes(zpub(), at, bytes));
     }
 
     #[test]

@@ -92,13 +92,19 @@ impl RefusedText {
         };
         self.patch.as_ref().map_or_else(
             || text.to_owned(),
-            |patch| patched(text, patch.at, &hex::decode(&patch.bytes).expect("patches are hexadecimal")),
+            |patch| {
+                with_patched_bytes(
+                    text,
+                    patch.at,
+                    &hex::decode(&patch.bytes).expect("patches are hexadecimal"),
+                )
+            },
         )
     }
 }
 
 /// Returns a base58check text with other bytes at one position of the payload, and a valid checksum.
-pub(super) fn patched(text: &str, at: usize, bytes: &[u8]) -> String {
+pub(super) fn with_patched_bytes(text: &str, at: usize, bytes: &[u8]) -> String {
     let mut payload = base58::decode(text).expect("only valid texts are patched");
     payload[at..at + bytes.len()].copy_from_slice(bytes);
     base58::encode(&payload)

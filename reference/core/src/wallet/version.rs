@@ -29,17 +29,17 @@ const EVERY: &[AddressForm] = &[Bitcoin, Litecoin, Dogecoin, BitcoinCash, Evm, T
 
 /// All versions, the most specific first: seeded keys have this one.
 static VERSIONS: [Version; 15] = [
-    row(0x04b2_4746, "zpub", "zprv", Mode::Live, SEGWIT).of(Script::P2wpkh),
+    row(0x04b2_4746, "zpub", "zprv", Mode::Live, SEGWIT).with_script(Script::P2wpkh),
     row(0x019d_a462, "Ltub", "Ltpv", Mode::Live, &[Litecoin]),
     row(0x0436_f6e1, "ttub", "ttpv", Mode::Test, &[Litecoin]),
-    row(0x045f_1cf6, "vpub", "vprv", Mode::Test, SEGWIT).of(Script::P2wpkh),
+    row(0x045f_1cf6, "vpub", "vprv", Mode::Test, SEGWIT).with_script(Script::P2wpkh),
     row(0x02fa_cafd, "dgub", "dgpv", Mode::Live, &[Dogecoin]),
     row(0x0432_a9a8, "tgub", "tgpv", Mode::Test, &[Dogecoin]),
     row(0x0435_87cf, "tpub", "tprv", Mode::Test, EVERY),
     row(0x0488_b21e, "xpub", "xprv", Mode::Live, EVERY),
-    row(0x049d_7cb2, "ypub", "yprv", Mode::Live, SEGWIT).of(Script::P2shP2wpkh),
-    row(0x01b2_6ef6, "Mtub", "Mtpv", Mode::Live, &[Litecoin]).of(Script::P2shP2wpkh),
-    row(0x044a_5262, "upub", "uprv", Mode::Test, SEGWIT).of(Script::P2shP2wpkh),
+    row(0x049d_7cb2, "ypub", "yprv", Mode::Live, SEGWIT).with_script(Script::P2shP2wpkh),
+    row(0x01b2_6ef6, "Mtub", "Mtpv", Mode::Live, &[Litecoin]).with_script(Script::P2shP2wpkh),
+    row(0x044a_5262, "upub", "uprv", Mode::Test, SEGWIT).with_script(Script::P2shP2wpkh),
     row(0x0295_b43f, "Ypub", "Yprv", Mode::Live, &[]),
     row(0x02aa_7ed3, "Zpub", "Zprv", Mode::Live, &[]),
     row(0x0242_89ef, "Upub", "Uprv", Mode::Test, &[]),
@@ -58,7 +58,7 @@ const fn row(
 
 impl Version {
     /// Returns the version with a script.
-    const fn of(self, script: Script) -> Version {
+    const fn with_script(self, script: Script) -> Version {
         Version { script: Some(script), ..self }
     }
 
@@ -68,8 +68,8 @@ impl Version {
     }
 
     /// Returns the versions that a wallet accepts, the most specific first.
-    pub(super) fn accepted(form: AddressForm, mode: Mode) -> impl Iterator<Item = &'static Version> {
-        VERSIONS.iter().filter(move |version| version.is_for(form) && version.serves(form, mode))
+    pub(super) fn accepted_for(form: AddressForm, mode: Mode) -> impl Iterator<Item = &'static Version> {
+        VERSIONS.iter().filter(move |version| version.is_for(form) && version.is_for_mode(form, mode))
     }
 
     /// Returns `true` if addresses of this form are usually derived from such a key.
@@ -78,7 +78,7 @@ impl Version {
     }
 
     /// Returns `true` if such a key belongs to the network of this mode.
-    pub(super) fn serves(&self, form: AddressForm, mode: Mode) -> bool {
+    pub(super) fn is_for_mode(&self, form: AddressForm, mode: Mode) -> bool {
         // Ethereum and Tron have the same addresses on their test networks, and their wallets export an `xpub` for both. The
         // reverse is refused: a `tpub` is not meant for value.
         let shares_networks = matches!(form, Evm | Tron);
@@ -111,7 +111,7 @@ mod tests {
 
     #[track_caller]
     fn check(form: AddressForm, mode: Mode, expected: &str) {
-        let accepted: Vec<_> = Version::accepted(form, mode).map(|version| version.prefix).collect();
+        let accepted: Vec<_> = Version::accepted_for(form, mode).map(|version| version.prefix).collect();
         assert_eq!(accepted.join(" "), expected);
     }
 
@@ -138,7 +138,7 @@ mod tests {
     fn every_coin_accepts_a_plain_key_or_a_list() {
         for form in forms() {
             for (mode, plain) in [(Mode::Live, "xpub"), (Mode::Test, "tpub")] {
-                let takes_key = Version::accepted(form, mode).any(|version| version.prefix == plain);
+                let takes_key = Version::accepted_for(form, mode).any(|version| version.prefix == plain);
                 assert_eq!(
                     takes_key,
                     !takes_list(form),

@@ -60,11 +60,11 @@ impl Charge {
 
     /// Returns `true` if money was credited.
     pub(crate) fn was_begun(&self) -> bool {
-        self.received() != Coin::ZERO
+        self.received_amount() != Coin::ZERO
     }
 
     pub(crate) fn was_refunded(&self) -> bool {
-        self.refunded() != Coin::ZERO
+        self.refunded_amount() != Coin::ZERO
     }
 
     /// Returns the known fields of the customer with their labels.
@@ -292,7 +292,7 @@ impl AccountView {
             id: account.id.to_string(),
             kind: account.kind,
             settings: account.settings.clone(),
-            accepted: account.book(mode).payouts().accepted().collect(),
+            accepted: account.book(mode).payouts().accepted_assets().collect(),
         }
     }
 }

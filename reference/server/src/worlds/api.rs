@@ -127,7 +127,7 @@ async fn end(
     authority: Option<&str>,
     body: &Bytes,
 ) -> Result<Answer, WorldsError> {
-    Fields::none(body)?;
+    Fields::require_empty(body)?;
     let world = worlds.end(id).ok_or(WorldsError::Unknown)?;
     world.backend.host.wait_for_all_commits().await.map_err(WorldsError::By)?;
     json_answer(StatusCode::OK, &record(&world, authority)?)

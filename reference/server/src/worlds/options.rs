@@ -64,17 +64,17 @@ impl WorldOptions {
         find: impl Fn(Option<Code>) -> Option<Arc<Backend>>,
     ) -> Result<(WorldOptions, Option<BranchPoint>), ApiError> {
         let mut f = Fields::read(body)?;
-        f.only(&FIELDS);
+        f.reject_unknown(&FIELDS);
         let branch_point = f.object("from", |f| read_origin(f, &find));
         let given = branch_point.as_ref().and_then(|branch_point| branch_point.backend.terms());
         for name in GIVEN {
             if branch_point.is_some() && f.has(name) {
-                f.wrong(name, "The {} field is determined by the world in from; leave it out.");
+                f.add_error(name, "The {} field is determined by the world in from; leave it out.");
             }
         }
         let usual = given.as_ref().unwrap_or(usual);
         let name = f.text("name", TEXT_MAX);
-        let seed = f.whole("seed");
+        let seed = f.whole_number("seed");
         let start = f.parsed_text("start", "2026-01-05T09:00:00Z", Timestamp::parse);
         let clock = read_clock(&mut f, usual);
         let rate_limit = f.count("rate_limit");
@@ -100,13 +100,13 @@ fn read_origin(
     f: &mut Fields<'_>,
     find: impl Fn(Option<Code>) -> Option<Arc<Backend>>,
 ) -> Option<BranchPoint> {
-    f.only(&["world", "snapshot", "at"]);
+    f.reject_unknown(&["world", "snapshot", "at"]);
     let backend = match f.text("world", TEXT_MAX) {
         None => find(None),
         Some(id) => Code::parse(&id).and_then(|id| find(Some(id))),
     };
     if backend.is_none() {
-        f.wrong("world", "The selected {} is not open.");
+        f.add_error("world", "The selected {} is not open.");
     }
     let backend = backend?;
     let moment = WorldMoment::read(f, &backend.host.snapshots());
@@ -125,7 +125,7 @@ fn read_clock(f: &mut Fields<'_>, usual: &Terms) -> ClockKind {
         (ClockKind::Fast { .. }, Some(factor)) => ClockKind::Fast { factor },
         (clock, None) => clock,
         (clock, Some(_)) => {
-            f.wrong("speed", "The {} field is for a fast clock: give \"clock\":\"fast\" with it.");
+            f.add_error("speed", "The {} field is for a fast clock: give \"clock\":\"fast\" with it.");
             clock
         }
     }

@@ -29,7 +29,7 @@ async fn a_charge_is_paid_on_the_panel_and_the_page_follows_without_a_reload() {
     page.click(".payment a.primary").await;
     page.wait_for_address("/receipt").await;
     page.wait_for_text("h1", "Receipt").await;
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn every_failure_of_the_panel_is_shown_on_the_page() {
     ] {
         page.eval("document.querySelector('[data-result]').textContent = ''").await;
         page.click(&format!("#act-{button}")).await;
-        page.until("document.querySelector('[data-result]').textContent", || {
+        page.wait_until("document.querySelector('[data-result]').textContent", || {
             format!("{button} shows no result")
         })
         .await;
@@ -68,7 +68,7 @@ async fn every_failure_of_the_panel_is_shown_on_the_page() {
             page.wait_for_text(".transfers", transfers).await;
         }
     }
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -126,7 +126,7 @@ async fn each_button_shows_its_curl_command() {
     shop.sandbox("advance", json!({ "by": "1s" })).await;
     shop.pay(&path, "0.5", 0).await;
     page.wait_for_text("h1", "Payment seen, confirming").await;
-    assert!(page.sees("#line-exact").await, "the open line stays open");
+    assert!(page.is_visible("#line-exact").await, "the open line stays open");
 }
 
 #[tokio::test]
@@ -150,10 +150,10 @@ async fn the_page_works_without_scripts() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
-    page.without_scripts().await;
+    page.disable_scripts().await;
     page.open(&shop.url(&shop.charge("LTC").await)).await;
     page.wait_for_text(".left time", "30 minutes").await;
-    assert!(!page.sees("#copy-address").await, "a button that could do nothing is not shown");
+    assert!(!page.is_visible("#copy-address").await, "a button that could do nothing is not shown");
     assert_eq!(page.count("meta[http-equiv=refresh]").await, 1, "the page looks again by itself");
     for (button, heading) in [
         ("exact", "Payment seen, confirming"),

@@ -53,7 +53,7 @@ async fn a_key_is_made_shown_once_and_revoked() {
     page.wait_for_text(".note.good", "revoked").await;
     page.wait_for_text("tbody tr:last-child", "revoked").await;
     assert_eq!(shop.status_with_key(&secret, "/v1/account").await, 401);
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -89,7 +89,7 @@ async fn a_test_event_is_sent_seen_and_sent_again() {
     page.wait_for_text(".figure", "delivered").await;
     page.open(&shop.url(&format!("{LIVE}/deliveries"))).await;
     assert_eq!(page.count("tbody tr").await, 1, "a resend is the same delivery");
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 /// Creates a charge that expired before it was paid.
@@ -115,7 +115,7 @@ async fn a_late_payment_is_accepted() {
     page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
     page.wait_for_text(".figure", "paid").await;
     page.wait_for_text(".timeline", "charge.paid").await;
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -140,7 +140,7 @@ async fn everything_is_reached_by_keyboard() {
     tab_to(&page, "create-key").await;
     page.press("Enter").await;
     page.wait_for("#secret").await;
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -175,9 +175,9 @@ async fn everything_works_without_scripts() {
     let shop = Shop::frozen().await;
     let code = Shop::code(&shop.charge("BTC").await).to_owned();
     let page = browser.page().await;
-    page.without_scripts().await;
+    page.disable_scripts().await;
     page.open(&shop.url(LIVE)).await;
-    assert!(!page.sees("button.scripted-only").await, "nothing that does not work is shown");
+    assert!(!page.is_visible("button.scripted-only").await, "nothing that does not work is shown");
     page.click(&format!("#pay-{code}")).await;
     page.wait_for_address("notice=").await;
     page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
@@ -227,7 +227,7 @@ async fn a_wallet_is_judged_set_and_removed() {
     page.fill("#key", &of("test")).await;
     page.click("#save").await;
     page.wait_for_text("tbody tr:first-child", "extended public key").await;
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -253,5 +253,5 @@ async fn a_branch_begins_at_a_row_of_the_history() {
     page.click_through(".search button").await;
     page.wait_for_address(&format!("/charges/{}", Shop::code(&charge))).await;
     page.wait_for_text("main", "pending").await;
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }

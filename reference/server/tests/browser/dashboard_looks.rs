@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use testkit::browser::{Browser, Look, Page, axe};
+use testkit::browser::{Browser, Page, Viewport, axe};
 
 use crate::shop::{Shop, picture};
 
@@ -128,18 +128,18 @@ async fn fill_book(shop: &Shop) -> Vec<(&'static str, String)> {
 async fn inspect(page: &Page, shop: &Shop, name: &str, path: &str) {
     page.open(&shop.url(path)).await;
     page.wait_for("main h1").await;
-    for look in Look::ALL {
-        page.look(look).await;
-        page.must_fit().await;
+    for look in Viewport::ALL {
+        page.set_viewport(look).await;
+        page.assert_fits().await;
         picture(page, &format!("dashboard-{name}-{}", look.name)).await;
         // Each colour scheme once and each width once: colours depend on one, layout on the other.
-        if [Look::DESKTOP.name, Look::PHONE_DARK.name].contains(&look.name) {
+        if [Viewport::DESKTOP.name, Viewport::PHONE_DARK.name].contains(&look.name) {
             axe::judge(page, &format!("{name}, {}", look.name)).await;
         }
     }
     assert_eq!(page.eval("window.pwned").await, Value::Null, "{name}: something was run");
     assert_eq!(page.count("main img, main script").await, 0, "{name}: markup got in");
-    assert_eq!(page.complaints(), Vec::<String>::new(), "{name}");
+    assert_eq!(page.errors(), Vec::<String>::new(), "{name}");
 }
 
 #[tokio::test]
@@ -183,22 +183,22 @@ async fn errors_and_secrets_are_accessible() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
-    for look in [Look::DESKTOP, Look::PHONE_DARK] {
-        page.look(look).await;
+    for look in [Viewport::DESKTOP, Viewport::PHONE_DARK] {
+        page.set_viewport(look).await;
         page.open(&shop.url(&format!("{LIVE}/endpoints"))).await;
         page.fill("#url", "https://localhost/hooks").await;
         page.click("#save").await;
         page.wait_for("#url-wrong").await;
-        page.must_fit().await;
+        page.assert_fits().await;
         axe::judge(&page, "a refused endpoint").await;
         page.open(&shop.url(&format!("{LIVE}/keys"))).await;
         page.click("#create-key").await;
         page.wait_for("#secret").await;
-        page.must_fit().await;
+        page.assert_fits().await;
         axe::judge(&page, "a new key").await;
         picture(&page, &format!("dashboard-new-key-{}", look.name)).await;
         page.open(&shop.url(&format!("{LIVE}#menu"))).await;
-        page.must_fit().await;
+        page.assert_fits().await;
         axe::judge(&page, "the menu").await;
         page.open(&shop.url(&format!("{LIVE}/charges/aaaaaaaaaaaa"))).await;
         page.wait_for_text("h1", "Page not found").await;

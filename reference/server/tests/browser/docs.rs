@@ -1,6 +1,6 @@
 //! `/docs` with its calls, `/`, and the latest API requests.
 
-use testkit::browser::{Browser, Look, axe};
+use testkit::browser::{Browser, Viewport, axe};
 
 use crate::shop::{Shop, picture};
 
@@ -29,7 +29,7 @@ async fn a_call_is_tried_on_the_page_that_describes_it() {
     page.fill("#try-key", "svc_test_wrong").await;
     page.click("#getCharge-try button").await;
     page.wait_for_text("#getCharge-try [data-try-result]", "401 after").await;
-    assert_eq!(page.complaints(), Vec::<String>::new(), "nothing was refused, nothing came from elsewhere");
+    assert_eq!(page.errors(), Vec::<String>::new(), "nothing was refused, nothing came from elsewhere");
 
     // The request is listed on the dashboard.
     page.open(&shop.url("/dashboard/acme/test/requests?status=refused")).await;
@@ -39,7 +39,7 @@ async fn a_call_is_tried_on_the_page_that_describes_it() {
     page.wait_for_text(".figure", "/v1/charges").await;
     page.wait_for_text(".figure .badge", "201").await;
     page.wait_for_text("#request-curl", "curl -i -X POST").await;
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -53,16 +53,16 @@ async fn documentation_pages_are_accessible() {
         ("docs", "/docs", "Signature and retries"),
         ("docs in Python", "/docs?examples=python", "requests.post"),
     ] {
-        for look in Look::ALL {
-            page.look(look).await;
+        for look in Viewport::ALL {
+            page.set_viewport(look).await;
             page.open(&shop.url(path)).await;
             page.wait_for_text("main", says).await;
-            page.must_fit().await;
+            page.assert_fits().await;
             picture(&page, &format!("{name}-{}", look.name)).await;
         }
         axe::judge(&page, name).await;
     }
-    page.look(Look::DESKTOP).await;
+    page.set_viewport(Viewport::DESKTOP).await;
     page.open(&shop.url("/docs")).await;
     page.click("details[id='flask_hooks.py'] summary").await;
     page.wait_for_text("details[id='flask_hooks.py']", "def verify").await;
@@ -78,5 +78,5 @@ async fn documentation_pages_are_accessible() {
     // A link to an event opens it.
     page.open(&shop.url("/docs#charge.paid")).await;
     page.wait_for_text("details[id='charge.paid']", "chargeproof trigger charge.paid").await;
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use testkit::browser::{Browser, Look, axe};
+use testkit::browser::{Browser, Viewport, axe};
 
 use crate::shop::{Shop, picture};
 
@@ -16,16 +16,16 @@ async fn judge(browser: &Browser, shop: &Shop, (name, path, says): Piece) {
     let page = browser.page().await;
     page.open(&shop.url(&path)).await;
     page.wait_for_text("main", says).await;
-    for look in Look::ALL {
-        page.look(look).await;
-        page.must_fit().await;
+    for look in Viewport::ALL {
+        page.set_viewport(look).await;
+        page.assert_fits().await;
         picture(&page, &format!("{name}-{}", look.name)).await;
         // Each colour scheme once, each at another width, because the rules are slow.
-        if [Look::DESKTOP, Look::PHONE_DARK].contains(&look) {
+        if [Viewport::DESKTOP, Viewport::PHONE_DARK].contains(&look) {
             axe::judge(&page, &format!("{name} {}", look.name)).await;
         }
     }
-    assert_eq!(page.complaints(), Vec::<String>::new(), "{name}");
+    assert_eq!(page.errors(), Vec::<String>::new(), "{name}");
 }
 
 /// Opens a browser and a shop, creates pages, and checks each.

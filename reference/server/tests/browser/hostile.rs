@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use testkit::browser::{Browser, Look, Page, axe};
+use testkit::browser::{Browser, Page, Viewport, axe};
 
 use crate::shop::{Shop, picture};
 
@@ -15,15 +15,15 @@ fn long_word() -> String {
 }
 
 async fn judge(page: &Page, name: &str) {
-    for look in [Look::DESKTOP, Look::PHONE_DARK] {
-        page.look(look).await;
-        page.must_fit().await;
+    for look in [Viewport::DESKTOP, Viewport::PHONE_DARK] {
+        page.set_viewport(look).await;
+        page.assert_fits().await;
         picture(page, &format!("hostile-{name}-{}", look.name)).await;
         axe::judge(page, name).await;
     }
     assert_eq!(page.eval("window.ran ?? null").await, Value::Null, "{name}: markup was run");
     assert_eq!(page.count("img, main script").await, 0, "{name}: markup became elements");
-    assert_eq!(page.complaints(), Vec::<String>::new(), "{name}");
+    assert_eq!(page.errors(), Vec::<String>::new(), "{name}");
 }
 
 #[tokio::test]

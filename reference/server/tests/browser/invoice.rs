@@ -47,11 +47,11 @@ async fn an_invoice_is_paid_after_its_coin_was_switched() {
 
     page.open(&shop.url(&format!("{path}/document"))).await;
     page.wait_for_text(".badge", "paid").await;
-    assert!(page.sees("[data-print]").await);
-    page.as_printed().await;
-    assert!(!page.sees("[data-print]").await, "paper has no buttons");
+    assert!(page.is_visible("[data-print]").await);
+    page.use_print_styles().await;
+    assert!(!page.is_visible("[data-print]").await, "paper has no buttons");
     picture(&page, "invoice-printed").await;
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 #[tokio::test]

@@ -56,7 +56,7 @@ async fn a_link_asks_its_questions_and_opens_a_charge_with_the_answers() {
     page.wait_for_text(".payment", "See you there!").await;
     let back = page.eval("document.querySelector('.payment a[rel]').href").await;
     assert_eq!(back, json!("https://shop.example/thanks"));
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 #[tokio::test]

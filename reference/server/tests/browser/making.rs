@@ -77,7 +77,7 @@ async fn forms_create_objects_and_keep_invalid_input() {
         page.wait_for_text(".note.good", form.notice).await;
         assert!(!page.address().await.contains("/new"), "{}", form.list);
     }
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -100,7 +100,7 @@ async fn search_finds_objects() {
     }
     page.open(&shop.url(&format!("{LIVE}/search?q=%3Cb%3Enobody"))).await;
     page.wait_for_text("main", "No results for <b>nobody").await;
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 /// The title of a tab shows the state of the charge, and a customer cannot pay twice by mistake.
@@ -114,11 +114,11 @@ async fn a_payment_on_its_way_is_not_paid_again() {
     page.open(&shop.url(&format!("{LIVE}/charges/{code}"))).await;
     hosted.open(&shop.url(&path)).await;
     let title = |text: &'static str| format!("document.title.startsWith({})", json!(text));
-    page.until(&title("pending · Charge"), || "the tab says nothing".to_owned()).await;
+    page.wait_until(&title("pending · Charge"), || "the tab says nothing".to_owned()).await;
     page.fill("#amount", "0.0001").await;
     page.click_through("#pay").await;
     page.wait_for_text("main", "A payment is on its way").await;
-    assert!(!page.sees("#pay").await, "a second payment is a step of its own");
+    assert!(!page.is_visible("#pay").await, "a second payment is a step of its own");
     hosted.wait_for("#act-twice").await;
     assert_eq!(hosted.count("#act-exact").await, 0);
     // Input survives updates of the page.
@@ -128,10 +128,12 @@ async fn a_payment_on_its_way_is_not_paid_again() {
     page.wait_for_text("main", "1 of 2 confirmations").await;
     must_stay(&page, ("#amount", "0.5")).await;
     shop.sandbox("mine", json!({ "mode": "live", "asset": "BTC", "blocks": 1 })).await;
-    page.until(&title("paid · Charge"), || "the title never showed that it is paid".to_owned()).await;
-    hosted.until(&title("Paid · "), || "the customer's title never showed that it is paid".to_owned()).await;
-    assert_eq!(page.complaints(), Vec::<String>::new());
-    assert_eq!(hosted.complaints(), Vec::<String>::new());
+    page.wait_until(&title("paid · Charge"), || "the title never showed that it is paid".to_owned()).await;
+    hosted
+        .wait_until(&title("Paid · "), || "the customer's title never showed that it is paid".to_owned())
+        .await;
+    assert_eq!(page.errors(), Vec::<String>::new());
+    assert_eq!(hosted.errors(), Vec::<String>::new());
 }
 
 /// The panels of invoices and links choose a coin and pay, as the dashboard does.
@@ -161,7 +163,7 @@ async fn an_invoice_and_a_link_are_paid_by_one_click() {
         page.click_through("#pay-in").await;
         page.wait_for_text(".note.good", "opened charge").await;
     }
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 /// A refunded late payment needs no decision any more, and the customer sees the refund.
@@ -195,7 +197,7 @@ async fn a_refunded_late_payment_is_shown_as_refunded() {
     page.wait_for_text("main", &format!("{due} BTC was sent back to you")).await;
     page.wait_for_text(".transfers", "late, and refunded").await;
     assert!(!page.text("main").await.contains("decides whether to accept it"), "it is decided");
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -214,5 +216,5 @@ async fn a_link_is_archived_and_restored() {
     page.click_through("#restore").await;
     page.wait_for_text(".note.good", "active again").await;
     page.wait_for_text(".figure", "active").await;
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
 }

@@ -8,7 +8,7 @@ use simulator::{
 };
 use tempfile::TempDir;
 
-use testkit::browser::{Browser, Look, Page, axe};
+use testkit::browser::{Browser, Page, Viewport, axe};
 
 use crate::shop::picture as keep_picture;
 
@@ -25,7 +25,7 @@ steps:
   - cancel: c2
   - mine: { asset: BTC, blocks: 3 }
 "#;
-const NARROW: Look = Look { name: "narrow", width: 390, height: 844, scheme: "light" };
+const NARROW: Viewport = Viewport { name: "narrow", width: 390, height: 844, scheme: "light" };
 
 /// Opens the page of a scenario, or of a random world.
 async fn open(browser: &Browser, script: &Script, fault: Option<&str>) -> (TempDir, Page) {
@@ -55,7 +55,7 @@ fn scenario() -> Script {
 
 /// Checks that the page reported no error and made no request.
 async fn must_be_quiet(page: &Page) {
-    assert_eq!(page.complaints(), Vec::<String>::new());
+    assert_eq!(page.errors(), Vec::<String>::new());
     assert_eq!(page.eval("performance.getEntriesByType('resource').length").await, 0);
 }
 
@@ -72,26 +72,31 @@ async fn a_world_page_is_accessible() {
     ] {
         let (_directory, page) = open_failed(&browser, script, fault, failure).await;
         assert_eq!(
-            page.sees(".failure pre").await,
+            page.is_visible(".failure pre").await,
             failure.is_some(),
             "{name}: an unmet expectation is open"
         );
-        for look in Look::ALL.into_iter().chain([NARROW]) {
-            page.look(look).await;
+        for look in Viewport::ALL.into_iter().chain([NARROW]) {
+            page.set_viewport(look).await;
             page.wait_for_text(".verdict", says).await;
-            page.must_fit().await;
+            page.assert_fits().await;
             keep_picture(&page, &format!("{name}-{}", look.name)).await;
             // The rules are slow on a large page.
-            if name != "world-drawn" && [Look::DESKTOP, Look::PHONE_DARK].contains(&look) {
+            if name != "world-drawn" && [Viewport::DESKTOP, Viewport::PHONE_DARK].contains(&look) {
                 axe::judge(&page, &format!("{name} {}", look.name)).await;
             }
             page.click(".mark[tabindex='0']").await;
-            page.must_fit().await;
+            page.assert_fits().await;
             keep_picture(&page, &format!("{name}-details-{}", look.name)).await;
             page.press("Escape").await;
         }
-        page.as_printed().await;
-        assert!(!page.sees("form").await && page.sees(".mark").await && page.sees("thead").await, "{name}");
+        page.use_print_styles().await;
+        assert!(
+            !page.is_visible("form").await
+                && page.is_visible(".mark").await
+                && page.is_visible("thead").await,
+            "{name}"
+        );
         must_be_quiet(&page).await;
     }
 }
@@ -108,7 +113,7 @@ async fn marks_are_reachable_by_keyboard() {
     page.press("ArrowDown").await;
     page.press("ArrowDown").await;
     assert_eq!(page.eval(focused).await, "merchants shop lost 500, then up 200");
-    assert!(!page.sees("#panel").await);
+    assert!(!page.is_visible("#panel").await);
     page.press("Enter").await;
     page.wait_for_text("#panel-details", "POST /sandbox/merchants").await;
     page.wait_for_text("#until", "chargeproof serve --scenario paid.yaml --until 3").await;
@@ -125,7 +130,7 @@ async fn marks_are_reachable_by_keyboard() {
         page.wait_for_text("#panel-title", says).await;
     }
     page.press("Escape").await;
-    assert!(!page.sees("#panel").await);
+    assert!(!page.is_visible("#panel").await);
     assert_eq!(page.eval(focused).await, first, "the mark has the focus again");
     must_be_quiet(&page).await;
 }
@@ -160,7 +165,7 @@ async fn a_violated_invariant_links_to_its_time_and_the_scenario() {
     let (_directory, page) = open(&browser, &scenario(), Some("retry-renamed")).await;
     page.click("[data-go='here-0']").await;
     let here = "document.activeElement.id === 'here-0' && document.activeElement.getBoundingClientRect().bottom < innerHeight";
-    page.until(here, || "the moment is not in sight".to_owned()).await;
+    page.wait_until(here, || "the moment is not in sight".to_owned()).await;
     assert!(page.count(".mark.named").await > 0);
 
     page.click(".take summary").await;

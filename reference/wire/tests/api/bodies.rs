@@ -3,19 +3,19 @@
 use serde_json::json;
 
 use crate::{
-    hostile::{FIELDS, everything, inhabited, judge},
+    hostile::{FIELDS, judge, populated_service, read_everything},
     test_service::{Call, Reply, TestService},
 };
 
 #[track_caller]
 fn check(service: &mut TestService, call: &Call) -> Reply {
-    let before = everything(service);
+    let before = read_everything(service);
     let reply = service.send(call);
     if let Err(error) = judge(call, &reply) {
         panic!("{error}");
     }
     if reply.status() >= 400 {
-        assert_eq!(everything(service), before, "a refused request changed something");
+        assert_eq!(read_everything(service), before, "a refused request changed something");
     }
     reply
 }
@@ -30,12 +30,12 @@ const WRITES: [(&str, &str); 4] = [
 /// Sends a body to every path that reads one, and expects one of these statuses.
 #[track_caller]
 fn check_body(body: &[u8], statuses: &[u16]) {
-    let (mut service, ids) = inhabited();
+    let (mut service, ids) = populated_service();
     let live = service.live.clone();
     let refunds = format!("/v1/charges/{}/refunds", ids[2]);
     for (method, path) in WRITES.into_iter().chain([("POST", refunds.as_str())]) {
         let path = path.replace("{link}", &ids[3]);
-        let call = Call::new(method, &path).key(&live).raw("application/json", body);
+        let call = Call::new(method, &path).key(&live).raw_body("application/json", body);
         let reply = check(&mut service, &call);
         let shown = String::from_utf8_lossy(&body[..body.len().min(60)]);
         assert!(
@@ -86,7 +86,7 @@ fn bodies_that_are_no_json_object_are_refused() {
 }
 
 #[test]
-fn nesting_costs_nothing_however_deep() {
+fn deep_nesting_is_cheap() {
     let (open, close) = ("[".repeat(100_000), "]".repeat(100_000));
     check_body(open.as_bytes(), &[400]);
     check_body(format!("{open}{close}").as_bytes(), &[400]);
@@ -127,7 +127,7 @@ fn a_wrong_type_is_refused_at_every_field() {
         "\"x\"",
         "\"\u{202e}\"",
     ];
-    let (mut service, ids) = inhabited();
+    let (mut service, ids) = populated_service();
     let live = service.live.clone();
     let good = [
         ("POST", "/v1/charges".to_owned(), json!({"asset": "BTC", "amount": "1"})),
@@ -145,7 +145,7 @@ fn a_wrong_type_is_refused_at_every_field() {
                 text.pop();
                 let comma = if text.len() > 1 { "," } else { "" };
                 let text = format!("{text}{comma}\"{field}\":{value}}}");
-                let call = Call::new(method, &path).key(&live).raw("application/json", text);
+                let call = Call::new(method, &path).key(&live).raw_body("application/json", text);
                 let reply = service.send(&call);
                 judge(&call, &reply).unwrap();
                 assert!(matches!(reply.status(), 200 | 201 | 422), "{} {}", reply.status(), reply.text());

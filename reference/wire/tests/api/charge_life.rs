@@ -8,7 +8,7 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::test_service::{DROPPED, LOCK, MEMPOOL, TICK, TestService, deep, string};
+use crate::test_service::{DROPPED, LOCK, MEMPOOL, TICK, TestService, confirmed, string};
 
 /// A step on a charge. A status is that of the expected response.
 #[derive(Clone, Copy, Debug)]
@@ -40,8 +40,8 @@ pub(crate) fn play(steps: &[Step]) -> (TestService, String) {
             Wait(span) => service.wait(span),
             Until(micros) if micros < 0 => service.wait_until(end.minus(Span(micros.unsigned_abs()))),
             Until(micros) => service.wait_until(end.plus(Span(micros.unsigned_abs()))),
-            See(txid, amount, depth) => service.see(&charge, txid, amount, depth),
-            Together(seen) => service.see_together(&charge, seen),
+            See(txid, amount, depth) => service.report_sighting(&charge, txid, amount, depth),
+            Together(seen) => service.report_sightings(&charge, seen),
             Cancel(status) => {
                 let reply = service.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));
                 assert_eq!(reply.status(), status, "{step:?}: {}", reply.text());
@@ -89,19 +89,26 @@ fn a_charge_waits_and_expires() {
 #[test]
 fn a_confirmed_payment_pays() {
     check(&[See("a", "0.0025", MEMPOOL)], "pending 0: payment_detected");
-    check(&[See("a", "0.0025", MEMPOOL), See("a", "0.0025", deep(1))], "pending 0: payment_detected");
-    check(&[See("a", "0.0025", MEMPOOL), See("a", "0.0025", deep(2))], "paid 0.0025: payment_detected paid");
-    check(&[See("a", "0.0025", deep(7))], "paid 0.0025: payment_detected paid");
+    check(&[See("a", "0.0025", MEMPOOL), See("a", "0.0025", confirmed(1))], "pending 0: payment_detected");
     check(
-        &[See("a", "0.0025", deep(2)), See("a", "0.0025", deep(2)), See("a", "0.0025", deep(3))],
+        &[See("a", "0.0025", MEMPOOL), See("a", "0.0025", confirmed(2))],
         "paid 0.0025: payment_detected paid",
     );
-    check(&[See("a", "0.0025", deep(2)), Until(5)], "paid 0.0025: payment_detected paid");
+    check(&[See("a", "0.0025", confirmed(7))], "paid 0.0025: payment_detected paid");
+    check(
+        &[
+            See("a", "0.0025", confirmed(2)),
+            See("a", "0.0025", confirmed(2)),
+            See("a", "0.0025", confirmed(3)),
+        ],
+        "paid 0.0025: payment_detected paid",
+    );
+    check(&[See("a", "0.0025", confirmed(2)), Until(5)], "paid 0.0025: payment_detected paid");
 }
 
 #[test]
 fn an_insufficient_payment_waits_for_the_rest() {
-    let part = See("a", "0.001", deep(2));
+    let part = See("a", "0.001", confirmed(2));
     check(&[part], "underpaid 0.001: payment_detected underpaid");
     check(&[part, Until(0)], "expired 0.001: payment_detected underpaid expired");
     check(
@@ -109,11 +116,11 @@ fn an_insufficient_payment_waits_for_the_rest() {
         "underpaid 0.001: payment_detected underpaid payment_detected",
     );
     check(
-        &[part, See("b", "0.0015", deep(2))],
+        &[part, See("b", "0.0015", confirmed(2))],
         "paid 0.0025: payment_detected underpaid payment_detected paid",
     );
     check(
-        &[part, See("b", "0.001", deep(2)), See("c", "0.0005", deep(2))],
+        &[part, See("b", "0.001", confirmed(2)), See("c", "0.0005", confirmed(2))],
         "paid 0.0025: payment_detected underpaid payment_detected underpaid payment_detected paid",
     );
     check(&[part, Cancel(409)], "underpaid 0.001: payment_detected underpaid");
@@ -121,7 +128,7 @@ fn an_insufficient_payment_waits_for_the_rest() {
     check(
         &[
             See("a", "0.001", MEMPOOL),
-            Together(const { &[("a", "0.001", deep(2)), ("b", "0.0015", deep(2))] }),
+            Together(const { &[("a", "0.001", confirmed(2)), ("b", "0.0015", confirmed(2))] }),
         ],
         "paid 0.0025: payment_detected payment_detected paid",
     );
@@ -133,17 +140,17 @@ fn many_small_transfers_add_up() {
     let charge = service.charge();
     for n in 0..25 {
         assert_ne!(service.status(&charge), "paid", "after {n}");
-        service.see(&charge, &format!("t{n}"), "0.0001", deep(2));
+        service.report_sighting(&charge, &format!("t{n}"), "0.0001", confirmed(2));
     }
     assert_eq!(service.status(&charge), "paid");
     assert_eq!(service.show_charge(&charge)["transactions"].as_array().unwrap().len(), 25);
 }
 
 #[test]
-fn a_zero_amount_is_no_payment() {
-    check(&[See("a", "0", deep(9))], "pending 0:");
+fn a_zero_amount_is_not_a_payment() {
+    check(&[See("a", "0", confirmed(9))], "pending 0:");
     check(&[See("a", "0.0025", DROPPED)], "pending 0:");
-    check(&[See("a", "0", deep(9)), Cancel(200)], "canceled 0: canceled");
+    check(&[See("a", "0", confirmed(9)), Cancel(200)], "canceled 0: canceled");
 }
 
 /// Checks status and `overpaid` of a charge of `fiat` in `asset` with one confirmed transfer.
@@ -151,7 +158,7 @@ fn a_zero_amount_is_no_payment() {
 fn check_amount(asset: &str, fiat: &str, amount: &str, expected: (&str, bool)) {
     let mut service = TestService::new();
     let charge = service.create("/v1/charges", &json!({"asset": asset, "amount": fiat}));
-    service.see(&charge, "a", amount, deep(100));
+    service.report_sighting(&charge, "a", amount, confirmed(100));
     let shown = service.show_charge(&charge);
     let is = (shown["status"].as_str().unwrap(), shown["overpaid"].as_bool().unwrap());
     assert_eq!(is, expected, "{amount} of {} {asset}", shown["asset_amount"]);
@@ -195,23 +202,23 @@ fn a_charge_keeps_the_terms_it_was_opened_with() {
     let mut service = TestService::new();
     let charge = service.charge();
     let percent = |n| Some(Percent::hundredths(n));
-    service.set(SettingsDraft {
+    service.change_settings(SettingsDraft {
         underpayment_tolerance: percent(5_000),
         overpayment_threshold: percent(0),
         ..SettingsDraft::default()
     });
     let asset = reference_core::asset::Asset::Btc;
     service.api.service.on_rate(service.now, asset, reference_core::asset::Currency::Eur, None);
-    service.see(&charge, "a", "0.002", deep(2));
+    service.report_sighting(&charge, "a", "0.002", confirmed(2));
     assert_eq!(service.status(&charge), "underpaid");
-    service.see(&charge, "b", "0.00055", deep(2));
+    service.report_sighting(&charge, "b", "0.00055", confirmed(2));
     let shown = service.show_charge(&charge);
     assert_eq!((&shown["status"], &shown["overpaid"]), (&json!("paid"), &json!(false)));
 }
 
 #[test]
 fn the_lock_ends_between_two_microseconds() {
-    let pays = See("a", "0.0025", deep(2));
+    let pays = See("a", "0.0025", confirmed(2));
     check(&[Until(-1), pays], "paid 0.0025: payment_detected paid");
     check(&[Until(0), pays], "expired 0: expired late_payment");
     check(&[Until(1), pays], "expired 0: expired late_payment");
@@ -225,14 +232,14 @@ fn a_transfer_seen_in_time_holds_the_charge_open() {
     check(&[Until(-1), seen, Until(0)], "pending 0: payment_detected");
     check(&[Until(-1), seen, Wait(Span::hours(24))], "pending 0: payment_detected");
     check(
-        &[Until(-1), seen, Wait(Span::hours(24)), See("a", "0.0025", deep(2))],
+        &[Until(-1), seen, Wait(Span::hours(24)), See("a", "0.0025", confirmed(2))],
         "paid 0.0025: payment_detected paid",
     );
     // Not forever: after that, the same transfer is late.
     let day = Wait(Span::hours(24));
     check(&[Until(-1), seen, Until(0), day], "expired 0: payment_detected expired late_payment");
     check(
-        &[Until(-1), seen, Until(0), day, See("a", "0.0025", deep(2))],
+        &[Until(-1), seen, Until(0), day, See("a", "0.0025", confirmed(2))],
         "expired 0: payment_detected expired late_payment",
     );
     for gone in [Disappearance::DoubleSpent, Disappearance::Replaced, Disappearance::Dropped] {
@@ -240,16 +247,16 @@ fn a_transfer_seen_in_time_holds_the_charge_open() {
         check(&[seen, gone, Until(-1)], "pending 0: payment_detected");
         check(&[seen, gone, Until(0)], "expired 0: payment_detected expired");
         check(&[seen, Until(9), gone], "expired 0: payment_detected expired");
-        check(&[seen, gone, See("a", "0.0025", deep(2))], "paid 0.0025: payment_detected paid");
+        check(&[seen, gone, See("a", "0.0025", confirmed(2))], "paid 0.0025: payment_detected paid");
         // It returns after the charge has ended, so it is late.
         check(
-            &[seen, Until(9), gone, See("a", "0.0025", deep(2))],
+            &[seen, Until(9), gone, See("a", "0.0025", confirmed(2))],
             "expired 0: payment_detected expired late_payment",
         );
     }
     let little = See("a", "0.001", MEMPOOL);
     check(
-        &[little, Until(9), See("a", "0.001", deep(2))],
+        &[little, Until(9), See("a", "0.001", confirmed(2))],
         "expired 0: payment_detected expired late_payment",
     );
 }
@@ -261,7 +268,7 @@ fn payments_hold_a_charge_open_if_their_sum_suffices() {
     check(&[See("a", "0.00000001", MEMPOOL), Until(0)], "expired 0: payment_detected expired late_payment");
     check(&[little, rest, Until(9)], "pending 0: payment_detected payment_detected");
     check(
-        &[See("a", "0.001", deep(2)), rest, Until(9)],
+        &[See("a", "0.001", confirmed(2)), rest, Until(9)],
         "underpaid 0.001: payment_detected underpaid payment_detected",
     );
     // The tolerance is enough; one unit less is not.
@@ -275,7 +282,7 @@ fn payments_hold_a_charge_open_if_their_sum_suffices() {
 }
 
 #[test]
-fn a_fee_bump_keeps_the_time_of_what_it_replaces_and_of_nothing_else() {
+fn a_fee_bump_keeps_the_time_of_the_replaced_transfer() {
     type TransferState = (&'static str, &'static str, Depth);
     const OLD: TransferState = ("a", "0.0025", Depth::Gone(Disappearance::Replaced));
     let seen = See("a", "0.0025", MEMPOOL);
@@ -319,21 +326,25 @@ fn a_fee_bump_keeps_the_time_of_what_it_replaces_and_of_nothing_else() {
 #[test]
 fn payments_first_seen_during_a_hold_are_late() {
     let enough = See("a", "0.0025", MEMPOOL);
-    check(&[enough, Until(0), See("b", "0.001", deep(2))], "pending 0: payment_detected late_payment");
+    check(&[enough, Until(0), See("b", "0.001", confirmed(2))], "pending 0: payment_detected late_payment");
     // A hold ends before that, even in the microsecond in which the lock ended.
     for end in [0, 9] {
         check(
-            &[enough, Until(end), Together(const { &[("a", "0.0025", DROPPED), ("b", "0.0025", deep(2))] })],
+            &[
+                enough,
+                Until(end),
+                Together(const { &[("a", "0.0025", DROPPED), ("b", "0.0025", confirmed(2))] }),
+            ],
             "expired 0: payment_detected expired late_payment",
         );
     }
-    check(&[enough, Until(9), See("b", "0.001", deep(2))], "pending 0: payment_detected late_payment");
+    check(&[enough, Until(9), See("b", "0.001", confirmed(2))], "pending 0: payment_detected late_payment");
     check(
-        &[enough, Until(9), See("b", "0.001", deep(2)), See("a", "0.0025", deep(2))],
+        &[enough, Until(9), See("b", "0.001", confirmed(2)), See("a", "0.0025", confirmed(2))],
         "paid 0.0035: payment_detected late_payment paid",
     );
     check(
-        &[enough, Until(9), See("b", "0.0025", deep(2)), See("a", "0.0025", DROPPED)],
+        &[enough, Until(9), See("b", "0.0025", confirmed(2)), See("a", "0.0025", DROPPED)],
         "expired 0: payment_detected late_payment expired",
     );
 }
@@ -345,20 +356,20 @@ fn only_a_pending_charge_without_money_can_be_canceled() {
     let (seen, gone) = (See("a", "0.0025", MEMPOOL), See("a", "0.0025", DROPPED));
     check(&[seen, gone, Cancel(200)], "canceled 0: payment_detected canceled");
     check(
-        &[seen, gone, Cancel(200), See("a", "0.0025", deep(2))],
+        &[seen, gone, Cancel(200), See("a", "0.0025", confirmed(2))],
         "canceled 0: payment_detected canceled late_payment",
     );
-    check(&[See("a", "0.0025", deep(2)), Cancel(409)], "paid 0.0025: payment_detected paid");
+    check(&[See("a", "0.0025", confirmed(2)), Cancel(409)], "paid 0.0025: payment_detected paid");
     check(&[Cancel(200), Until(9)], "canceled 0: canceled");
 }
 
 #[test]
 fn a_reorganisation_takes_credit_away_and_gives_it_back() {
-    let part = See("a", "0.001", deep(2));
-    check(&[part, See("a", "0.001", deep(1))], "underpaid 0: payment_detected underpaid");
+    let part = See("a", "0.001", confirmed(2));
+    check(&[part, See("a", "0.001", confirmed(1))], "underpaid 0: payment_detected underpaid");
     check(&[part, See("a", "0.001", DROPPED)], "underpaid 0: payment_detected underpaid");
     check(&[part, See("a", "0.001", MEMPOOL), part], "underpaid 0.001: payment_detected underpaid");
-    let rest = See("b", "0.0015", deep(2));
+    let rest = See("b", "0.0015", confirmed(2));
     check(
         &[part, See("a", "0.001", MEMPOOL), rest],
         "underpaid 0.0015: payment_detected underpaid payment_detected underpaid",
@@ -380,7 +391,7 @@ fn a_reorganisation_takes_credit_away_and_gives_it_back() {
 
 #[test]
 fn paid_stays_paid() {
-    let pays = See("a", "0.0025", deep(2));
+    let pays = See("a", "0.0025", confirmed(2));
     let (mut service, charge) =
         play(&[pays, See("a", "0.0025", Depth::Gone(Disappearance::DoubleSpent)), Until(9)]);
     let shown = service.show_charge(&charge);
@@ -394,21 +405,21 @@ fn paid_stays_paid() {
 #[test]
 fn paid_at_is_the_deciding_confirmation() {
     let (mut service, charge) = play(&[
-        See("a", "0.001", deep(2)),
+        See("a", "0.001", confirmed(2)),
         Wait(Span::mins(3)),
         See("b", "0.0015", MEMPOOL),
         Wait(Span::mins(3)),
-        See("b", "0.0015", deep(2)),
+        See("b", "0.0015", confirmed(2)),
         Wait(Span::mins(3)),
         See("b", "0.0015", MEMPOOL),
-        See("b", "0.0015", deep(2)),
+        See("b", "0.0015", confirmed(2)),
     ]);
     assert_eq!(service.show_charge(&charge)["paid_at"], "2026-09-20T10:06:00.000000Z");
 }
 
 #[test]
 fn refunds_add_up_to_what_was_received() {
-    let pays = See("a", "0.0025", deep(2));
+    let pays = See("a", "0.0025", confirmed(2));
     check(&[Refund("0.001", 422)], "pending 0:");
     check(&[See("a", "0.0025", MEMPOOL), Refund("0.00000001", 422)], "pending 0: payment_detected");
     check(&[pays, Refund("0.0025", 201)], "paid 0.0025: payment_detected paid refunded");
@@ -420,14 +431,14 @@ fn refunds_add_up_to_what_was_received() {
     for bad in ["0", "-1", "0.000000001", "x", "1e-5", ""] {
         check(&[pays, Refund(bad, 422)], "paid 0.0025: payment_detected paid");
     }
-    let part = See("a", "0.001", deep(2));
+    let part = See("a", "0.001", confirmed(2));
     check(&[part, Refund("0.001", 201)], "underpaid 0.001: payment_detected underpaid refunded");
     check(
         &[part, Until(0), Refund("0.001", 201)],
         "expired 0.001: payment_detected underpaid expired refunded",
     );
     // Late payments can be refunded without acceptance, once they are confirmed.
-    let late = See("a", "0.0025", deep(2));
+    let late = See("a", "0.0025", confirmed(2));
     check(&[Until(0), See("a", "0.0025", MEMPOOL), Refund("0.0025", 422)], "expired 0: expired late_payment");
     check(&[Until(0), late, Refund("0.00250001", 422)], "expired 0: expired late_payment");
     check(
@@ -437,8 +448,8 @@ fn refunds_add_up_to_what_was_received() {
 }
 
 #[test]
-fn events_say_what_changed() {
-    let (mut service, charge) = play(&[See("a", "0.001", deep(2)), See("b", "0.0016", deep(2))]);
+fn events_contain_the_changes() {
+    let (mut service, charge) = play(&[See("a", "0.001", confirmed(2)), See("b", "0.0016", confirmed(2))]);
     let refund = json!({"amount": "0.0001", "txid": "back", "reason": "change"});
     service.post(&format!("/v1/charges/{charge}/refunds"), &refund);
     let mut events = service.list(&format!("/v1/events?charge={charge}"));
@@ -457,7 +468,7 @@ fn events_say_what_changed() {
     );
     let other = service.charge();
     let act = reference_core::command::BookCommand::CancelCharge(crate::test_service::code(&other));
-    service.act(reference_core::mode::Mode::Live, act).unwrap();
+    service.run_command(reference_core::mode::Mode::Live, act).unwrap();
     assert_eq!(service.list("/v1/events")[0]["details"], json!({"reason": "dashboard"}));
 }
 
@@ -467,7 +478,7 @@ fn an_expiry_comes_before_what_happens_in_the_same_microsecond() {
     let charge = service.charge();
     service.wait(LOCK);
     assert_eq!(service.api.service.next_tick(), Some(service.now), "the host knows when to wake the service");
-    service.see(&charge, "a", "0.0025", deep(2));
+    service.report_sighting(&charge, "a", "0.0025", confirmed(2));
     assert_eq!(service.event_types(&charge), "created expired late_payment");
     service.wait(TICK);
     service.tick();

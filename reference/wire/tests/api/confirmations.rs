@@ -3,14 +3,14 @@
 use reference_core::{asset::Asset, event::EventType, mode::Mode, outbox::AttemptResult};
 use serde_json::{Value, json};
 
-use crate::test_service::{DROPPED, MEMPOOL, TestService, deep};
+use crate::test_service::{DROPPED, MEMPOOL, TestService, confirmed};
 
 /// Returns a charge with a transfer of 0.0025 BTC, seen at height 100. Two confirmations are required.
-fn seen(confirmations: u32) -> (TestService, String) {
+fn charge_with_transfer(confirmations: u32) -> (TestService, String) {
     let mut service = TestService::new();
     let charge = service.charge();
     service.height = 100;
-    service.see(&charge, "a", "0.0025", deep(confirmations));
+    service.report_sighting(&charge, "a", "0.0025", confirmed(confirmations));
     (service, charge)
 }
 
@@ -24,16 +24,16 @@ fn confirmations(service: &mut TestService, charge: &str) -> u64 {
     alone
 }
 
-fn grow(service: &mut TestService, height: u64) {
+fn set_height(service: &mut TestService, height: u64) {
     service.api.service.on_height(Mode::Live, Asset::Btc, height);
 }
 
 #[test]
 fn every_block_adds_a_confirmation_to_what_is_confirmed() {
     for (first, expected) in [(0, [0, 0, 0]), (1, [1, 1, 1]), (2, [2, 3, 902]), (7, [7, 8, 907])] {
-        let (mut service, charge) = seen(first);
+        let (mut service, charge) = charge_with_transfer(first);
         let shown = [100, 101, 1_000].map(|height| {
-            grow(&mut service, height);
+            set_height(&mut service, height);
             confirmations(&mut service, &charge)
         });
         assert_eq!(shown, expected, "seen with {first}");
@@ -42,37 +42,37 @@ fn every_block_adds_a_confirmation_to_what_is_confirmed() {
 
 #[test]
 fn only_the_charges_own_chain_counts() {
-    let (mut service, charge) = seen(2);
+    let (mut service, charge) = charge_with_transfer(2);
     service.api.service.on_height(Mode::Test, Asset::Btc, 200);
     service.api.service.on_height(Mode::Live, Asset::Ltc, 200);
     assert_eq!(confirmations(&mut service, &charge), 2);
-    grow(&mut service, 99);
+    set_height(&mut service, 99);
     assert_eq!(confirmations(&mut service, &charge), 2, "a chain does not shrink");
 }
 
 #[test]
-fn a_reorganisation_begins_the_count_anew() {
-    let (mut service, charge) = seen(2);
-    grow(&mut service, 110);
+fn a_reorganisation_restarts_the_count() {
+    let (mut service, charge) = charge_with_transfer(2);
+    set_height(&mut service, 110);
     assert_eq!(confirmations(&mut service, &charge), 12);
     service.height = 111;
     for depth in [MEMPOOL, DROPPED] {
-        service.see(&charge, "a", "0.0025", depth);
-        grow(&mut service, 120);
+        service.report_sighting(&charge, "a", "0.0025", depth);
+        set_height(&mut service, 120);
         assert_eq!(confirmations(&mut service, &charge), 0);
     }
     service.height = 121;
-    service.see(&charge, "a", "0.0025", deep(2));
-    grow(&mut service, 123);
+    service.report_sighting(&charge, "a", "0.0025", confirmed(2));
+    set_height(&mut service, 123);
     assert_eq!(confirmations(&mut service, &charge), 4);
 }
 
 #[test]
 fn a_late_notice_counts_from_the_height_at_which_it_was_seen() {
-    let (mut service, charge) = seen(0);
-    grow(&mut service, 150);
+    let (mut service, charge) = charge_with_transfer(0);
+    set_height(&mut service, 150);
     service.height = 102;
-    service.see(&charge, "a", "0.0025", deep(2));
+    service.report_sighting(&charge, "a", "0.0025", confirmed(2));
     assert_eq!(confirmations(&mut service, &charge), 50);
 }
 
@@ -83,11 +83,11 @@ fn a_delivery_keeps_the_confirmations_of_its_event() {
     service.add_endpoint(Mode::Live, "https://shop.example/hook", &kinds);
     let charge = service.charge();
     service.height = 100;
-    service.see(&charge, "a", "0.0025", deep(2));
-    grow(&mut service, 105);
+    service.report_sighting(&charge, "a", "0.0025", confirmed(2));
+    set_height(&mut service, 105);
     service.post(&format!("/v1/charges/{charge}/refunds"), &json!({"amount": "0.001"})).data();
-    grow(&mut service, 200);
-    let posts = service.post_all(&AttemptResult::Answered(200));
+    set_height(&mut service, 200);
+    let posts = service.attempt_all(&AttemptResult::Answered(200));
     let bodies = posts.iter().map(|(_, post)| serde_json::from_slice::<Value>(&post.body).unwrap());
     let shown: Vec<Value> =
         bodies.map(|body| body["data"]["charge"]["transactions"][0]["confirmations"].clone()).collect();

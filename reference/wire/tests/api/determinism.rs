@@ -62,10 +62,13 @@ struct Play {
 
 impl Play {
     fn new(seed: u64) -> Play {
-        Play { service: TestService::with(Seed(seed), Some(120)), seen: [Vec::new(), Vec::new()] }
+        Play {
+            service: TestService::with_seed_and_limit(Seed(seed), Some(120)),
+            seen: [Vec::new(), Vec::new()],
+        }
     }
 
-    fn note(&mut self, mode: Mode, text: String) {
+    fn record_observation(&mut self, mode: Mode, text: String) {
         self.seen[mode as usize].push(format!("{} {text}", self.service.now));
     }
 
@@ -77,7 +80,7 @@ impl Play {
         }
         let reply = self.service.send(&call);
         let text = format!("{} {:?} {}", reply.status(), reply.0.headers, reply.text());
-        self.note(mode, text);
+        self.record_observation(mode, text);
     }
 
     fn newest_charge(&self, mode: Mode) -> Option<String> {
@@ -93,13 +96,13 @@ impl Play {
     }
 
     fn act(&mut self, mode: Mode, act: BookCommand) {
-        let done = self.service.act(mode, act);
-        self.note(mode, format!("{done:?}"));
+        let done = self.service.run_command(mode, act);
+        self.record_observation(mode, format!("{done:?}"));
     }
 
     fn visit(&mut self, mode: Mode, visit: Visit) {
         let seen = self.service.visit(visit);
-        self.note(mode, format!("{seen:?}"));
+        self.record_observation(mode, format!("{seen:?}"));
     }
 
     fn pay(&mut self, mode: Mode, charge: &str, depth: u32) {
@@ -119,13 +122,13 @@ impl Play {
     }
 
     fn post(&mut self, mode: Mode, status: u16) {
-        let posts = self.service.post_all(&AttemptResult::Answered(status));
+        let posts = self.service.attempt_all(&AttemptResult::Answered(status));
         for (of, post) in posts {
             let text =
                 format!("{} {} {}", post.id, post.secret.reveal(), String::from_utf8_lossy(&post.body));
-            self.note(of, text);
+            self.record_observation(of, text);
         }
-        self.note(mode, "posted".to_owned());
+        self.record_observation(mode, "posted".to_owned());
     }
 
     fn play(&mut self, mode: Mode, op: Op) {
@@ -228,7 +231,7 @@ proptest! {
 #[test]
 fn another_seed_gives_other_keys_and_codes() {
     let ids = |seed: u64| {
-        let mut service = TestService::with(Seed(seed), None);
+        let mut service = TestService::with_seed_and_limit(Seed(seed), None);
         let charge = service.charge();
         let shown = service.show_charge(&charge);
         [
@@ -266,7 +269,7 @@ fn an_account_has_a_slug_of_its_own() {
 
 #[test]
 #[should_panic(expected = "the time passed by a host never decreases")]
-fn time_never_falls() {
+fn time_never_decreases() {
     let mut service = TestService::new();
     service.now = service.now.minus(TICK);
     service.tick();

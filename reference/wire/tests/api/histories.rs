@@ -86,7 +86,7 @@ fn is_confirmed(depth: Depth) -> bool {
     matches!(depth, Depth::Confirmations(n) if n >= REQUIRED)
 }
 
-fn may_move(from: &str, to: &str, accepted_any: bool) -> bool {
+fn is_transition_allowed(from: &str, to: &str, accepted_any: bool) -> bool {
     match (from, to) {
         _ if from == to => true,
         ("pending", _) => true,
@@ -101,7 +101,7 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
     let shown = service.show_charge(&case.code);
     let status = string(&shown["status"]);
     prop_assert!(
-        may_move(&case.status, &status, !case.accepted.is_empty()),
+        is_transition_allowed(&case.status, &status, !case.accepted.is_empty()),
         "{} became {status}",
         case.status
     );
@@ -149,9 +149,9 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
     // While the charge is not paid, refunded parts of the received amount are due again. Refunded late payments were never
     // part of it.
     let remaining = coin_of(&shown["remaining_amount"]);
-    let most = if status == "paid" { received } else { received.less(refunds) };
+    let most = if status == "paid" { received } else { received.saturating_sub(refunds) };
     prop_assert!(
-        (coin(DUE).less(received)..=coin(DUE).less(most)).contains(&remaining),
+        (coin(DUE).saturating_sub(received)..=coin(DUE).saturating_sub(most)).contains(&remaining),
         "{remaining} remains"
     );
     // A late payment pays a charge only after it was accepted.
@@ -159,10 +159,13 @@ fn judge(service: &mut TestService, case: &mut Case) -> Result<(), TestCaseError
     prop_assert!(!becomes_paid || enough, "paid with {rightful}");
     let present = case.chain.iter().filter(|(_, (_, depth))| matches!(depth, Depth::Confirmations(_)));
     let present: Coin = present.map(|(index, _)| coin(TRANSFERS[*index].1)).sum();
-    prop_assert!(!becomes_paid || present.less(refunds) >= coin("0.002475"), "paid with refunded money");
+    prop_assert!(
+        !becomes_paid || present.saturating_sub(refunds) >= coin("0.002475"),
+        "paid with refunded money"
+    );
     prop_assert!(status == "paid" || received == rightful, "late money counts before it is accepted");
     let open = matches!(status.as_str(), "pending" | "underpaid");
-    prop_assert!(!(open && rightful.less(refunds) >= coin("0.002475")), "{status} with {received}");
+    prop_assert!(!(open && rightful.saturating_sub(refunds) >= coin("0.002475")), "{status} with {received}");
 
     // The lock, and the transfers that hold a charge open beyond it.
     let on_time = case
@@ -240,7 +243,7 @@ fn play(steps: &[Step]) -> Result<(), TestCaseError> {
                 let nth = nth % cases.len();
                 let (txid, amount) = TRANSFERS[index];
                 let now = service.now;
-                service.see(&cases[nth].code, txid, amount, depth);
+                service.report_sighting(&cases[nth].code, txid, amount, depth);
                 match cases[nth].chain.get_mut(&index) {
                     Some(known) => known.1 = depth,
                     None if matches!(depth, Depth::Gone(_)) => {}

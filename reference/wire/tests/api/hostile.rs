@@ -10,21 +10,21 @@ use reference_core::{
 use serde::de::IgnoredAny;
 use serde_json::json;
 
-use crate::test_service::{Call, MEMPOOL, Reply, TestService, code, deep};
+use crate::test_service::{Call, MEMPOOL, Reply, TestService, code, confirmed};
 
 /// Returns a service with an object of every kind, and the ids of these objects.
-pub(crate) fn inhabited() -> (TestService, Vec<String>) {
+pub(crate) fn populated_service() -> (TestService, Vec<String>) {
     let mut service = TestService::new();
     let link = service.create("/v1/payment-links", &json!({"title": "A hat", "pricing_type": "open"}));
     let pending =
         service.create("/v1/charges", &json!({"asset": "BTC", "amount": "150", "payment_link": link}));
     let touched = service.charge();
-    service.see(&touched, "a", "0.001", MEMPOOL);
+    service.report_sighting(&touched, "a", "0.001", MEMPOOL);
     let paid = service.charge();
-    service.see(&paid, "b", "0.0025", deep(2));
+    service.report_sighting(&paid, "b", "0.0025", confirmed(2));
     let invoice =
         service.create("/v1/invoices", &json!({"amount": "1", "customer_email": "ada@shop.example"}));
-    service.choose(&invoice, Asset::Eth).unwrap();
+    service.choose_coin(&invoice, Asset::Eth).unwrap();
     service.visit(Visit::ViewInvoice(code(&invoice))).unwrap();
     let event = service.list("/v1/events")[0]["id"].as_str().unwrap().to_owned();
     let test = service.test.clone();
@@ -34,7 +34,7 @@ pub(crate) fn inhabited() -> (TestService, Vec<String>) {
 }
 
 /// Returns the responses to all reads, which a refused write must not change.
-pub(crate) fn everything(service: &mut TestService) -> Vec<String> {
+pub(crate) fn read_everything(service: &mut TestService) -> Vec<String> {
     let mut all = Vec::new();
     for key in [service.live.clone(), service.test.clone()] {
         for list in ["account", "charges?per_page=100", "invoices?per_page=100", "payment-links?per_page=100"]
@@ -258,13 +258,13 @@ proptest! {
 
     #[test]
     fn every_request_gets_a_proper_answer_and_a_refused_one_changes_nothing(calls in vec(a_call(), 1..24)) {
-        let (mut service, ids) = inhabited();
-        let mut before = everything(&mut service);
+        let (mut service, ids) = populated_service();
+        let mut before = read_everything(&mut service);
         for call in &calls {
             let call = address(call, &service, &ids);
             let reply = service.send(&call);
             judge(&call, &reply)?;
-            let after = everything(&mut service);
+            let after = read_everything(&mut service);
             let reads = matches!(call.method.as_str(), "GET" | "HEAD");
             let replayed = reply.header("idempotent-replayed").is_some();
             if reply.status() >= 400 || reads || replayed {
@@ -275,8 +275,8 @@ proptest! {
     }
 
     #[test]
-    fn one_hostile_field_in_a_good_charge_is_refused_or_taken_whole(name in select([FIELDS, NO_FIELDS].concat()), value in json_text()) {
-        let (mut service, _) = inhabited();
+    fn one_hostile_field_is_refused_or_accepted_as_a_whole(name in select([FIELDS, NO_FIELDS].concat()), value in json_text()) {
+        let (mut service, _) = populated_service();
         let live = service.live.clone();
         let good = match name {
             "asset" => "\"amount\":\"1\"".to_owned(),
@@ -284,11 +284,11 @@ proptest! {
             _ => "\"asset\":\"BTC\",\"amount\":\"1\"".to_owned(),
         };
         let body = format!("{{{good},{}:{value}}}", json!(name));
-        let before = everything(&mut service);
-        let call = Call::new("POST", "/v1/charges").key(&live).raw("application/json", body);
+        let before = read_everything(&mut service);
+        let call = Call::new("POST", "/v1/charges").key(&live).raw_body("application/json", body);
         let reply = service.send(&call);
         judge(&call, &reply)?;
-        let after = everything(&mut service);
+        let after = read_everything(&mut service);
         prop_assert_eq!(after != before, reply.status() == 201, "{}", reply.text());
     }
 
@@ -297,7 +297,7 @@ proptest! {
     fn no_sighting_stops_the_service(
         sightings in vec((0_usize..3, "[a-z0-9]{0,80}", 0_u32..3, any::<u128>(), any::<u32>(), 0_usize..5), 1..40),
     ) {
-        let (mut service, ids) = inhabited();
+        let (mut service, ids) = populated_service();
         for (target, txid, output, amount, confirmations, gone) in sightings {
             let charge = service.book(Mode::Live).find_charge(code(&ids[target])).unwrap();
             let terms = service.book(Mode::Live).charge(charge).terms.clone();
@@ -319,12 +319,12 @@ proptest! {
             let reply = service.get(&format!("/v1/charges/{}", ids[target]));
             prop_assert_eq!(reply.status(), 200);
         }
-        everything(&mut service);
+        read_everything(&mut service);
     }
 }
 
 #[test]
-fn thousands_of_unknown_keys_are_one_mistake() {
+fn at_most_20_unknown_keys_are_reported() {
     let mut service = TestService::new();
     let customer: serde_json::Map<_, _> = (0..20_000).map(|n| (format!("{n:05}"), json!(1))).collect();
     let reply = service.post("/v1/charges", &json!({"asset": "BTC", "amount": "10", "customer": customer}));

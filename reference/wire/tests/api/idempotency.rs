@@ -10,10 +10,10 @@ fn charge() -> Value {
 }
 
 fn write(service: &mut TestService, key: &str, target: &str, body: &Value, once: &str) -> Reply {
-    service.send(&Call::new("POST", target).key(key).json(body).once(once))
+    service.send(&Call::new("POST", target).key(key).json(body).idempotency_key(once))
 }
 
-fn replayed(reply: &Reply) -> bool {
+fn is_replayed(reply: &Reply) -> bool {
     reply.header("idempotent-replayed") == Some("true")
 }
 
@@ -22,11 +22,11 @@ fn the_same_write_is_done_once_and_answered_with_the_same_bytes() {
     let mut service = TestService::new();
     let live = service.live.clone();
     let first = write(&mut service, &live, "/v1/charges", &charge(), "k");
-    assert!(!replayed(&first));
+    assert!(!is_replayed(&first));
     service.wait(Span::mins(5));
-    service.see(&code_of(&first.data()), "tx1", "1", crate::test_service::MEMPOOL);
+    service.report_sighting(&code_of(&first.data()), "tx1", "1", crate::test_service::MEMPOOL);
     let again = write(&mut service, &live, "/v1/charges", &charge(), "k");
-    assert!(replayed(&again), "{:?}", again.0.headers);
+    assert!(is_replayed(&again), "{:?}", again.0.headers);
     assert_eq!((again.status(), again.text()), (201, first.text()), "the answer of then, not of now");
     assert_eq!(service.total("/v1/charges"), 1);
 }
@@ -43,7 +43,7 @@ fn the_key_with_another_request_is_refused() {
     assert_eq!(write(&mut service, &live, "/v1/invoices?x=2", &json!({"amount": "1"}), "k").status(), 409);
     // Invalid fields are reported first: 422 comes before 409.
     assert_eq!(write(&mut service, &live, "/v1/charges", &json!({}), "k").status(), 422);
-    assert!(replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")), "the first one stays");
+    assert!(is_replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")), "the first one stays");
     assert_eq!(service.total("/v1/charges"), 1);
 }
 
@@ -52,13 +52,16 @@ fn the_same_request_may_be_written_in_another_way() {
     let mut service = TestService::new();
     let live = service.live.clone();
     let mut send = |body: &str| {
-        let call = Call::new("POST", "/v1/charges").key(&live).raw("application/json", body).once("k");
+        let call = Call::new("POST", "/v1/charges")
+            .key(&live)
+            .raw_body("application/json", body)
+            .idempotency_key("k");
         service.send(&call)
     };
     let first = send(r#"{"asset":"BTC","amount":150.00,"metadata":{"a":1,"b":"ä"}}"#);
     let again =
         send("{ \"metadata\": {\"b\": \"\\u00e4\", \"a\": 1.0},\n\"amount\": 150, \"asset\": \"BTC\" }");
-    assert_eq!((again.status(), replayed(&again)), (201, true), "{}", again.text());
+    assert_eq!((again.status(), is_replayed(&again)), (201, true), "{}", again.text());
     assert_eq!(again.text(), first.text());
 }
 
@@ -72,20 +75,21 @@ fn a_key_belongs_to_account_mode_method_and_path() {
     let made = code_of(&write(&mut service, &live, "/v1/charges", &charge(), "k").data());
     for key in [&test, &bolt] {
         let reply = write(&mut service, key, "/v1/charges", &charge(), "k");
-        assert!(!replayed(&reply));
+        assert!(!is_replayed(&reply));
         assert_ne!(code_of(&reply.data()), made);
     }
     assert!(
-        replayed(&write(&mut service, &second, "/v1/charges", &charge(), "k")),
+        is_replayed(&write(&mut service, &second, "/v1/charges", &charge(), "k")),
         "a second key of the same book"
     );
-    assert!(!replayed(&write(&mut service, &live, "/v1/invoices", &json!({"amount": "1"}), "k")));
+    assert!(!is_replayed(&write(&mut service, &live, "/v1/invoices", &json!({"amount": "1"}), "k")));
     let link = service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "1"}));
-    let archive = Call::new("POST", &format!("/v1/payment-links/{link}/archive")).key(&live).once("k");
+    let archive =
+        Call::new("POST", &format!("/v1/payment-links/{link}/archive")).key(&live).idempotency_key("k");
     assert_eq!(service.send(&archive).status(), 200);
     let restore = Call { method: "DELETE".to_owned(), ..archive.clone() };
-    assert!(!replayed(&service.send(&restore)), "another method of the same path");
-    assert!(replayed(&service.send(&archive)));
+    assert!(!is_replayed(&service.send(&restore)), "another method of the same path");
+    assert!(is_replayed(&service.send(&archive)));
 }
 
 #[test]
@@ -106,30 +110,30 @@ fn a_failed_write_stores_nothing() {
         503
     );
     let good = write(&mut service, &live, "/v1/charges", &charge(), "k");
-    assert_eq!((good.status(), replayed(&good)), (201, false));
+    assert_eq!((good.status(), is_replayed(&good)), (201, false));
     let path = format!("/v1/charges/{}/cancel", code_of(&good.data()));
     assert_eq!(write(&mut service, &live, &path, &json!({}), "c").status(), 200);
     assert_eq!(write(&mut service, &live, &path, &json!({}), "c2").status(), 409);
     assert_eq!(write(&mut service, &live, &path, &json!({}), "c2").status(), 409);
-    assert!(replayed(&write(&mut service, &live, &path, &json!({}), "c")));
+    assert!(is_replayed(&write(&mut service, &live, &path, &json!({}), "c")));
 }
 
 #[test]
-fn an_answer_is_kept_for_24_hours() {
+fn a_response_is_stored_for_24_hours() {
     let mut service = TestService::new();
     let live = service.live.clone();
     write(&mut service, &live, "/v1/charges", &charge(), "k");
     service.wait(Span::hours(24));
     service.now = service.now.minus(TICK);
-    assert!(replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
+    assert!(is_replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
     service.wait(TICK);
-    assert!(!replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
+    assert!(!is_replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
     assert!(
-        replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")),
+        is_replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")),
         "and the new one from then on"
     );
     service.wait(Span::hours(23));
-    assert!(replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
+    assert!(is_replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
     assert_eq!(service.total("/v1/charges"), 2);
 }
 
@@ -159,21 +163,21 @@ fn a_key_has_up_to_255_characters() {
 }
 
 #[test]
-fn a_read_has_no_use_for_a_key() {
+fn a_read_ignores_the_idempotency_key() {
     let mut service = TestService::new();
     let live = service.live.clone();
-    let read = Call::new("GET", "/v1/charges").key(&live).once("k");
+    let read = Call::new("GET", "/v1/charges").key(&live).idempotency_key("k");
     assert_eq!(service.send(&read).json()["meta"]["total"], 0);
     service.charge();
     let reply = service.send(&read);
-    assert_eq!((reply.json()["meta"]["total"].clone(), replayed(&reply)), (json!(1), false));
+    assert_eq!((reply.json()["meta"]["total"].clone(), is_replayed(&reply)), (json!(1), false));
 }
 
 #[test]
-fn answers_outlive_a_restart() {
+fn responses_survive_a_restart() {
     let mut service = TestService::new();
     let live = service.live.clone();
     write(&mut service, &live, "/v1/charges", &charge(), "k");
     service.api.service.restart(service.now);
-    assert!(replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
+    assert!(is_replayed(&write(&mut service, &live, "/v1/charges", &charge(), "k")));
 }

@@ -8,7 +8,7 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::test_service::{LOCK, MEMPOOL, Reply, TICK, TestService, code, code_of, deep, string};
+use crate::test_service::{LOCK, MEMPOOL, Reply, TICK, TestService, code, code_of, confirmed, string};
 
 fn issue(service: &mut TestService) -> String {
     service.create(
@@ -64,16 +64,16 @@ fn the_first_view_is_an_event() {
 fn a_paid_charge_settles_its_invoice() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
-    let charge = service.choose(&invoice, Asset::Btc).unwrap();
+    let charge = service.choose_coin(&invoice, Asset::Btc).unwrap();
     let shown = service.show_charge(&charge);
     assert_eq!(
         (&shown["invoice"], &shown["fiat_amount"], &shown["customer_email"]),
         (&json!(invoice), &json!("150.00"), &json!("ada@shop.example"))
     );
-    service.see(&charge, "a", "0.001", deep(2));
+    service.report_sighting(&charge, "a", "0.001", confirmed(2));
     assert_eq!(service.show_invoice(&invoice)["status"], "open", "too little settles nothing");
     service.wait(TICK);
-    service.see(&charge, "b", "0.0015", deep(2));
+    service.report_sighting(&charge, "b", "0.0015", confirmed(2));
     let shown = service.show_invoice(&invoice);
     assert_eq!(
         (&shown["status"], &shown["paid_at"]),
@@ -83,16 +83,16 @@ fn a_paid_charge_settles_its_invoice() {
     for reply in [send(&mut service, &invoice), void(&mut service, &invoice)] {
         assert_eq!(reply.status(), 409);
     }
-    assert!(service.choose(&invoice, Asset::Eth).is_err());
+    assert!(service.choose_coin(&invoice, Asset::Eth).is_err());
 }
 
 #[test]
 fn another_coin_cancels_the_earlier_charge() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
-    let first = service.choose(&invoice, Asset::Btc).unwrap();
-    assert_eq!(service.choose(&invoice, Asset::Btc).unwrap(), first, "the same coin is the same charge");
-    let second = service.choose(&invoice, Asset::Eth).unwrap();
+    let first = service.choose_coin(&invoice, Asset::Btc).unwrap();
+    assert_eq!(service.choose_coin(&invoice, Asset::Btc).unwrap(), first, "the same coin is the same charge");
+    let second = service.choose_coin(&invoice, Asset::Eth).unwrap();
     assert_eq!(
         (service.status(&first), service.status(&second)),
         ("canceled".to_owned(), "pending".to_owned())
@@ -110,14 +110,14 @@ fn another_coin_cancels_the_earlier_charge() {
         json!({"reason": "asset_switched"})
     );
     // An unavailable coin does not change the earlier charge.
-    service.act(Mode::Live, BookCommand::RemoveWallet(Asset::Ltc)).unwrap();
-    assert_eq!(service.choose(&invoice, Asset::Ltc).unwrap_err().status(), 422);
+    service.run_command(Mode::Live, BookCommand::RemoveWallet(Asset::Ltc)).unwrap();
+    assert_eq!(service.choose_coin(&invoice, Asset::Ltc).unwrap_err().status(), 422);
     assert_eq!(service.status(&second), "pending");
-    service.see(&second, "a", "0.001", MEMPOOL);
-    assert_eq!(service.choose(&invoice, Asset::Btc).unwrap_err().status(), 409);
+    service.report_sighting(&second, "a", "0.001", MEMPOOL);
+    assert_eq!(service.choose_coin(&invoice, Asset::Btc).unwrap_err().status(), 409);
     assert_eq!(void(&mut service, &invoice).status(), 409);
     assert_eq!(
-        service.choose(&invoice, Asset::Eth).unwrap(),
+        service.choose_coin(&invoice, Asset::Eth).unwrap(),
         second,
         "but the charge that is being paid is still shown"
     );
@@ -127,9 +127,9 @@ fn another_coin_cancels_the_earlier_charge() {
 fn an_expired_charge_can_be_replaced() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
-    let first = service.choose(&invoice, Asset::Btc).unwrap();
+    let first = service.choose_coin(&invoice, Asset::Btc).unwrap();
     service.wait(LOCK);
-    let second = service.choose(&invoice, Asset::Btc).unwrap();
+    let second = service.choose_coin(&invoice, Asset::Btc).unwrap();
     assert_ne!(first, second);
     assert_eq!(
         (service.status(&first), service.status(&second)),
@@ -141,10 +141,10 @@ fn an_expired_charge_can_be_replaced() {
 fn an_invoice_settles_once() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
-    let first = service.choose(&invoice, Asset::Btc).unwrap();
-    let second = service.choose(&invoice, Asset::Eth).unwrap();
-    service.see(&first, "a", "0.0025", deep(2));
-    service.see(&second, "b", "0.05", deep(100));
+    let first = service.choose_coin(&invoice, Asset::Btc).unwrap();
+    let second = service.choose_coin(&invoice, Asset::Eth).unwrap();
+    service.report_sighting(&first, "a", "0.0025", confirmed(2));
+    service.report_sighting(&second, "b", "0.05", confirmed(100));
     assert_eq!(service.show_invoice(&invoice)["status"], "paid");
     let paid_at = service.show_invoice(&invoice)["paid_at"].clone();
     service.wait(Span::secs(1));
@@ -158,7 +158,7 @@ fn an_invoice_settles_once() {
 fn a_late_payment_never_settles_a_voided_invoice() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
-    let charge = service.choose(&invoice, Asset::Btc).unwrap();
+    let charge = service.choose_coin(&invoice, Asset::Btc).unwrap();
     assert_eq!(void(&mut service, &invoice).status(), 200);
     assert_eq!(
         event_types(&mut service),
@@ -168,7 +168,7 @@ fn a_late_payment_never_settles_a_voided_invoice() {
         service.list(&format!("/v1/events?charge={charge}"))[0]["details"],
         json!({"reason": "invoice_voided"})
     );
-    service.see(&charge, "a", "0.0025", deep(2));
+    service.report_sighting(&charge, "a", "0.0025", confirmed(2));
     service.accept(&charge, None).unwrap();
     let shown = service.show_invoice(&invoice);
     assert_eq!((&shown["status"], &shown["paid_at"]), (&json!("void"), &Value::Null));
@@ -182,9 +182,9 @@ fn a_late_payment_never_settles_a_voided_invoice() {
 fn an_accepted_late_payment_settles_an_invoice_that_is_still_open() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
-    let charge = service.choose(&invoice, Asset::Btc).unwrap();
+    let charge = service.choose_coin(&invoice, Asset::Btc).unwrap();
     service.wait(LOCK);
-    service.see(&charge, "a", "0.0025", deep(2));
+    service.report_sighting(&charge, "a", "0.0025", confirmed(2));
     assert_eq!(service.show_invoice(&invoice)["status"], "open");
     service.accept(&charge, Some("a")).unwrap();
     assert_eq!(service.show_invoice(&invoice)["status"], "paid");
@@ -261,7 +261,7 @@ fn an_account_mails_100_an_hour_and_mode() {
     assert_eq!(service.total("/v1/invoices"), 100, "an invoice that can't be mailed as asked is not issued");
     let quiet = issue(&mut service);
     assert_eq!(send(&mut service, &quiet).status(), 429);
-    service.set(SettingsDraft {
+    service.change_settings(SettingsDraft {
         members: Some(vec!["ada@shop.example".to_owned()]),
         ..SettingsDraft::default()
     });
@@ -292,7 +292,7 @@ fn test_invoices_are_mailed_to_members_only() {
             .data(),
     );
     assert_eq!(service.post_as(&test, &format!("/v1/invoices/{quiet}/send"), &json!({})).status(), 422);
-    service.set(SettingsDraft {
+    service.change_settings(SettingsDraft {
         members: Some(vec!["ada@shop.example".to_owned()]),
         ..SettingsDraft::default()
     });

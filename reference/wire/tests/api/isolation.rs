@@ -13,7 +13,7 @@ struct Objects {
     event: String,
 }
 
-fn make_all(service: &mut TestService, key: &str) -> Objects {
+fn create_all_objects(service: &mut TestService, key: &str) -> Objects {
     let link =
         code_of(&service.post_as(key, "/v1/payment-links", &json!({"title": "A hat", "amount": "1"})).data());
     let charge =
@@ -27,7 +27,7 @@ const ABSENT: &str = "aaaaaaaaaaaa";
 const ABSENT_EVENT: &str = "01900000-0000-7000-8000-000000000000";
 
 /// Returns the response without the parts that differ between requests.
-fn essence(reply: &Reply, id: &str) -> (u16, Vec<(&'static str, String)>, String) {
+fn comparable_parts(reply: &Reply, id: &str) -> (u16, Vec<(&'static str, String)>, String) {
     let headers =
         reply.0.headers.iter().filter(|(name, _)| *name != "x-ratelimit-remaining").cloned().collect();
     (reply.status(), headers, reply.text().replace(id, "<id>"))
@@ -45,12 +45,18 @@ fn check(service: &mut TestService, key: &str, call: &Call, (theirs, absent): (&
     };
     let (foreign, unknown) = (service.send(&put(theirs)), service.send(&put(absent)));
     assert_eq!(foreign.status(), status, "{} {}: {}", call.method, call.path, foreign.text());
-    assert_eq!(essence(&foreign, theirs), essence(&unknown, absent), "{} {}", call.method, call.path);
+    assert_eq!(
+        comparable_parts(&foreign, theirs),
+        comparable_parts(&unknown, absent),
+        "{} {}",
+        call.method,
+        call.path
+    );
 }
 
 fn check_all(service: &mut TestService, key: &str, theirs: &Objects) {
     let raw =
-        |method: &str, target: &str, body: &str| Call::new(method, target).raw("application/json", body);
+        |method: &str, target: &str, body: &str| Call::new(method, target).raw_body("application/json", body);
     let charge = (theirs.charge.as_str(), ABSENT);
     let link = (theirs.link.as_str(), ABSENT);
     let invoice = (theirs.invoice.as_str(), ABSENT);
@@ -71,7 +77,7 @@ fn check_all(service: &mut TestService, key: &str, theirs: &Objects) {
         ("GET", "/v1/payment-links/{}", invoice),
     ] {
         check(service, key, &Call::new(method, target), id, 404);
-        check(service, key, &Call::new(method, target).once("k"), id, 404);
+        check(service, key, &Call::new(method, target).idempotency_key("k"), id, 404);
     }
     check(service, key, &raw("POST", "/v1/charges/{}/refunds", r#"{"amount": "1"}"#), charge, 404);
     check(service, key, &raw("POST", "/v1/charges/{}/refunds", r#"{"amount": []}"#), charge, 404);
@@ -98,11 +104,11 @@ fn check_all(service: &mut TestService, key: &str, theirs: &Objects) {
 }
 
 #[test]
-fn the_other_mode_is_not_there() {
-    let mut service = TestService::with(reference_core::rng::Seed(7), Some(1_000));
+fn the_other_mode_is_not_found() {
+    let mut service = TestService::with_seed_and_limit(reference_core::rng::Seed(7), Some(1_000));
     let (live, test) = (service.live.clone(), service.test.clone());
-    let of_live = make_all(&mut service, &live);
-    let of_test = make_all(&mut service, &test);
+    let of_live = create_all_objects(&mut service, &live);
+    let of_test = create_all_objects(&mut service, &test);
     check_all(&mut service, &live, &of_test);
     check_all(&mut service, &test, &of_live);
     assert_untouched(&mut service, &live);
@@ -110,13 +116,13 @@ fn the_other_mode_is_not_there() {
 }
 
 #[test]
-fn another_account_is_not_there() {
-    let mut service = TestService::with(reference_core::rng::Seed(7), Some(1_000));
+fn another_account_is_not_found() {
+    let mut service = TestService::with_seed_and_limit(reference_core::rng::Seed(7), Some(1_000));
     let live = service.live.clone();
     let bolt = service.open_account("bolt");
     let bolt = service.new_key(bolt, Mode::Live);
-    let of_acme = make_all(&mut service, &live);
-    let of_bolt = make_all(&mut service, &bolt);
+    let of_acme = create_all_objects(&mut service, &live);
+    let of_bolt = create_all_objects(&mut service, &bolt);
     check_all(&mut service, &bolt, &of_acme);
     check_all(&mut service, &live, &of_bolt);
     assert_untouched(&mut service, &live);
@@ -136,7 +142,7 @@ fn assert_untouched(service: &mut TestService, key: &str) {
 fn lists_hold_only_what_the_key_may_see() {
     let mut service = TestService::new();
     let (live, test) = (service.live.clone(), service.test.clone());
-    make_all(&mut service, &live);
+    create_all_objects(&mut service, &live);
     for list in ["charges", "invoices", "payment-links", "events"] {
         let seen = service.send(&Call::new("GET", &format!("/v1/{list}")).key(&test)).json();
         assert_eq!((&seen["data"], &seen["meta"]["total"]), (&json!([]), &json!(0)), "{list}");
@@ -169,7 +175,7 @@ fn no_deposit_address_is_shared() {
 }
 
 #[test]
-fn many_locks_that_end_at_once_hold_up_only_their_own_book() {
+fn many_locks_that_end_at_once_delay_only_their_own_book() {
     let mut service = TestService::new();
     (0..9).for_each(|_| drop(service.charge()));
     let neighbour = service.open_account("neighbour");

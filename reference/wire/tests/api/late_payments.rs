@@ -14,23 +14,23 @@ use crate::{
         Step::{Accept, Cancel, Refund, See, Until, Wait},
         check, play,
     },
-    test_service::{DROPPED, MEMPOOL, TestService, code, deep},
+    test_service::{DROPPED, MEMPOOL, TestService, code, confirmed},
 };
 
 #[test]
 fn there_are_three_kinds_of_late_payments() {
     // To an expired charge, to a canceled one, and to a paid one.
-    check(&[Until(0), See("a", "0.0025", deep(2))], "expired 0: expired late_payment");
-    check(&[Cancel(200), See("a", "0.0025", deep(2))], "canceled 0: canceled late_payment");
-    let paid = See("a", "0.0025", deep(2));
+    check(&[Until(0), See("a", "0.0025", confirmed(2))], "expired 0: expired late_payment");
+    check(&[Cancel(200), See("a", "0.0025", confirmed(2))], "canceled 0: canceled late_payment");
+    let paid = See("a", "0.0025", confirmed(2));
     check(&[paid, See("b", "0.001", MEMPOOL)], "paid 0.0025: payment_detected paid late_payment");
-    check(&[paid, See("b", "0.001", deep(2))], "paid 0.0035: payment_detected paid late_payment");
+    check(&[paid, See("b", "0.001", confirmed(2))], "paid 0.0035: payment_detected paid late_payment");
     check(
-        &[paid, Until(9), See("b", "0.001", deep(2)), See("b", "0.001", deep(3))],
+        &[paid, Until(9), See("b", "0.001", confirmed(2)), See("b", "0.001", confirmed(3))],
         "paid 0.0035: payment_detected paid late_payment",
     );
     check(
-        &[paid, See("b", "0.001", deep(2)), Refund("0.0035", 201)],
+        &[paid, See("b", "0.001", confirmed(2)), Refund("0.0035", 201)],
         "paid 0.0035: payment_detected paid late_payment refunded",
     );
 }
@@ -39,16 +39,16 @@ fn there_are_three_kinds_of_late_payments() {
 fn late_payments_never_pay_without_acceptance() {
     let late = See("a", "0.0025", MEMPOOL);
     check(
-        &[Until(0), late, See("a", "0.0025", deep(2)), Wait(Span::days(1))],
+        &[Until(0), late, See("a", "0.0025", confirmed(2)), Wait(Span::days(1))],
         "expired 0: expired late_payment",
     );
     check(
-        &[Until(0), late, See("a", "0.0025", deep(9)), See("b", "1", deep(9))],
+        &[Until(0), late, See("a", "0.0025", confirmed(9)), See("b", "1", confirmed(9))],
         "expired 0: expired late_payment late_payment",
     );
-    check(&[Cancel(200), late, See("a", "0.0025", deep(9))], "canceled 0: canceled late_payment");
+    check(&[Cancel(200), late, See("a", "0.0025", confirmed(9))], "canceled 0: canceled late_payment");
     check(
-        &[See("p", "0.001", deep(2)), Until(0), See("a", "1", deep(2))],
+        &[See("p", "0.001", confirmed(2)), Until(0), See("a", "1", confirmed(2))],
         "expired 0.001: payment_detected underpaid expired late_payment",
     );
 }
@@ -59,15 +59,15 @@ fn accepting_needs_a_confirmed_transfer() {
     check(&[Until(0), Accept(None, 409)], "expired 0: expired");
     check(&[Until(0), See("a", "0.0025", MEMPOOL), Accept(None, 409)], "expired 0: expired late_payment");
     check(
-        &[Until(0), See("a", "0.0025", deep(1)), Accept(Some("a"), 409)],
+        &[Until(0), See("a", "0.0025", confirmed(1)), Accept(Some("a"), 409)],
         "expired 0: expired late_payment",
     );
-    let on_time = See("p", "0.001", deep(2));
+    let on_time = See("p", "0.001", confirmed(2));
     check(
         &[on_time, Until(0), Accept(None, 409), Accept(Some("p"), 409)],
         "expired 0.001: payment_detected underpaid expired",
     );
-    let late = See("a", "0.0025", deep(2));
+    let late = See("a", "0.0025", confirmed(2));
     check(&[Until(0), late, Accept(Some("b"), 409)], "expired 0: expired late_payment");
     check(
         &[Until(0), late, See("a", "0.0025", DROPPED), Accept(None, 409)],
@@ -81,15 +81,15 @@ fn accepting_needs_a_confirmed_transfer() {
 
 #[test]
 fn insufficient_accepted_payments_are_credited_and_reported() {
-    let little = See("a", "0.001", deep(2));
+    let little = See("a", "0.001", confirmed(2));
     check(&[Until(0), little, Accept(None, 200)], "expired 0.001: expired late_payment underpaid");
     check(&[Cancel(200), little, Accept(None, 200)], "canceled 0.001: canceled late_payment underpaid");
     check(
-        &[Until(0), little, Accept(None, 200), See("b", "0.0015", deep(2)), Accept(Some("b"), 200)],
+        &[Until(0), little, Accept(None, 200), See("b", "0.0015", confirmed(2)), Accept(Some("b"), 200)],
         "paid 0.0025: expired late_payment underpaid late_payment paid",
     );
     check(
-        &[See("p", "0.001", deep(2)), Until(0), See("a", "0.0015", deep(2)), Accept(None, 200)],
+        &[See("p", "0.001", confirmed(2)), Until(0), See("a", "0.0015", confirmed(2)), Accept(None, 200)],
         "paid 0.0025: payment_detected underpaid expired late_payment paid",
     );
     // An orphaned part payment returns late. Accepting it reports `underpaid` again.
@@ -108,13 +108,13 @@ fn insufficient_accepted_payments_are_credited_and_reported() {
 
 #[test]
 fn accepted_payments_can_still_be_orphaned() {
-    let little = See("a", "0.001", deep(2));
+    let little = See("a", "0.001", confirmed(2));
     let accepted = [Until(0), little, Accept(None, 200)];
     let and_then = |more: &[crate::charge_life::Step]| [&accepted[..], more].concat();
     check(&and_then(&[See("a", "0.001", MEMPOOL)]), "expired 0: expired late_payment underpaid");
     check(&and_then(&[See("a", "0.001", DROPPED), little]), "expired 0.001: expired late_payment underpaid");
     // A payment in time that was orphaned after the lock and confirmed again counts together with accepted ones.
-    let on_time = See("p", "0.0015", deep(2));
+    let on_time = See("p", "0.0015", confirmed(2));
     check(
         &[on_time, Until(0), See("p", "0.0015", MEMPOOL), little, Accept(None, 200), on_time],
         "paid 0.0025: payment_detected underpaid expired late_payment underpaid paid",
@@ -127,9 +127,9 @@ fn paid_at_of_a_late_payment_is_its_confirmation_not_its_acceptance() {
         Until(0),
         See("a", "0.0025", MEMPOOL),
         Wait(Span::mins(20)),
-        See("a", "0.0025", deep(2)),
+        See("a", "0.0025", confirmed(2)),
         Wait(Span::days(1)),
-        See("a", "0.0025", deep(3)),
+        See("a", "0.0025", confirmed(3)),
         Wait(Span::days(1)),
         Accept(None, 200),
     ]);
@@ -142,7 +142,7 @@ fn paid_at_of_a_late_payment_is_its_confirmation_not_its_acceptance() {
 }
 
 #[test]
-fn another_coin_at_a_deposit_address_is_no_payment() {
+fn another_coin_at_a_deposit_address_is_not_a_payment() {
     let mut service = TestService::new();
     let charge = service.create("/v1/charges", &json!({"asset": "ETH", "amount": "150.00"}));
     let no = service.book(Mode::Live).find_charge(code(&charge)).unwrap();
@@ -159,36 +159,41 @@ fn another_coin_at_a_deposit_address_is_no_payment() {
                 txid: "a".to_owned(),
                 output: 0,
                 amount: Coin::parse("150", asset).unwrap(),
-                depth: deep(100),
+                depth: confirmed(100),
                 height: 0,
             }],
         );
     }
     assert_eq!(service.event_types(&charge), "created");
-    assert_eq!(service.book(Mode::Live).unmatched().count(), 1, "it is stored as unmatched");
+    assert_eq!(service.book(Mode::Live).unmatched_transfers().count(), 1, "it is stored as unmatched");
 }
 
 #[test]
 fn a_late_payment_that_is_not_accepted_is_not_lost_when_another_one_pays() {
     // Of two confirmed late payments one is accepted and pays; the other reached a charge that is paid now.
     check(
-        &[Until(0), See("a", "0.0025", deep(2)), See("b", "0.001", deep(2)), Accept(Some("a"), 200)],
+        &[
+            Until(0),
+            See("a", "0.0025", confirmed(2)),
+            See("b", "0.001", confirmed(2)),
+            Accept(Some("a"), 200),
+        ],
         "paid 0.0035: expired late_payment late_payment paid",
     );
     check(
         &[
             Until(0),
-            See("a", "0.0025", deep(2)),
+            See("a", "0.0025", confirmed(2)),
             See("b", "0.001", MEMPOOL),
             Accept(Some("a"), 200),
-            See("b", "0.001", deep(2)),
+            See("b", "0.001", confirmed(2)),
         ],
         "paid 0.0035: expired late_payment late_payment paid",
     );
 }
 
 #[test]
-fn the_announcement_shows_the_output_it_is_about() {
+fn a_late_payment_event_shows_its_own_output() {
     let mut service = TestService::new();
     service.add_endpoint(Mode::Live, "https://shop.example/hook", &[EventType::ChargeLatePayment]);
     let charge = service.charge();
@@ -209,7 +214,7 @@ fn the_announcement_shows_the_output_it_is_about() {
     service.api.service.on_sightings(service.now, &[output("a", 0, "0.001", MEMPOOL)]);
     service.api.service.on_sightings(service.now, &[output("a", 1, "0.0002", MEMPOOL)]);
     let bodies: Vec<Value> = service
-        .post_all(&AttemptResult::Answered(200))
+        .attempt_all(&AttemptResult::Answered(200))
         .iter()
         .map(|(_, post)| serde_json::from_slice(&post.body).unwrap())
         .collect();

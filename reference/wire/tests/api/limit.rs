@@ -5,32 +5,32 @@ use serde_json::json;
 
 use crate::test_service::{Call, Reply, TICK, TestService};
 
-fn remaining(reply: &Reply) -> u64 {
+fn remaining_quota(reply: &Reply) -> u64 {
     assert_eq!(reply.header("x-ratelimit-limit"), Some("120"));
     reply.header("x-ratelimit-remaining").expect("every admitted answer has it").parse().expect("a number")
 }
 
 #[test]
 fn the_121st_request_waits_and_the_wait_is_enough() {
-    let mut service = TestService::limited();
+    let mut service = TestService::with_rate_limit();
     for left in (0..120).rev() {
-        assert_eq!(remaining(&service.get("/v1/account")), left);
+        assert_eq!(remaining_quota(&service.get("/v1/account")), left);
     }
     service.wait(Span::millis(10_500));
     let refused = service.get("/v1/account");
-    assert_eq!((refused.status(), remaining(&refused)), (429, 0));
+    assert_eq!((refused.status(), remaining_quota(&refused)), (429, 0));
     assert_eq!(refused.header("retry-after"), Some("50"), "49.5 seconds, rounded up");
     service.wait(Span::millis(49_500));
     service.now = service.now.minus(TICK);
     let refused = service.get("/v1/account");
     assert_eq!((refused.status(), refused.header("retry-after")), (429, Some("1")));
     service.wait(TICK);
-    assert_eq!(remaining(&service.get("/v1/account")), 119, "refused requests did not count");
+    assert_eq!(remaining_quota(&service.get("/v1/account")), 119, "refused requests did not count");
 }
 
 #[test]
 fn every_answer_but_401_and_429_counts() {
-    let mut service = TestService::limited();
+    let mut service = TestService::with_rate_limit();
     let live = service.live.clone();
     let calls = [
         Call::new("GET", "/v1/nowhere").key(&live),
@@ -38,35 +38,45 @@ fn every_answer_but_401_and_429_counts() {
         Call::new("PUT", "/v1/charges").key(&live),
         Call::new("GET", "/v1/charges?page=0").key(&live),
         Call::new("POST", "/v1/charges").key(&live).json(&json!({})),
-        Call::new("POST", "/v1/charges").key(&live).raw("text/plain", "x"),
-        Call::new("POST", "/v1/charges").key(&live).raw("application/json", "{"),
-        Call::new("POST", "/v1/charges").key(&live).json(&json!({"asset": "BTC", "amount": "1"})).once("k"),
-        Call::new("POST", "/v1/charges").key(&live).json(&json!({"asset": "BTC", "amount": "1"})).once("k"),
+        Call::new("POST", "/v1/charges").key(&live).raw_body("text/plain", "x"),
+        Call::new("POST", "/v1/charges").key(&live).raw_body("application/json", "{"),
+        Call::new("POST", "/v1/charges")
+            .key(&live)
+            .json(&json!({"asset": "BTC", "amount": "1"}))
+            .idempotency_key("k"),
+        Call::new("POST", "/v1/charges")
+            .key(&live)
+            .json(&json!({"asset": "BTC", "amount": "1"}))
+            .idempotency_key("k"),
     ];
     for (nth, call) in calls.iter().enumerate() {
-        assert_eq!(remaining(&service.send(call)), 119 - nth as u64, "{call:?}");
+        assert_eq!(remaining_quota(&service.send(call)), 119 - nth as u64, "{call:?}");
     }
     let unknown = service.send(&Call::new("GET", "/v1/account").key("svc_live_nobody"));
     assert_eq!(unknown.status(), 401);
     assert_eq!((unknown.header("x-ratelimit-limit"), unknown.header("x-ratelimit-remaining")), (None, None));
-    assert_eq!(remaining(&service.get("/v1/account")), 119 - calls.len() as u64, "401 counts for no key");
+    assert_eq!(
+        remaining_quota(&service.get("/v1/account")),
+        119 - calls.len() as u64,
+        "401 counts for no key"
+    );
 }
 
 #[test]
 fn each_key_has_its_own_minute() {
-    let mut service = TestService::limited();
+    let mut service = TestService::with_rate_limit();
     let second = service.new_key(service.acme, Mode::Live);
     let test = service.test.clone();
     while service.get("/v1/account").status() == 200 {}
     for key in [second, test] {
-        assert_eq!(remaining(&service.send(&Call::new("GET", "/v1/account").key(&key))), 119);
+        assert_eq!(remaining_quota(&service.send(&Call::new("GET", "/v1/account").key(&key))), 119);
     }
     assert_eq!(service.get("/v1/account").status(), 429);
 }
 
 #[test]
 fn a_refused_write_did_not_happen() {
-    let mut service = TestService::limited();
+    let mut service = TestService::with_rate_limit();
     while service.get("/v1/account").status() == 200 {}
     assert_eq!(service.post("/v1/charges", &json!({"asset": "BTC", "amount": "1"})).status(), 429);
     service.wait(Span::secs(60));
@@ -84,7 +94,7 @@ fn a_host_may_switch_the_limit_off() {
 
 #[test]
 fn a_revoked_key_is_unknown_from_then_on() {
-    let mut service = TestService::limited();
+    let mut service = TestService::with_rate_limit();
     let unknown = service.send(&Call::new("GET", "/v1/account").key("svc_live_nobody"));
     let id = service
         .api
@@ -95,11 +105,11 @@ fn a_revoked_key_is_unknown_from_then_on() {
         .expect("made at opening")
         .id;
     assert!(
-        service.act(Mode::Test, Command::RevokeKey(id)).is_err(),
+        service.run_command(Mode::Test, Command::RevokeKey(id)).is_err(),
         "the dashboard's other mode does not see it"
     );
     assert_eq!(service.get("/v1/account").status(), 200);
-    service.act(Mode::Live, Command::RevokeKey(id)).unwrap();
+    service.run_command(Mode::Live, Command::RevokeKey(id)).unwrap();
     for _ in 0..130 {
         assert_eq!(service.get("/v1/account"), unknown, "and it is never limited");
     }
@@ -108,9 +118,9 @@ fn a_revoked_key_is_unknown_from_then_on() {
 }
 
 #[test]
-fn a_restart_forgets_who_asked_how_often() {
-    let mut service = TestService::limited();
+fn a_restart_clears_the_rate_limits() {
+    let mut service = TestService::with_rate_limit();
     while service.get("/v1/account").status() == 200 {}
     service.api.service.restart(service.now);
-    assert_eq!(remaining(&service.get("/v1/account")), 119);
+    assert_eq!(remaining_quota(&service.get("/v1/account")), 119);
 }

@@ -10,7 +10,7 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::test_service::{Call, Reply, TICK, TestService, code, code_of, deep};
+use crate::test_service::{Call, Reply, TICK, TestService, code, code_of, confirmed};
 
 /// Creates a charge from a link, `with` more fields than coin and link.
 fn pay(service: &mut TestService, link: &str, with: &Value) -> Reply {
@@ -114,7 +114,7 @@ fn a_link_ends_with_its_number_of_payments() {
         service.create("/v1/payment-links", &json!({"title": "A hat", "amount": "150", "max_payments": 2}));
     for nth in ["a", "b"] {
         let charge = code_of(&pay(&mut service, &link, &json!({})).data());
-        service.see(&charge, nth, "0.0025", deep(2));
+        service.report_sighting(&charge, nth, "0.0025", confirmed(2));
     }
     assert_eq!(pay(&mut service, &link, &json!({})).status(), 409);
     let patch = Call::new("PATCH", &format!("/v1/payment-links/{link}")).key(&service.live.clone());
@@ -141,7 +141,7 @@ fn an_archived_link_opens_no_charge_and_can_be_restored() {
 }
 
 #[test]
-fn a_change_touches_what_it_names_and_no_earlier_charge() {
+fn a_change_sets_the_named_fields_and_no_earlier_charge() {
     let mut service = TestService::new();
     let terms = json!({"title": "A hat", "description": "Felt", "amount": "75", "success_url": "https://acme.example/"});
     let link = service.create("/v1/payment-links", &terms);
@@ -210,7 +210,7 @@ fn customers_pay_on_the_page_as_merchants_do_through_the_api() {
 #[test]
 fn terms_that_nobody_could_pay_are_refused() {
     #[track_caller]
-    fn refuse(terms: Value, wrong: &[&str]) {
+    fn check_refusal(terms: Value, wrong: &[&str]) {
         let mut body = json!({"title": "A gift", "pricing_type": "open"});
         body.as_object_mut().unwrap().extend(terms.as_object().unwrap().clone());
         let reply = TestService::new().post("/v1/payment-links", &body);
@@ -219,15 +219,15 @@ fn terms_that_nobody_could_pay_are_refused() {
             (422, wrong.iter().map(|&n| n.to_owned()).collect())
         );
     }
-    refuse(json!({"min_amount": "0"}), &["min_amount"]);
-    refuse(json!({"max_amount": "0.00"}), &["max_amount"]);
-    refuse(json!({"min_amount": "5", "max_amount": "4.99"}), &["max_amount"]);
-    refuse(json!({"suggested_amounts": ["5", "0"]}), &["suggested_amounts.1"]);
-    refuse(json!({"suggested_amounts": ["4.99", "5"], "min_amount": "5"}), &["suggested_amounts.0"]);
-    refuse(json!({"suggested_amounts": ["5", "5.01"], "max_amount": "5"}), &["suggested_amounts.1"]);
-    refuse(json!({"expires_at": "2026-09-20T10:00:00Z"}), &["expires_at"]);
-    refuse(json!({"accepted_assets": ["BTC", "LTC", "BTC"]}), &["accepted_assets"]);
-    refuse(json!({"custom_fields": [{"label": "Size"}, {"label": "Size"}]}), &["custom_fields"]);
+    check_refusal(json!({"min_amount": "0"}), &["min_amount"]);
+    check_refusal(json!({"max_amount": "0.00"}), &["max_amount"]);
+    check_refusal(json!({"min_amount": "5", "max_amount": "4.99"}), &["max_amount"]);
+    check_refusal(json!({"suggested_amounts": ["5", "0"]}), &["suggested_amounts.1"]);
+    check_refusal(json!({"suggested_amounts": ["4.99", "5"], "min_amount": "5"}), &["suggested_amounts.0"]);
+    check_refusal(json!({"suggested_amounts": ["5", "5.01"], "max_amount": "5"}), &["suggested_amounts.1"]);
+    check_refusal(json!({"expires_at": "2026-09-20T10:00:00Z"}), &["expires_at"]);
+    check_refusal(json!({"accepted_assets": ["BTC", "LTC", "BTC"]}), &["accepted_assets"]);
+    check_refusal(json!({"custom_fields": [{"label": "Size"}, {"label": "Size"}]}), &["custom_fields"]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use reference_core::{asset::Asset, event::EventType, mode::Mode, time::Span};
 use serde_json::{Value, json};
 
-use crate::test_service::{BASE, Call, DROPPED, LOCK, MEMPOOL, TestService, code_of, deep, string};
+use crate::test_service::{BASE, Call, DROPPED, LOCK, MEMPOOL, TestService, code_of, confirmed, string};
 
 /// A world with records of every kind, status and event type, whose statuses no longer change.
 struct World {
@@ -43,12 +43,12 @@ impl World {
         };
         let charge = self.service.create("/v1/charges", &body);
         match n % 6 {
-            0 => self.service.see(&charge, "a", "0.0025", deep(2)),
-            1 => self.service.see(&charge, "a", "0.001", deep(2)),
+            0 => self.service.report_sighting(&charge, "a", "0.0025", confirmed(2)),
+            1 => self.service.report_sighting(&charge, "a", "0.001", confirmed(2)),
             2 => drop(self.service.post(&format!("/v1/charges/{charge}/cancel"), &json!({}))),
             3 => {
-                self.service.see(&charge, "a", "0.001", MEMPOOL);
-                self.service.see(&charge, "a", "0.001", DROPPED);
+                self.service.report_sighting(&charge, "a", "0.001", MEMPOOL);
+                self.service.report_sighting(&charge, "a", "0.001", DROPPED);
             }
             _ => {}
         }
@@ -60,8 +60,8 @@ impl World {
         let invoice = self.service.create("/v1/invoices", &json!({"amount": "150"}));
         match n % 4 {
             0 => {
-                let charge = self.service.choose(&invoice, Asset::Btc).unwrap();
-                self.service.see(&charge, "a", "0.0025", deep(2));
+                let charge = self.service.choose_coin(&invoice, Asset::Btc).unwrap();
+                self.service.report_sighting(&charge, "a", "0.0025", confirmed(2));
                 self.charges.push(charge);
             }
             1 => drop(self.service.post(&format!("/v1/invoices/{invoice}/void"), &json!({}))),
@@ -84,7 +84,7 @@ impl World {
         reply.json()
     }
 
-    fn whole(&mut self, list: &str) -> Vec<Value> {
+    fn read_whole_list(&mut self, list: &str) -> Vec<Value> {
         let mut records = Vec::new();
         let mut next = Some(format!("{list}{}per_page=100", if list.contains('?') { '&' } else { '?' }));
         while let Some(target) = next {
@@ -130,7 +130,7 @@ fn target(path: &str, filters: &[(&str, &str)]) -> String {
     if set.is_empty() { path.to_owned() } else { format!("{path}?{}", set.join("&")) }
 }
 
-fn with(list: &str, more: &str) -> String {
+fn add_query(list: &str, more: &str) -> String {
     format!("{list}{}{more}", if list.contains('?') { '&' } else { '?' })
 }
 
@@ -144,7 +144,7 @@ fn a_filter_is_the_whole_list_filtered() {
     for list in world.lists() {
         let (path, query) = list.split_once('?').unwrap_or((&list, ""));
         let expected: Vec<Value> = world
-            .whole(path)
+            .read_whole_list(path)
             .into_iter()
             .filter(|record| {
                 query.split('&').filter(|part| !part.is_empty()).all(|part| {
@@ -156,7 +156,7 @@ fn a_filter_is_the_whole_list_filtered() {
                 })
             })
             .collect();
-        assert_eq!(ids(&world.whole(&list)), ids(&expected), "{list}");
+        assert_eq!(ids(&world.read_whole_list(&list)), ids(&expected), "{list}");
     }
 }
 
@@ -165,11 +165,11 @@ fn lists_are_newest_first() {
     let mut world = World::new();
     for path in ["/v1/charges", "/v1/invoices", "/v1/payment-links", "/v1/events"] {
         let times: Vec<String> =
-            world.whole(path).iter().map(|record| string(&record["created_at"])).collect();
+            world.read_whole_list(path).iter().map(|record| string(&record["created_at"])).collect();
         assert!(times.is_sorted_by(|newer, older| newer >= older), "{path}");
     }
     let created: Vec<String> = world.charges.iter().rev().cloned().collect();
-    assert_eq!(ids(&world.whole("/v1/charges")), created, "by creation, where the times are equal");
+    assert_eq!(ids(&world.read_whole_list("/v1/charges")), created, "by creation, where the times are equal");
 }
 
 /// Reads a list page by page while records are added between the pages.
@@ -180,10 +180,10 @@ fn check_stable(
     per_page: usize,
     next_page: impl Fn(&Value, usize) -> Option<String>,
 ) {
-    let snapshot = ids(&world.whole(list));
+    let snapshot = ids(&world.read_whole_list(list));
     let last = snapshot.len().div_ceil(per_page).max(1);
     let mut read = Vec::new();
-    let mut next = Some(with(list, &format!("per_page={per_page}")));
+    let mut next = Some(add_query(list, &format!("per_page={per_page}")));
     let mut number = 0;
     while let Some(target) = next {
         let page = world.page(&target);
@@ -205,7 +205,7 @@ fn check_stable(
     assert_eq!((number, read), (last, snapshot), "{list}");
 }
 
-fn follow(page: &Value, _: usize) -> Option<String> {
+fn next_link(page: &Value, _: usize) -> Option<String> {
     page["links"]["next"].as_str().map(|url| url.strip_prefix(BASE).expect("links are absolute").to_owned())
 }
 
@@ -213,10 +213,10 @@ fn follow(page: &Value, _: usize) -> Option<String> {
 fn following_the_links_reads_the_list_as_it_was_at_page_1() {
     let mut world = World::new();
     for list in world.lists() {
-        check_stable(&mut world, &list, 20, follow);
+        check_stable(&mut world, &list, 20, next_link);
     }
     for list in ["/v1/charges", "/v1/charges?status=paid", "/v1/events?type=charge.created"] {
-        check_stable(&mut world, list, 7, follow);
+        check_stable(&mut world, list, 7, next_link);
     }
 }
 
@@ -226,7 +226,7 @@ fn counting_pages_up_reads_the_list_as_it_was_at_page_1() {
     for list in world.lists() {
         let count = |page: &Value, number: usize| {
             let more = page["meta"]["last_page"].as_u64().unwrap() > number as u64;
-            more.then(|| with(&list, &format!("page={}&per_page=20", number + 1)))
+            more.then(|| add_query(&list, &format!("page={}&per_page=20", number + 1)))
         };
         check_stable(&mut world, &list, 20, count);
     }

@@ -213,7 +213,7 @@ fn metadata_is_returned_unchanged() {
     let metadata =
         r#"{"z":1.50,"a":12345678901234567890123,"e":1e5,"t":true,"n":null,"s":"\u00e4\u0000\"\\"}"#;
     let body = format!(r#"{{"asset":"BTC","amount":"1","metadata":{metadata}}}"#);
-    let reply = service.send(&Call::new("POST", "/v1/charges").key(&live).raw("application/json", body));
+    let reply = service.send(&Call::new("POST", "/v1/charges").key(&live).raw_body("application/json", body));
     let kept =
         r#""metadata":{"z":1.50,"a":12345678901234567890123,"e":1e5,"t":true,"n":null,"s":"ä\u0000\"\\"}"#;
     assert!(reply.text().contains(kept), "{}", reply.text());
@@ -290,7 +290,8 @@ fn metadata_numbers_fit_a_double() {
     {
         let mut service = TestService::new();
         let body = format!(r#"{{"asset": "BTC", "amount": "1", "metadata": {{"a": {number}}}}}"#);
-        let call = Call::new("POST", "/v1/charges").key(&service.live.clone()).raw("application/json", body);
+        let call =
+            Call::new("POST", "/v1/charges").key(&service.live.clone()).raw_body("application/json", body);
         let reply = service.send(&call);
         let wrong: &[&str] = if status == 422 { &["metadata.a"] } else { &[] };
         assert_eq!(

@@ -8,11 +8,11 @@ use crate::{
         Step::{self, Accept, Refund, RefundOf, See, Until, Wait},
         check, play,
     },
-    test_service::{DROPPED, MEMPOOL, TestService, deep, string},
+    test_service::{DROPPED, MEMPOOL, TestService, confirmed, string},
 };
 
-const HALF: Step = See("a", "0.00125", deep(2));
-const OTHER_HALF: Step = See("b", "0.00125", deep(2));
+const HALF: Step = See("a", "0.00125", confirmed(2));
+const OTHER_HALF: Step = See("b", "0.00125", confirmed(2));
 
 /// Checks `remaining_amount` and `overpaid` of the charge after the steps.
 #[track_caller]
@@ -28,7 +28,7 @@ fn a_refunded_part_payment_does_not_count() {
     let story = "payment_detected underpaid refunded payment_detected";
     check(&[HALF, Refund("0.00125", 201), OTHER_HALF], &format!("underpaid 0.0025: {story} underpaid"));
     check(&[HALF, Refund("0.0005", 201), OTHER_HALF], &format!("underpaid 0.0025: {story} underpaid"));
-    let rest = See("c", "0.00125", deep(2));
+    let rest = See("c", "0.00125", confirmed(2));
     check(
         &[HALF, Refund("0.00125", 201), OTHER_HALF, rest],
         &format!("paid 0.00375: {story} underpaid payment_detected paid"),
@@ -49,26 +49,26 @@ fn refunded_amounts_are_due_again() {
     check_shown(&[HALF, Refund("0.0005", 201), Until(0)], "0.00175", false);
     check_shown(&[HALF, Refund("0.00125", 201), OTHER_HALF], "0.00125", false);
     // More than the amount due was received, but most was refunded: an unpaid charge is not overpaid.
-    let much = See("c", "0.0024", deep(2));
+    let much = See("c", "0.0024", confirmed(2));
     let most = [much, Refund("0.0024", 201), HALF, Refund("0.00125", 201), OTHER_HALF];
     check_shown(&most, "0.00125", false);
     // A transfer may be orphaned after it was refunded.
     check_shown(&[HALF, Refund("0.00125", 201), See("a", "0.00125", DROPPED)], "0.0025", false);
     // A paid charge shows the amount on the chain.
     check_shown(&[HALF, OTHER_HALF, Refund("0.0025", 201)], "0", false);
-    check_shown(&[See("a", "0.003", deep(2)), Refund("0.0005", 201)], "0", true);
+    check_shown(&[See("a", "0.003", confirmed(2)), Refund("0.0005", 201)], "0", true);
 }
 
 #[test]
-fn an_invoice_is_not_settled_by_money_that_went_back() {
+fn an_invoice_is_not_settled_by_refunded_money() {
     let mut service = TestService::new();
     let invoice = service.create("/v1/invoices", &json!({"amount": "150.00", "currency": "EUR"}));
-    let charge = service.choose(&invoice, Asset::Btc).unwrap();
-    service.see(&charge, "a", "0.00125", deep(2));
+    let charge = service.choose_coin(&invoice, Asset::Btc).unwrap();
+    service.report_sighting(&charge, "a", "0.00125", confirmed(2));
     service.post(&format!("/v1/charges/{charge}/refunds"), &json!({"amount": "0.00125"})).data();
-    service.see(&charge, "b", "0.00125", deep(2));
+    service.report_sighting(&charge, "b", "0.00125", confirmed(2));
     assert_eq!(service.show_invoice(&invoice)["status"], "open");
-    service.see(&charge, "c", "0.00125", deep(2));
+    service.report_sighting(&charge, "c", "0.00125", confirmed(2));
     assert_eq!(service.show_invoice(&invoice)["status"], "paid");
 }
 
@@ -92,14 +92,14 @@ fn a_refund_ends_a_hold_that_it_leaves_too_little_for() {
 
 #[test]
 fn refunded_late_payments_are_not_accepted() {
-    let late = See("a", "0.0025", deep(2));
+    let late = See("a", "0.0025", confirmed(2));
     let refunded = [Until(0), late, Refund("0.0025", 201)];
     for txid in [None, Some("a")] {
         let story = "expired 0: expired late_payment refunded";
         check(&[&refunded[..], &[Accept(txid, 409)]].concat(), story);
     }
     // Of two, only the one without a refund is accepted. The other does not count, although the charge is now paid.
-    let other = See("b", "0.0025", deep(2));
+    let other = See("b", "0.0025", confirmed(2));
     for txid in [None, Some("b")] {
         check(
             &[&refunded[..], &[other, Accept(Some("a"), 409), Accept(txid, 200)]].concat(),
@@ -119,7 +119,7 @@ fn refunded_late_payments_are_not_accepted() {
 
 #[test]
 fn a_refund_uses_late_payments_before_received_ones() {
-    let (first, second) = (See("c", "0.001", deep(2)), See("d", "0.0015", deep(2)));
+    let (first, second) = (See("c", "0.001", confirmed(2)), See("d", "0.0015", confirmed(2)));
     let open = [HALF, Until(0), first, second];
     let and_then = |more: &[Step]| [&open[..], more].concat();
     // No part of the received amount was refunded.
@@ -148,16 +148,16 @@ fn a_refund_uses_late_payments_before_received_ones() {
 }
 
 #[test]
-fn a_refund_is_not_of_what_came_after_it() {
+fn a_refund_does_not_cover_later_transfers() {
     // The part that was on time was refunded. The late transfer is another payment.
     check(
         &[HALF, Refund("0.00125", 201), Until(0), OTHER_HALF, Wait(Span::hours(1)), Accept(None, 200)],
         "expired 0.0025: payment_detected underpaid refunded expired late_payment underpaid",
     );
     // A late payment that was refunded and then dropped is missing from the rest.
-    let late = See("a", "0.0025", deep(2));
+    let late = See("a", "0.0025", confirmed(2));
     let vanished = [Until(0), late, Refund("0.0025", 201), See("a", "0.0025", DROPPED)];
-    let again = See("b", "0.0025", deep(2));
+    let again = See("b", "0.0025", confirmed(2));
     check(
         &[&vanished[..], &[again, Accept(None, 200)]].concat(),
         "expired 0.0025: expired late_payment refunded late_payment underpaid",

@@ -36,7 +36,7 @@ fn check(path: &str, allow: &str) {
 }
 
 #[test]
-fn every_path_takes_its_methods_and_names_them_otherwise() {
+fn every_path_lists_its_methods_in_a_405() {
     check("/v1/account", "GET, HEAD");
     check("/v1/charges", "GET, HEAD, POST");
     check("/v1/charges/CHARGE", "GET, HEAD");
@@ -65,7 +65,7 @@ fn head_answers_as_get_does() {
 }
 
 #[test]
-fn every_other_path_is_not_found_in_json() {
+fn every_other_path_gets_404_in_json() {
     let mut service = TestService::new();
     let charge = service.charge();
     let absent = service.get("/v1/charges/aaaaaaaaaaaa");
@@ -210,8 +210,8 @@ fn a_body_may_have_256_kib_and_no_more() {
         format!("{json}{}", " ".repeat(len - json.len()))
     };
     let call = Call::new("POST", "/v1/charges").key(&live);
-    assert_eq!(service.send(&call.clone().raw("application/json", body(256 * 1024))).status(), 201);
-    assert_eq!(service.send(&call.clone().raw("application/json", body(256 * 1024 + 1))).status(), 413);
+    assert_eq!(service.send(&call.clone().raw_body("application/json", body(256 * 1024))).status(), 201);
+    assert_eq!(service.send(&call.clone().raw_body("application/json", body(256 * 1024 + 1))).status(), 413);
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn writes_without_fields_take_no_body_or_any_object() {
         let charge = service.charge();
         let mut call = Call::new("POST", &format!("/v1/charges/{charge}/cancel")).key(&live);
         if !body.is_empty() {
-            call = call.raw("application/json", body);
+            call = call.raw_body("application/json", body);
         }
         assert_eq!(service.send(&call).status(), status, "{body}");
     }
@@ -251,13 +251,13 @@ fn the_id_of_an_event_is_taken_in_either_case() {
 }
 
 #[test]
-fn refusals_come_in_one_order() {
+fn errors_are_checked_in_a_fixed_order() {
     let mut service = TestService::new();
     let live = service.live.clone();
     let charge = service.charge();
     let body = vec![b'x'; 256 * 1024 + 1];
     let mut status = |method: &str, path: &str, key: &str, content_type: &str, body: &[u8]| {
-        service.send(&Call::new(method, path).key(key).raw(content_type, body)).status()
+        service.send(&Call::new(method, path).key(key).raw_body(content_type, body)).status()
     };
     let known = format!("/v1/charges/{charge}");
     // 401 comes before everything, 404 before the method, the method before the body, its size before its type, its

@@ -11,20 +11,20 @@ use reference_core::{
 };
 use serde_json::{Value, json};
 
-use crate::test_service::{Call, MEMPOOL, Reply, TestService, code, code_of, deep, lay_out, string};
+use crate::test_service::{Call, MEMPOOL, Reply, TestService, code, code_of, confirmed, indent_json, string};
 
 /// Returns status, headers and body as one string.
-fn shown(reply: &Reply) -> String {
+fn response_text(reply: &Reply) -> String {
     let mut text = format!("{}\n", reply.status());
     for (name, value) in &reply.0.headers {
         text.push_str(&format!("{name}: {value}\n"));
     }
-    format!("{text}\n{}", lay_out(&reply.0.body))
+    format!("{text}\n{}", indent_json(&reply.0.body))
 }
 
 #[track_caller]
 fn check(name: &str, reply: &Reply) {
-    insta::assert_snapshot!(name, shown(reply));
+    insta::assert_snapshot!(name, response_text(reply));
 }
 
 /// Returns a business with all fields except two parts of its address.
@@ -63,7 +63,7 @@ fn full_charge() -> Value {
 #[test]
 fn the_account_states_the_mode_of_the_key() {
     let mut service = TestService::new();
-    service.set(SettingsDraft {
+    service.change_settings(SettingsDraft {
         display_name: Some("Acme Hats".to_owned()),
         website_url: Some(Some("https://acme.example".to_owned())),
         support_phone: Some(Some("+49 30 2".to_owned())),
@@ -71,7 +71,7 @@ fn the_account_states_the_mode_of_the_key() {
         default_currency: Some(Currency::Usd),
         ..SettingsDraft::default()
     });
-    service.act(Mode::Live, BookCommand::RemoveWallet(Asset::Xmr)).unwrap();
+    service.run_command(Mode::Live, BookCommand::RemoveWallet(Asset::Xmr)).unwrap();
     check("account_live", &service.get("/v1/account"));
     let reply = service.send(&Call::new("GET", "/v1/account").key(&service.test.clone()));
     assert_eq!(reply.json()["meta"]["mode"], "test");
@@ -85,9 +85,9 @@ fn a_charge_before_and_after_it_is_paid() {
     check("charge_pending", &reply);
     let charge = code_of(&reply.data());
     service.wait(Span::secs(90));
-    service.see(&charge, "tx1", "0.0026", MEMPOOL);
+    service.report_sighting(&charge, "tx1", "0.0026", MEMPOOL);
     service.wait(Span::secs(600));
-    service.see(&charge, "tx1", "0.0026", deep(2));
+    service.report_sighting(&charge, "tx1", "0.0026", confirmed(2));
     service.wait(Span::micros(1));
     let refund = json!({"amount": "0.0001", "txid": "tx9", "reason": "one hat was small"});
     let reply = service.post(&format!("/v1/charges/{charge}/refunds"), &refund);
@@ -131,7 +131,7 @@ fn an_invoice_with_items_and_a_charge() {
     let invoice = service.create("/v1/invoices", &invoice_with_items());
     service.wait(Span::secs(5));
     service.visit(Visit::ViewInvoice(code(&invoice))).unwrap();
-    service.choose(&invoice, Asset::Eth).unwrap();
+    service.choose_coin(&invoice, Asset::Eth).unwrap();
     check("invoice_open", &service.get(&format!("/v1/invoices/{invoice}")));
 }
 
@@ -140,7 +140,7 @@ fn an_event_of_a_charge_and_one_of_an_invoice() {
     let mut service = TestService::new();
     let charge = service.charge();
     service.wait(Span::secs(1));
-    service.see(&charge, "tx1", "0.001", MEMPOOL);
+    service.report_sighting(&charge, "tx1", "0.001", MEMPOOL);
     service.create("/v1/invoices", &json!({"amount": "20.00", "customer_name": "Ada"}));
     let events = service.list("/v1/events");
     let types: Vec<&str> = events.iter().map(|event| event["type"].as_str().unwrap()).collect();
@@ -157,8 +157,8 @@ fn envelope(reply: &Reply) -> String {
     let json = reply.json();
     let codes: Vec<&str> =
         json["data"].as_array().unwrap().iter().map(|row| row["id"].as_str().unwrap()).collect();
-    format!("{codes:?}\n{}\n{}", lay_out(json["links"].to_string().as_bytes()), {
-        lay_out(json["meta"].to_string().as_bytes())
+    format!("{codes:?}\n{}\n{}", indent_json(json["links"].to_string().as_bytes()), {
+        indent_json(json["meta"].to_string().as_bytes())
     })
 }
 
@@ -180,20 +180,23 @@ fn lists_empty_in_the_middle_and_filtered() {
 
 #[test]
 fn every_refusal_has_its_shape() {
-    let mut service = TestService::limited();
+    let mut service = TestService::with_rate_limit();
     let key = service.live.clone();
-    let post = |body: &str| Call::new("POST", "/v1/charges").key(&key).raw("application/json", body);
+    let post = |body: &str| Call::new("POST", "/v1/charges").key(&key).raw_body("application/json", body);
     check("error_400_not_json", &service.send(&post("{\"asset\": ")));
-    check("error_400_idempotency_key", &service.send(&post("{}").once(&"k".repeat(256))));
+    check("error_400_idempotency_key", &service.send(&post("{}").idempotency_key(&"k".repeat(256))));
     check("error_401", &service.send(&Call::new("GET", "/v1/account")));
     check("error_404", &service.get("/v1/charges/aaaaaaaaaaaa"));
     check("error_405", &service.call("DELETE", "/v1/charges"));
     let charge = service.charge();
-    service.see(&charge, "tx1", "0.001", MEMPOOL);
+    service.report_sighting(&charge, "tx1", "0.001", MEMPOOL);
     check("error_409", &service.post(&format!("/v1/charges/{charge}/cancel"), &json!({})));
     let large = format!("{{\"description\": \"{}\"}}", "x".repeat(256 * 1024));
     check("error_413", &service.send(&post(&large)));
-    check("error_415", &service.send(&Call::new("POST", "/v1/charges").key(&key).raw("text/plain", "{}")));
+    check(
+        "error_415",
+        &service.send(&Call::new("POST", "/v1/charges").key(&key).raw_body("text/plain", "{}")),
+    );
     check("error_422_one_field", &service.post("/v1/charges", &json!({"amount": "1.00"})));
     let many = json!({
         "customer_email": "nobody", "items": [
@@ -211,9 +214,9 @@ fn every_refusal_has_its_shape() {
 }
 
 /// Returns the bodies of all pending deliveries by event type, with the delivery headers.
-fn posted(service: &mut TestService) -> String {
+fn posted_bodies(service: &mut TestService) -> String {
     let mut text = String::new();
-    for (_, post) in service.post_all(&AttemptResult::Answered(200)) {
+    for (_, post) in service.attempt_all(&AttemptResult::Answered(200)) {
         let body: Value = serde_json::from_slice(&post.body).unwrap();
         assert_eq!(string(&body["id"]), post.id.to_string(), "webhooks.delivery_id");
         assert_eq!(string(&body["event"]), post.kind.as_str(), "webhooks.event_header");
@@ -221,7 +224,7 @@ fn posted(service: &mut TestService) -> String {
             "# {}, attempt {}\n{}\n\n",
             post.kind.as_str(),
             post.attempt,
-            lay_out(&post.body)
+            indent_json(&post.body)
         ));
     }
     text
@@ -233,11 +236,11 @@ fn webhooks_of_a_charge() {
     service.add_endpoint(Mode::Live, "https://shop.example/hook", &EventType::ALL);
     let charge = code_of(&service.post("/v1/charges", &full_charge()).data());
     service.wait(Span::secs(2));
-    service.see(&charge, "tx1", "0.0025", MEMPOOL);
+    service.report_sighting(&charge, "tx1", "0.0025", MEMPOOL);
     service.wait(Span::secs(2));
-    service.see(&charge, "tx1", "0.0025", deep(2));
+    service.report_sighting(&charge, "tx1", "0.0025", confirmed(2));
     service.post(&format!("/v1/charges/{charge}/refunds"), &json!({"amount": "0.0005"}));
-    insta::assert_snapshot!("webhooks_charge", posted(&mut service));
+    insta::assert_snapshot!("webhooks_charge", posted_bodies(&mut service));
 }
 
 #[test]
@@ -246,31 +249,31 @@ fn webhooks_of_late_payments_and_invoices() {
     let charge = service.charge();
     service.post(&format!("/v1/charges/{charge}/cancel"), &json!({}));
     service.add_endpoint(Mode::Live, "https://shop.example/hook", &EventType::ALL);
-    service.see(&charge, "tx1", "0.0025", deep(1));
-    insta::assert_snapshot!("webhooks_late_payment", posted(&mut service));
+    service.report_sighting(&charge, "tx1", "0.0025", confirmed(1));
+    insta::assert_snapshot!("webhooks_late_payment", posted_bodies(&mut service));
     let invoice = service.create("/v1/invoices", &invoice_with_items());
-    service.choose(&invoice, Asset::Btc).unwrap();
+    service.choose_coin(&invoice, Asset::Btc).unwrap();
     service.post(&format!("/v1/invoices/{invoice}/void"), &json!({}));
-    insta::assert_snapshot!("webhooks_invoice", posted(&mut service));
+    insta::assert_snapshot!("webhooks_invoice", posted_bodies(&mut service));
 }
 
 #[test]
 fn a_test_delivery_says_that_it_is_one() {
     let mut service = TestService::new();
     let id = service.add_endpoint(Mode::Test, "https://shop.example/hook", &[EventType::InvoiceSent]);
-    service.act(Mode::Test, BookCommand::SendTest(id)).unwrap();
-    insta::assert_snapshot!("webhook_test", posted(&mut service));
+    service.run_command(Mode::Test, BookCommand::SendTest(id)).unwrap();
+    insta::assert_snapshot!("webhook_test", posted_bodies(&mut service));
     assert_eq!(service.book(Mode::Test).events().count(), 0, "a test delivery is not an event");
 }
 
 #[test]
-fn no_webhook_carries_what_needs_a_reader() {
+fn webhooks_contain_no_api_only_fields() {
     let mut service = TestService::new();
     service.add_endpoint(Mode::Live, "https://shop.example/hook", &EventType::ALL);
     let invoice = service.create("/v1/invoices", &invoice_with_items());
-    let charge = service.choose(&invoice, Asset::Btc).unwrap();
-    service.see(&charge, "tx1", "1", deep(2));
-    for (_, post) in service.post_all(&AttemptResult::Answered(204)) {
+    let charge = service.choose_coin(&invoice, Asset::Btc).unwrap();
+    service.report_sighting(&charge, "tx1", "1", confirmed(2));
+    for (_, post) in service.attempt_all(&AttemptResult::Answered(204)) {
         let body: Value = serde_json::from_slice(&post.body).unwrap();
         let data = body["data"].as_object().unwrap();
         let (name, object) = data.iter().next().unwrap();

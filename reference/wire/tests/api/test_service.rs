@@ -79,16 +79,16 @@ impl Call {
     }
 
     pub(crate) fn json(self, body: &Value) -> Call {
-        self.raw("application/json", body.to_string().into_bytes())
+        self.raw_body("application/json", body.to_string().into_bytes())
     }
 
-    pub(crate) fn raw(mut self, content_type: &str, body: impl Into<Vec<u8>>) -> Call {
+    pub(crate) fn raw_body(mut self, content_type: &str, body: impl Into<Vec<u8>>) -> Call {
         self.content_type = Some(content_type.as_bytes().to_vec());
         self.body = body.into();
         self
     }
 
-    pub(crate) fn once(mut self, idempotency_key: &str) -> Call {
+    pub(crate) fn idempotency_key(mut self, idempotency_key: &str) -> Call {
         self.idempotency_key = Some(idempotency_key.as_bytes().to_vec());
         self
     }
@@ -134,15 +134,15 @@ impl Reply {
 impl TestService {
     /// Creates a service without a rate limit.
     pub(crate) fn new() -> TestService {
-        TestService::with(Seed(7), None)
+        TestService::with_seed_and_limit(Seed(7), None)
     }
 
     /// Creates a service with a limit of 120 requests per minute and key.
-    pub(crate) fn limited() -> TestService {
-        TestService::with(Seed(7), Some(120))
+    pub(crate) fn with_rate_limit() -> TestService {
+        TestService::with_seed_and_limit(Seed(7), Some(120))
     }
 
-    pub(crate) fn with(seed: Seed, rate_limit: Option<u32>) -> TestService {
+    pub(crate) fn with_seed_and_limit(seed: Seed, rate_limit: Option<u32>) -> TestService {
         let start = ServiceConfig {
             seed,
             dialect: Dialect::default(),
@@ -299,12 +299,12 @@ impl TestService {
     // The chain.
 
     /// Reports a sighting of a live transfer to a charge: output 0 of the transaction.
-    pub(crate) fn see(&mut self, charge: &str, txid: &str, amount: &str, depth: Depth) {
-        self.see_together(charge, &[(txid, amount, depth)]);
+    pub(crate) fn report_sighting(&mut self, charge: &str, txid: &str, amount: &str, depth: Depth) {
+        self.report_sightings(charge, &[(txid, amount, depth)]);
     }
 
     /// Reports sightings of one moment: transactions, amounts and depths.
-    pub(crate) fn see_together(&mut self, charge: &str, seen: &[(&str, &str, Depth)]) {
+    pub(crate) fn report_sightings(&mut self, charge: &str, seen: &[(&str, &str, Depth)]) {
         let charge = self.book(Mode::Live).find_charge(code(charge)).expect("a charge of this service");
         let charge = self.book(Mode::Live).charge(charge);
         let sighting = |&(txid, amount, depth): &(&str, &str, Depth)| Sighting {
@@ -323,18 +323,22 @@ impl TestService {
 
     // The dashboard and the hosted pages.
 
-    pub(crate) fn act(&mut self, mode: Mode, act: impl Into<Command>) -> Result<CommandResult, ApiError> {
+    pub(crate) fn run_command(
+        &mut self,
+        mode: Mode,
+        act: impl Into<Command>,
+    ) -> Result<CommandResult, ApiError> {
         self.api.service.on_command(self.now, (self.acme, mode), act)
     }
 
-    pub(crate) fn set(&mut self, draft: SettingsDraft) {
-        self.act(Mode::Live, Command::ChangeSettings(Box::new(draft))).expect("settings are taken");
+    pub(crate) fn change_settings(&mut self, draft: SettingsDraft) {
+        self.run_command(Mode::Live, Command::ChangeSettings(Box::new(draft))).expect("settings are taken");
     }
 
     /// Accepts late payments of a live charge: the named transaction, or all that is confirmed.
     pub(crate) fn accept(&mut self, charge: &str, txid: Option<&str>) -> Result<(), ApiError> {
         let act = BookCommand::AcceptLate { charge: code(charge), txid: txid.map(str::to_owned) };
-        self.act(Mode::Live, act).map(drop)
+        self.run_command(Mode::Live, act).map(drop)
     }
 
     pub(crate) fn visit(&mut self, visit: Visit) -> Result<VisitResult, ApiError> {
@@ -342,7 +346,7 @@ impl TestService {
     }
 
     /// Chooses a coin on the page of a live invoice, and returns the code of the charge.
-    pub(crate) fn choose(&mut self, invoice: &str, asset: Asset) -> Result<String, ApiError> {
+    pub(crate) fn choose_coin(&mut self, invoice: &str, asset: Asset) -> Result<String, ApiError> {
         match self.visit(Visit::ChooseCoin { invoice: code(invoice), asset })? {
             VisitResult::Charge(account, mode, no) => {
                 Ok(self.api.service.account(account).book(mode).charge(no).code.to_string())
@@ -355,7 +359,7 @@ impl TestService {
 
     pub(crate) fn add_endpoint(&mut self, mode: Mode, url: &str, events: &[EventType]) -> Code {
         let act = BookCommand::AddEndpoint { url: url.to_owned(), events: events.iter().copied().collect() };
-        match self.act(mode, act) {
+        match self.run_command(mode, act) {
             Ok(CommandResult::Endpoint(no)) => self.book(mode).endpoint(no).id,
             other => panic!("an endpoint was added: {other:?}"),
         }
@@ -366,14 +370,14 @@ impl TestService {
     }
 
     /// Takes the next post that is due now.
-    pub(crate) fn poll(&mut self) -> Option<(AccountNo, Mode, AttemptRequest)> {
+    pub(crate) fn poll_delivery(&mut self) -> Option<(AccountNo, Mode, AttemptRequest)> {
         self.api.poll_delivery(self.now)
     }
 
     /// Makes all posts that are due now, each with this outcome.
-    pub(crate) fn post_all(&mut self, outcome: &AttemptResult) -> Vec<(Mode, AttemptRequest)> {
+    pub(crate) fn attempt_all(&mut self, outcome: &AttemptResult) -> Vec<(Mode, AttemptRequest)> {
         let mut posts = Vec::new();
-        while let Some((account, mode, post)) = self.poll() {
+        while let Some((account, mode, post)) = self.poll_delivery() {
             self.api.service.on_attempt_result(self.now, (account, mode), post.delivery, outcome.clone());
             posts.push((mode, post));
         }
@@ -384,7 +388,7 @@ impl TestService {
 pub(crate) const MEMPOOL: Depth = Depth::Confirmations(0);
 pub(crate) const DROPPED: Depth = Depth::Gone(Disappearance::Dropped);
 
-pub(crate) const fn deep(confirmations: u32) -> Depth {
+pub(crate) const fn confirmed(confirmations: u32) -> Depth {
     Depth::Confirmations(confirmations)
 }
 
@@ -405,7 +409,7 @@ pub(crate) fn code_of(object: &Value) -> String {
 }
 
 /// Returns JSON with line breaks and indentation. The order of fields and the spelling of numbers do not change.
-pub(crate) fn lay_out(body: &[u8]) -> String {
+pub(crate) fn indent_json(body: &[u8]) -> String {
     let text = std::str::from_utf8(body).expect("JSON is UTF-8");
     let mut out = String::new();
     let (mut depth, mut in_string, mut escaped) = (0_usize, false, false);

@@ -6,29 +6,29 @@ use reference_core::{
 };
 use serde_json::json;
 
-use crate::test_service::{MEMPOOL, TestService, code_of, deep};
+use crate::test_service::{MEMPOOL, TestService, code_of, confirmed};
 
 /// Sightings of the first transfer to a charge, and `true` if the charge is untouched after them.
 const TRANSFERS: [(&[Depth], bool); 7] = [
     (&[], true),
     (&[MEMPOOL], false),
-    (&[MEMPOOL, deep(1)], false),
+    (&[MEMPOOL, confirmed(1)], false),
     // An orphaned transfer waits again.
-    (&[deep(1), MEMPOOL], false),
+    (&[confirmed(1), MEMPOOL], false),
     (&[MEMPOOL, Depth::Gone(Disappearance::Dropped)], true),
     (&[MEMPOOL, Depth::Gone(Disappearance::Replaced)], true),
-    (&[deep(1), MEMPOOL, Depth::Gone(Disappearance::DoubleSpent)], true),
+    (&[confirmed(1), MEMPOOL, Depth::Gone(Disappearance::DoubleSpent)], true),
 ];
 
 fn see_all(service: &mut TestService, charge: &str, depths: &[Depth]) {
-    depths.iter().for_each(|depth| service.see(charge, "first", "0.001", *depth));
+    depths.iter().for_each(|depth| service.report_sighting(charge, "first", "0.001", *depth));
 }
 
 /// Returns an invoice whose charge has transfers with these depths.
 fn invoice(depths: &[Depth]) -> (TestService, String, String) {
     let mut service = TestService::new();
     let invoice = service.create("/v1/invoices", &json!({"amount": "150.00", "currency": "EUR"}));
-    let charge = service.choose(&invoice, Asset::Btc).unwrap();
+    let charge = service.choose_coin(&invoice, Asset::Btc).unwrap();
     see_all(&mut service, &charge, depths);
     (service, invoice, charge)
 }
@@ -48,7 +48,7 @@ fn an_untouched_charge_is_canceled() {
 fn an_untouched_charge_makes_room_for_another_coin() {
     for (depths, is_untouched) in TRANSFERS {
         let (mut service, invoice, charge) = invoice(depths);
-        let chosen = service.choose(&invoice, Asset::Eth).map_err(|error| error.status());
+        let chosen = service.choose_coin(&invoice, Asset::Eth).map_err(|error| error.status());
         assert_eq!(chosen.is_ok(), is_untouched, "{depths:?}: {chosen:?}");
         assert_eq!(service.status(&charge), if is_untouched { "canceled" } else { "pending" }, "{depths:?}");
     }
@@ -68,9 +68,9 @@ fn an_untouched_charge_is_voided_with_its_invoice() {
 fn an_untouched_charge_is_canceled_when_its_invoice_is_settled() {
     for (depths, is_untouched) in TRANSFERS {
         let (mut service, invoice, first) = invoice(&[]);
-        let second = service.choose(&invoice, Asset::Ltc).unwrap();
+        let second = service.choose_coin(&invoice, Asset::Ltc).unwrap();
         see_all(&mut service, &second, depths);
-        service.see(&first, "late", "0.0025", deep(2));
+        service.report_sighting(&first, "late", "0.0025", confirmed(2));
         service.accept(&first, None).unwrap();
         assert_eq!(service.show_invoice(&invoice)["status"], "paid");
         assert_eq!(service.status(&second), if is_untouched { "canceled" } else { "pending" }, "{depths:?}");
@@ -86,10 +86,10 @@ fn a_link_for_one_payment_is_not_paid_twice() {
         let order = json!({"asset": "BTC", "payment_link": link});
         let [other, paid] = [(); 2].map(|()| code_of(&service.post("/v1/charges", &order).data()));
         see_all(&mut service, &other, depths);
-        service.see(&paid, "pays", "0.0025", deep(2));
+        service.report_sighting(&paid, "pays", "0.0025", confirmed(2));
         assert_eq!(service.status(&other), if is_untouched { "canceled" } else { "pending" }, "{depths:?}");
         if is_untouched {
-            service.see(&other, "again", "0.0025", deep(2));
+            service.report_sighting(&other, "again", "0.0025", confirmed(2));
             assert_eq!(service.status(&other), "canceled", "{depths:?}");
         }
     }

@@ -17,7 +17,7 @@ impl TestService {
     fn list_addresses(&mut self, mode: Mode, addresses: &[&str]) -> Result<(), ApiError> {
         let addresses = addresses.iter().map(ToString::to_string).collect();
         let act = Command::SetWallet { asset: Asset::Sol, payout: Payout::Addresses(addresses) };
-        self.act(mode, act).map(drop)
+        self.run_command(mode, act).map(drop)
     }
 
     /// Returns the deposit address of a new charge in SOL.
@@ -47,11 +47,11 @@ fn an_address_of_a_built_in_wallet_is_not_taken_by_the_other_mode() {
 }
 
 #[test]
-fn an_address_stays_with_its_charge_when_the_list_it_came_from_is_taken_away() {
+fn an_address_stays_with_its_charge_when_its_list_is_removed() {
     let mut service = TestService::new();
     service.list_addresses(Mode::Live, &[FIRST]).expect("the address is unused");
     assert_eq!(service.deposit_address(Mode::Live), FIRST);
-    service.act(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).expect("there is a wallet");
+    service.run_command(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).expect("there is a wallet");
     service.refuses_addresses(Mode::Test, &[SECOND, FIRST]);
 }
 
@@ -60,17 +60,18 @@ fn a_wallet_is_not_taken_by_the_other_mode_though_no_charge_has_an_address_of_it
     let mut service = TestService::new();
     service.list_addresses(Mode::Live, &[FIRST]).expect("the address is unused");
     service.refuses_addresses(Mode::Test, &[SECOND, FIRST]);
-    service.act(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).expect("there is a wallet");
+    service.run_command(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).expect("there is a wallet");
     service.refuses_addresses(Mode::Test, &[FIRST]);
 }
 
 #[test]
 fn the_account_shows_its_wallets_and_settings_as_they_are() {
     let mut service = TestService::new();
-    let remove =
-        |service: &mut TestService| service.act(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).map(drop);
+    let remove = |service: &mut TestService| {
+        service.run_command(Mode::Live, BookCommand::RemoveWallet(Asset::Sol)).map(drop)
+    };
     let rename = |service: &mut TestService, name: &str| {
-        service.set(SettingsDraft { name: Some(name.to_owned()), ..SettingsDraft::default() });
+        service.change_settings(SettingsDraft { name: Some(name.to_owned()), ..SettingsDraft::default() });
         Ok(())
     };
     type Change<'a> = &'a dyn Fn(&mut TestService) -> Result<(), ApiError>;

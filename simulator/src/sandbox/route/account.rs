@@ -55,15 +55,15 @@ pub(super) fn read_settings(f: &mut Fields<'_>) -> SettingsDraft {
         brand_color: f.parsed_text("brand_color", "#1f6feb", is_colour),
         business: f.has("business").then(|| f.object("business", read_business)),
         default_currency: f.currency("default_currency"),
-        underpayment_tolerance: f.parsed("underpayment_tolerance", Percent::parse),
-        overpayment_threshold: f.parsed("overpayment_threshold", Percent::parse),
+        underpayment_tolerance: f.amount("underpayment_tolerance", Percent::parse),
+        overpayment_threshold: f.amount("overpayment_threshold", Percent::parse),
         members: f.has("members").then(|| f.texts("members", MEMBERS_MAX)),
     }
 }
 
 /// Reads a business; one without any field is `None`.
 fn read_business(f: &mut Fields<'_>) -> Option<Business> {
-    f.only(&BUSINESS);
+    f.reject_unknown(&BUSINESS);
     let business = Business {
         kind: f.text("type", TEXT_MAX),
         legal_name: f.text("legal_name", TEXT_MAX),
@@ -79,7 +79,7 @@ fn read_business(f: &mut Fields<'_>) -> Option<Business> {
 }
 
 fn read_postal_address(f: &mut Fields<'_>) -> Option<PostalAddress> {
-    f.only(&POSTAL_ADDRESS);
+    f.reject_unknown(&POSTAL_ADDRESS);
     let address = PostalAddress {
         line1: f.text("line1", TEXT_MAX),
         line2: f.text("line2", TEXT_MAX),
@@ -168,10 +168,10 @@ pub(super) fn set_wallet(call: &mut SandboxCall<'_>, mut body: Body<'_, WalletRe
     let book_id = call.own_book(body.account.clone(), body.mode, &mut body.fields);
     if body.script.is_some() && body.key.is_none() {
         let sentence = "The {} field sets the address type of a key; give it together with key.";
-        body.fields.wrong("script", sentence);
+        body.fields.add_error("script", sentence);
     }
     if body.key.is_some() != body.addresses.as_ref().is_none_or(Vec::is_empty) {
-        body.fields.wrong("key", "Give either {} (an extended public key) or addresses.");
+        body.fields.add_error("key", "Give either {} (an extended public key) or addresses.");
     }
     let WalletRequest { asset, key, script, addresses, .. } = body.finish()?;
     let script = script.as_deref().and_then(Script::parse);

@@ -148,7 +148,7 @@ impl Sandbox {
             status: charge.status().as_str().into(),
             asset: charge.terms.asset,
             asset_amount: charge.terms.asset_amount.to_string(),
-            received_amount: charge.received().to_string(),
+            received_amount: charge.received_amount().to_string(),
             transfer: records::transfer(self.service(), book, charge, transfer),
         });
         late.collect()

@@ -115,7 +115,7 @@ impl<'c> SandboxCall<'c> {
         let default = default().expect("the first account is never removed");
         let no = id.map_or(Some(default), |id| self.service().find_account(&id));
         if no.is_none() || own.is_some_and(|own| no != Some(own)) {
-            fields.wrong("account", "The selected {} is invalid.");
+            fields.add_error("account", "The selected {} is invalid.");
         }
         no.unwrap_or(default)
     }
@@ -125,7 +125,7 @@ impl<'c> SandboxCall<'c> {
         let own = self.within.map(|(_, mode)| mode);
         let mode = mode.map(Into::into).or(own).unwrap_or(self.sandbox.world.setup.default_mode);
         if own.is_some_and(|own| mode != own) {
-            fields.wrong("mode", "The {} field must be the mode of the key.");
+            fields.add_error("mode", "The {} field must be the mode of the key.");
         }
         mode
     }

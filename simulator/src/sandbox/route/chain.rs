@@ -1,7 +1,8 @@
 //! The operations on the chains: pay, mine, and every hazard.
 
 use reference_core::{
-    asset::Asset, error::ApiError, id::Code, mode::Mode, money::Coin, time::Timestamp, wallet::spelled,
+    asset::Asset, error::ApiError, id::Code, mode::Mode, money::Coin, time::Timestamp,
+    wallet::normalize_address,
 };
 
 use super::{
@@ -41,20 +42,23 @@ pub(super) fn pay(call: &mut SandboxCall<'_>, mut body: Body<'_, PayRequest>) ->
     let mode = call.mode(body.mode, &mut body.fields);
     let code = body.charge.as_deref().and_then(Code::parse);
     if code.is_none() && body.charge.is_some() {
-        body.fields.wrong("charge", "The {} field must be of the form k3v9x0q2m8ab.");
+        body.fields.add_error("charge", "The {} field must be of the form k3v9x0q2m8ab.");
     }
     if code.is_some() == body.address.is_some() {
-        body.fields.wrong("charge", "Give either {} (its code) or address, asset and amount.");
+        body.fields.add_error("charge", "Give either {} (its code) or address, asset and amount.");
     }
     if body.amount.is_some() && body.share.is_some() {
-        body.fields.wrong("share", "Give either {} or amount.");
+        body.fields.add_error("share", "Give either {} or amount.");
     }
     if code.is_some() && body.fields.is_present("mode") {
-        body.fields
-            .wrong("mode", "The {} field is only allowed with address; a charge is paid in its own mode.");
+        body.fields.add_error(
+            "mode",
+            "The {} field is only allowed with address; a charge is paid in its own mode.",
+        );
     }
     if body.address.is_some() && body.share.is_some() {
-        body.fields.wrong("share", "The {} field is only allowed with charge; with address, give amount.");
+        body.fields
+            .add_error("share", "The {} field is only allowed with charge; with address, give amount.");
     }
     body.at_most("outputs", body.outputs, OUTPUTS_MAX);
     let PayRequest { address, asset, amount, share, fee, outputs, unseen, .. } = body.finish()?;
@@ -64,7 +68,7 @@ pub(super) fn pay(call: &mut SandboxCall<'_>, mut body: Body<'_, PayRequest>) ->
             let (asset, amount) = (require(asset, "asset")?, require(amount, "amount")?);
             let amount = Coin::parse(&amount.0, asset)
                 .map_err(|error| ApiError::field("amount", format!("The amount field {error}.")))?;
-            let address = spelled(asset.facts().form, mode, &require(address, "address")?);
+            let address = normalize_address(asset.facts().form, mode, &require(address, "address")?);
             if call.within.is_some_and(|own| call.book(own).charge_at(&address).is_none()) {
                 let message = "The address field is invalid: with an API key it takes the deposit address of a charge of \
                                the key's account and mode.";
@@ -114,7 +118,7 @@ fn split(transfer: &Transfer, outputs: u32) -> Result<Vec<Output>, ApiError> {
     let mut all = Vec::new();
     for n in 1..=outputs {
         let amount = if n == outputs { left } else { part };
-        left = left.less(amount);
+        left = left.saturating_sub(amount);
         all.push(Output { address: transfer.address.clone(), amount });
     }
     Ok(all)
@@ -216,7 +220,7 @@ pub(super) fn rebroadcast(call: &mut SandboxCall<'_>, body: Body<'_, Transaction
 
 pub(super) fn replace(call: &mut SandboxCall<'_>, mut body: Body<'_, ReplaceRequest>) -> Outcome {
     if body.amount.is_some() && body.elsewhere {
-        body.fields.wrong(
+        body.fields.add_error(
             "amount",
             "Give either {} or elsewhere: a replacement that pays elsewhere pays nothing here.",
         );

@@ -61,7 +61,7 @@ impl Sandbox {
 }
 
 pub(super) fn world_events(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let after = f.whole("after").unwrap_or(0);
+    let after = f.whole_number("after").unwrap_or(0);
     f.finish()?;
     let happened: Vec<_> = events_after(call.sandbox, after, call.within).take(EVENTS_MAX).cloned().collect();
     let next = happened.last().map_or(after, |last| last.n);
@@ -80,12 +80,12 @@ pub(super) fn scenario(call: &mut SandboxCall<'_>, _: Fields<'_>) -> Outcome {
 
 /// Replaces this world with a new one. The host allows it only with a frozen clock.
 pub(super) fn replace_world(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
-    let seed = f.whole("seed");
+    let seed = f.whole_number("seed");
     let start = f.parsed_text("start", "2026-01-05T09:00:00Z", Timestamp::parse);
-    let journal = f.truth("journal");
+    let journal = f.bool("journal");
     let mut settings = Sandbox::first_settings();
     let draft = f.object("account", |f| {
-        f.only(&SETTINGS);
+        f.reject_unknown(&SETTINGS);
         Some(read_settings(f))
     });
     f.finish()?;
@@ -107,7 +107,7 @@ pub(super) fn replace_world(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Ou
 
 pub(super) fn advance(call: &mut SandboxCall<'_>, mut body: Body<'_, AdvanceRequest>) -> Outcome {
     if body.fields.is_present("by") == body.fields.is_present("to") {
-        body.fields.wrong("by", "Give either {} (such as 30s or 1h30m) or to (a moment).");
+        body.fields.add_error("by", "Give either {} (such as 30s or 1h30m) or to (a moment).");
     }
     let AdvanceRequest { by, to, stop_early, after } = body.finish()?;
     let says_by = by.is_some();

@@ -52,11 +52,11 @@ impl DeliveryFilter {
     /// Returns candidates, newest first, before the filters on single deliveries.
     fn of_book<'b>(&self, book: &'b Book) -> Box<dyn Iterator<Item = &'b Delivery> + 'b> {
         let Some(events) = self.events(book) else {
-            return Box::new(book.outbox().before(self.before).into_iter().flatten());
+            return Box::new(book.outbox().deliveries_before(self.before).into_iter().flatten());
         };
         // The deliveries of an event were opened with it, so no scan of the log is needed.
         let of_event = move |event: &'b Event| {
-            let opened = book.outbox().opened_at(event.created_at);
+            let opened = book.outbox().deliveries_opened_at(event.created_at);
             opened.filter(move |delivery| delivery.payload.event.is_some_and(|(_, id)| id == event.id))
         };
         Box::new(events.into_iter().rev().flat_map(of_event))
@@ -99,9 +99,9 @@ pub(super) fn log(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
         event: id(&mut f, "event").map(|id| parse_uuid(&id)),
         before: id(&mut f, "before").map(|id| parse_uuid(&id).ok_or(ApiError::NotFound)).transpose()?,
     };
-    let limit = f.whole("limit").map_or(SHOWN_MAX, |limit| usize::try_from(limit).unwrap_or(0));
+    let limit = f.whole_number("limit").map_or(SHOWN_MAX, |limit| usize::try_from(limit).unwrap_or(0));
     if !(1..=SHOWN_MAX).contains(&limit) {
-        f.wrong("limit", &format!("The {{}} field must be a whole number from 1 to {SHOWN_MAX}."));
+        f.add_error("limit", &format!("The {{}} field must be a whole number from 1 to {SHOWN_MAX}."));
     }
     f.finish()?;
     let mut deliveries = Vec::new();

@@ -386,13 +386,13 @@ fn dispatch(
         query = Fields::query(request.query)?;
         // The query is parsed separately, because few calls that read use it.
         let mut fields = Fields::read(&query)?;
-        fields.only(method.fields);
+        fields.reject_unknown(method.fields);
         fields.finish()?;
         &query
     };
     let mut fields = Fields::read(body)?;
     if !is_read(request) {
-        fields.only(method.fields);
+        fields.reject_unknown(method.fields);
     }
     let mut call = SandboxCall::new(sandbox, request, within, parameters);
     let answer = (method.handler)(&mut call, fields)?;

@@ -172,7 +172,8 @@ fn on_invoice(call: &mut SandboxCall<'_>, f: Fields<'_>, act: BookCommand) -> Ou
 
 pub(super) fn mails(call: &mut SandboxCall<'_>, mut f: Fields<'_>) -> Outcome {
     let (asked_account, wanted_mode) = (f.text("account", TEXT_MAX), read_mode(&mut f));
-    let limit = f.whole("limit").map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let limit =
+        f.whole_number("limit").map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
     f.finish()?;
     let service = call.service();
     let wanted = |id: &str, mode: Mode| {

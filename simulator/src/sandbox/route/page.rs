@@ -169,13 +169,13 @@ impl Sandbox {
         let asset = charge.terms.asset;
         let required = asset.required_confirmations(book.mode());
         let coming = unconfirmed_amount(charge, required);
-        let total = charge.counted().plus(coming);
+        let total = charge.counted_amount().plus(coming);
         PaymentPart {
             charge: view(book_id, no),
             stage: stage(charge, required),
             reorganised: charge.is_reorganised(),
             covered: total.covers(charge.terms.asset_amount, charge.bounds.tolerance),
-            missing: charge.remaining().less(coming).to_string(),
+            missing: charge.remaining_amount().saturating_sub(coming).to_string(),
             coin: records::coin(asset, book.mode()),
             transfers: charge
                 .transfers()

@@ -45,7 +45,7 @@ pub(super) fn wallet(account: &str, mode: Mode, asset: Asset, wallet: &Wallet) -
         asset,
         key: wallet.extended_key().map(ToString::to_string),
         script: wallet.script().map(|script| script.as_str().into()),
-        listed: wallet.listed().len(),
+        listed: wallet.listed_addresses().len(),
         first_address: wallet.address(0),
     }
 }
@@ -112,7 +112,9 @@ pub(super) fn transfer(
 
 /// Returns `true` if the owner has sent a late payment back.
 pub(super) fn is_sent_back(charge: &Charge, transfer: &Transfer) -> bool {
-    charge.sent_back().any(|refunded| (&refunded.txid, refunded.output) == (&transfer.txid, transfer.output))
+    charge
+        .refunded_late_transfers()
+        .any(|refunded| (&refunded.txid, refunded.output) == (&transfer.txid, transfer.output))
 }
 
 /// Returns a delivery with its attempts.

@@ -280,7 +280,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     }),
     PlantedFault::new("every transfer is one unit too small", CHAIN, || {
         filter_notices(|notice| {
-            notice.amount = notice.amount.less(Coin::unit(notice.asset));
+            notice.amount = notice.amount.saturating_sub(Coin::unit(notice.asset));
             true
         })
     }),

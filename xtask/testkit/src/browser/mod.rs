@@ -23,7 +23,7 @@ use tokio::{
 pub mod axe;
 mod page;
 
-pub use page::{Look, Page};
+pub use page::{Page, Viewport};
 
 /// The usual paths of Chromium, besides the one in `CHARGEPROOF_CHROMIUM`.
 const BROWSER_PATHS: &[&str] = &[
@@ -79,13 +79,13 @@ pub struct Browser {
 struct Shared {
     /// Runs the connection to the browser, whichever test is running.
     runtime: Runtime,
-    line: Arc<Line>,
+    connection: Arc<DevToolsConnection>,
 }
 
 impl Drop for Browser {
     fn drop(&mut self) {
         for context in self.contexts.lock().expect("the lock is not poisoned").drain(..) {
-            let line = Arc::clone(&self.shared.line);
+            let line = Arc::clone(&self.shared.connection);
             self.shared.runtime.spawn(async move {
                 let params = json!({ "browserContextId": context });
                 // The context is no longer used, so errors do not matter.
@@ -114,12 +114,12 @@ impl Browser {
             return None;
         };
         static SHARED: OnceLock<Shared> = OnceLock::new();
-        Some(Browser { shared: SHARED.get_or_init(|| Shared::begin(&program)), contexts: Mutex::default() })
+        Some(Browser { shared: SHARED.get_or_init(|| Shared::start(&program)), contexts: Mutex::default() })
     }
 
     /// Opens a page of desktop width in light colours, in a new context without stored data.
     pub async fn page(&self) -> Page {
-        let line = &self.shared.line;
+        let line = &self.shared.connection;
         let context = line.command(None, "Target.createBrowserContext", json!({})).await;
         let context = context["browserContextId"].clone();
         self.contexts.lock().expect("the lock is not poisoned").push(context.clone());
@@ -133,7 +133,7 @@ impl Browser {
 }
 
 impl Shared {
-    fn begin(program: &Path) -> Shared {
+    fn start(program: &Path) -> Shared {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().expect("a thread can be started");
         let _inside = runtime.enter();
@@ -148,9 +148,9 @@ impl Shared {
             .stdout(Stdio::piped())
             .spawn()
             .expect("a shell can be started");
-        let line = Line::new(process.stdin.take().expect("the stream is piped"));
+        let line = DevToolsConnection::new(process.stdin.take().expect("the stream is piped"));
         runtime.spawn(Arc::clone(&line).listen(process.stdout.take().expect("the stream is piped")));
-        Shared { runtime, line }
+        Shared { runtime, connection: line }
     }
 }
 
@@ -170,7 +170,7 @@ fn is_required() -> bool {
 
 /// The two pipes, with the pending commands.
 #[derive(Debug)]
-struct Line {
+struct DevToolsConnection {
     to: tokio::sync::Mutex<ChildStdin>,
     next: AtomicU64,
     waiting: Mutex<BTreeMap<u64, oneshot::Sender<Value>>>,
@@ -178,9 +178,9 @@ struct Line {
     events: Mutex<Vec<(String, Value)>>,
 }
 
-impl Line {
-    fn new(to: ChildStdin) -> Arc<Line> {
-        Arc::new(Line {
+impl DevToolsConnection {
+    fn new(to: ChildStdin) -> Arc<DevToolsConnection> {
+        Arc::new(DevToolsConnection {
             to: tokio::sync::Mutex::new(to),
             next: AtomicU64::new(1),
             waiting: Mutex::default(),

@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use serde_json::{Value, json};
 use tokio::time::{Instant, interval};
 
-use super::Line;
+use super::DevToolsConnection;
 
 /// The timeout of all waits; long enough for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -14,7 +14,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// The size of a window and its colour scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Look {
+pub struct Viewport {
     /// The name in messages and of files.
     pub name: &'static str,
     /// The width in CSS pixels. A phone is emulated below 600.
@@ -25,44 +25,46 @@ pub struct Look {
     pub scheme: &'static str,
 }
 
-impl Look {
+impl Viewport {
     /// A desktop in light colours.
-    pub const DESKTOP: Look = Look { name: "desktop-light", width: 1280, height: 900, scheme: "light" };
+    pub const DESKTOP: Viewport =
+        Viewport { name: "desktop-light", width: 1280, height: 900, scheme: "light" };
     /// A desktop in dark colours.
-    pub const DESKTOP_DARK: Look = Look { name: "desktop-dark", scheme: "dark", ..Look::DESKTOP };
+    pub const DESKTOP_DARK: Viewport = Viewport { name: "desktop-dark", scheme: "dark", ..Viewport::DESKTOP };
     /// A narrow phone in light colours.
-    pub const PHONE: Look = Look { name: "phone-light", width: 375, height: 800, scheme: "light" };
+    pub const PHONE: Viewport = Viewport { name: "phone-light", width: 375, height: 800, scheme: "light" };
     /// A narrow phone in dark colours.
-    pub const PHONE_DARK: Look = Look { name: "phone-dark", scheme: "dark", ..Look::PHONE };
+    pub const PHONE_DARK: Viewport = Viewport { name: "phone-dark", scheme: "dark", ..Viewport::PHONE };
     /// All of the above.
-    pub const ALL: [Look; 4] = [Look::DESKTOP, Look::DESKTOP_DARK, Look::PHONE, Look::PHONE_DARK];
+    pub const ALL: [Viewport; 4] =
+        [Viewport::DESKTOP, Viewport::DESKTOP_DARK, Viewport::PHONE, Viewport::PHONE_DARK];
 }
 
 /// A page of a browser.
 #[derive(Debug)]
 pub struct Page {
-    line: Arc<Line>,
+    connection: Arc<DevToolsConnection>,
     session: String,
 }
 
 impl Page {
-    pub(super) async fn new(line: Arc<Line>, session: String) -> Page {
-        let page = Page { line, session };
+    pub(super) async fn new(line: Arc<DevToolsConnection>, session: String) -> Page {
+        let page = Page { connection: line, session };
         for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
             page.command(domain, json!({})).await;
         }
         // Pages of other tests are open too, and only one window can have the focus.
         page.command("Emulation.setFocusEmulationEnabled", json!({ "enabled": true })).await;
-        page.look(Look::DESKTOP).await;
+        page.set_viewport(Viewport::DESKTOP).await;
         page
     }
 
     async fn command(&self, method: &str, params: Value) -> Value {
-        self.line.command(Some(&self.session), method, params).await
+        self.connection.command(Some(&self.session), method, params).await
     }
 
     /// Changes width, height and colours.
-    pub async fn look(&self, look: Look) {
+    pub async fn set_viewport(&self, look: Viewport) {
         let size = json!({
             "width": look.width, "height": look.height, "deviceScaleFactor": 1, "mobile": look.width < 600,
         });
@@ -75,12 +77,12 @@ impl Page {
     }
 
     /// Switches to print styles.
-    pub async fn as_printed(&self) {
+    pub async fn use_print_styles(&self) {
         self.command("Emulation.setEmulatedMedia", json!({ "media": "print" })).await;
     }
 
     /// Disables scripts for pages opened afterwards.
-    pub async fn without_scripts(&self) {
+    pub async fn disable_scripts(&self) {
         self.command("Emulation.setScriptExecutionDisabled", json!({ "value": true })).await;
     }
 
@@ -92,7 +94,7 @@ impl Page {
             "document.readyState === 'complete' && location.href !== 'about:blank' || {}",
             url == "about:blank"
         );
-        self.until(&is_loaded, || format!("{url} did not finish loading")).await;
+        self.wait_until(&is_loaded, || format!("{url} did not finish loading")).await;
     }
 
     /// Runs a script and returns its result, after awaiting a promise.
@@ -102,7 +104,7 @@ impl Page {
 
     async fn try_eval(&self, script: &str) -> Result<Value, String> {
         let params = json!({ "expression": script, "awaitPromise": true, "returnByValue": true });
-        let mut answer = self.line.try_command(Some(&self.session), "Runtime.evaluate", params).await?;
+        let mut answer = self.connection.try_command(Some(&self.session), "Runtime.evaluate", params).await?;
         match answer["exceptionDetails"]["exception"]["description"].as_str() {
             Some(error) => Err(error.to_owned()),
             None => Ok(answer["result"]["value"].take()),
@@ -110,7 +112,7 @@ impl Page {
     }
 
     /// Polls a script until it returns true.
-    pub async fn until(&self, condition: &str, message: impl FnOnce() -> String) {
+    pub async fn wait_until(&self, condition: &str, message: impl FnOnce() -> String) {
         let deadline = Instant::now() + TIMEOUT;
         let script =
             format!("(() => {{ try {{ return Boolean({condition}); }} catch {{ return false; }} }})()");
@@ -131,20 +133,20 @@ impl Page {
     /// Waits until the page has such an element.
     pub async fn wait_for(&self, selector: &str) {
         let condition = format!("document.querySelector({})", json!(selector));
-        self.until(&condition, || format!("{selector} did not appear")).await;
+        self.wait_until(&condition, || format!("{selector} did not appear")).await;
     }
 
     /// Waits until the text of an element contains `text`.
     pub async fn wait_for_text(&self, selector: &str, text: &str) {
         let condition = format!("{}.includes({})", read(selector), json!(text));
-        self.until(&condition, || format!("{selector} did not show {text:?}")).await;
+        self.wait_until(&condition, || format!("{selector} did not show {text:?}")).await;
     }
 
     /// Waits until the page's URL contains `part` and the page is loaded.
     pub async fn wait_for_address(&self, part: &str) {
         let condition =
             format!("location.href.includes({}) && document.readyState === 'complete'", json!(part));
-        self.until(&condition, || format!("the page did not navigate to {part}")).await;
+        self.wait_until(&condition, || format!("the page did not navigate to {part}")).await;
     }
 
     /// Returns the address of the page.
@@ -168,7 +170,7 @@ impl Page {
     }
 
     /// Returns `true` if an element exists and is visible.
-    pub async fn sees(&self, selector: &str) -> bool {
+    pub async fn is_visible(&self, selector: &str) -> bool {
         let script = format!("Boolean(document.querySelector({})?.checkVisibility())", json!(selector));
         self.eval(&script).await == json!(true)
     }
@@ -190,8 +192,10 @@ impl Page {
              }})()",
             json!(selector)
         );
-        self.until(&condition, || format!("{selector} can't be clicked: it is covered or not on the page"))
-            .await;
+        self.wait_until(&condition, || {
+            format!("{selector} can't be clicked: it is covered or not on the page")
+        })
+        .await;
     }
 
     /// Clicks an element that opens another page, and waits until that is loaded.
@@ -199,7 +203,7 @@ impl Page {
         let before = self.eval("performance.timeOrigin").await;
         self.click(selector).await;
         let is_loaded = format!("performance.timeOrigin !== {before} && document.readyState === 'complete'");
-        self.until(&is_loaded, || format!("{selector} did not open a page")).await;
+        self.wait_until(&is_loaded, || format!("{selector} did not open a page")).await;
     }
 
     /// Replaces the content of a field by typed text.
@@ -208,7 +212,7 @@ impl Page {
             "(() => {{ const it = document.querySelector({}); it.focus(); it.select(); return true; }})()",
             json!(selector)
         );
-        self.until(&condition, || format!("{selector} did not appear")).await;
+        self.wait_until(&condition, || format!("{selector} did not appear")).await;
         self.command("Input.insertText", json!({ "text": text })).await;
     }
 
@@ -236,8 +240,8 @@ impl Page {
     }
 
     /// Returns errors of scripts, and resources that the browser refused to load or run on this page or earlier ones.
-    pub fn complaints(&self) -> Vec<String> {
-        let events = self.line.events(&self.session);
+    pub fn errors(&self) -> Vec<String> {
+        let events = self.connection.events(&self.session);
         events
             .iter()
             .filter_map(|message| {
@@ -259,7 +263,7 @@ impl Page {
     }
 
     /// Checks that no element is wider than the window, so that no page scrolls sideways.
-    pub async fn must_fit(&self) {
+    pub async fn assert_fits(&self) {
         let overflow = self.eval(
             "(() => {
                const width = document.documentElement.clientWidth;

@@ -100,7 +100,7 @@ impl EndpointUrl {
     /// Returns `true` if the host belongs to the simulated network (`shop.sim`), to which the rule for resolved
     /// addresses does not apply.
     pub fn is_simulated(&self) -> bool {
-        matches!(&self.host, Host::Name(name) if lies_in(name, SIMULATED_ZONE))
+        matches!(&self.host, Host::Name(name) if is_in_zone(name, SIMULATED_ZONE))
     }
 }
 
@@ -184,7 +184,7 @@ fn judge_name(name: &str) -> Result<String, Refusal> {
     if METADATA_NAMES.contains(&host.as_str()) {
         return Err(Refusal::MetadataName { host });
     }
-    if let Some(zone) = LOCAL_ZONES.iter().find(|zone| lies_in(&host, zone)) {
+    if let Some(zone) = LOCAL_ZONES.iter().find(|zone| is_in_zone(&host, zone)) {
         return Err(Refusal::LocalName { host, zone });
     }
     if !host.contains('.') {
@@ -193,6 +193,6 @@ fn judge_name(name: &str) -> Result<String, Refusal> {
     Ok(host)
 }
 
-fn lies_in(host: &str, zone: &str) -> bool {
+fn is_in_zone(host: &str, zone: &str) -> bool {
     host.strip_suffix(zone).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
 }

@@ -24,13 +24,13 @@ const fn v6([a, b, c]: [u16; 3], [g, h]: [u16; 2], bits: u32, range: Range) -> B
 }
 
 impl Block<Ipv4Addr> {
-    fn holds(&self, ip: Ipv4Addr) -> bool {
+    fn contains(&self, ip: Ipv4Addr) -> bool {
         (self.start.to_bits() ^ ip.to_bits()).leading_zeros() >= self.bits
     }
 }
 
 impl Block<Ipv6Addr> {
-    fn holds(&self, ip: Ipv6Addr) -> bool {
+    fn contains(&self, ip: Ipv6Addr) -> bool {
         (self.start.to_bits() ^ ip.to_bits()).leading_zeros() >= self.bits
     }
 }
@@ -115,12 +115,12 @@ pub fn judge_resolved(addresses: &[IpAddr]) -> Result<(), Refusal> {
 }
 
 fn judge_v4(ip: Ipv4Addr) -> Result<(), Range> {
-    REFUSED_V4.iter().find(|block| block.holds(ip)).map_or(Ok(()), |block| Err(block.range))
+    REFUSED_V4.iter().find(|block| block.contains(ip)).map_or(Ok(()), |block| Err(block.range))
 }
 
 fn judge_v6(ip: Ipv6Addr) -> Result<(), (Option<Ipv4Addr>, Range)> {
     let refuse = |blocks: &[Block<Ipv6Addr>]| {
-        blocks.iter().find(|block| block.holds(ip)).map_or(Ok(()), |block| Err((None, block.range)))
+        blocks.iter().find(|block| block.contains(ip)).map_or(Ok(()), |block| Err((None, block.range)))
     };
     refuse(WHOLE_V6)?;
 

@@ -144,7 +144,7 @@ impl Range {
         }
     }
 
-    const fn words(self) -> &'static str {
+    const fn description(self) -> &'static str {
         match self {
             Range::Metadata => "a cloud metadata address",
             Range::Unspecified => "the unspecified address",
@@ -197,10 +197,10 @@ impl fmt::Display for Refusal {
             }
             Refusal::MetadataName { host } => write!(f, "`{host}` is a cloud metadata name; {PUBLIC_NAME}"),
             Refusal::NotPublic { ip, inner: Some(inner), range } => {
-                write!(f, "`{ip}` holds `{inner}`, {}; only public addresses are allowed", range.words())
+                write!(f, "`{ip}` holds `{inner}`, {}; only public addresses are allowed", range.description())
             }
             Refusal::NotPublic { ip, inner: None, range } => {
-                write!(f, "`{ip}` is {}; only public addresses are allowed", range.words())
+                write!(f, "`{ip}` is {}; only public addresses are allowed", range.description())
             }
             Refusal::Unresolved => {
                 f.write_str("the name resolves to no address; a name with public addresses is allowed")

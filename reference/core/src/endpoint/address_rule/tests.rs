@@ -236,7 +236,7 @@ fn the_neighbours_of_a_metadata_service_are_named_after_their_range() {
 }
 
 #[test]
-fn addresses_in_disguise_are_unmasked() {
+fn obfuscated_addresses_are_decoded() {
     check_url(&[
         ("https://127.0.0.1/", "loopback"),
         ("https://127.1/", "loopback"),
@@ -291,7 +291,7 @@ fn the_simulated_network_has_names_and_nothing_else_has_them() {
 }
 
 #[test]
-fn the_parts_of_a_url_are_what_goes_on_the_wire() {
+fn the_parts_of_a_url_are_those_of_the_request() {
     let parts = |text| {
         let url = judge_url(text).expect("the URL is accepted");
         format!("{:?} | {} | {} | {}", url.host(), url.port(), url.authority(), url.path())
@@ -498,7 +498,7 @@ fn ipv4() -> impl Strategy<Value = Ipv4Addr> {
 
 proptest! {
     #[test]
-    fn no_text_brings_the_reader_down(text in prop_oneof![any::<String>(), nearly_a_url()]) {
+    fn no_text_causes_a_panic(text in prop_oneof![any::<String>(), nearly_a_url()]) {
         if let Ok(url) = judge_url(&text) {
             prop_assert_eq!(judge_url(&url.to_string()), Ok(url.clone()), "the normal spelling is stable");
             prop_assert!(url.to_string().is_ascii());
@@ -507,7 +507,7 @@ proptest! {
     }
 
     #[test]
-    fn an_ipv4_address_is_judged_alike_under_every_wrapping(ip in ipv4()) {
+    fn an_embedded_ipv4_address_gets_the_same_verdict(ip in ipv4()) {
         let verdict = rule_of(ip.into());
         let low = u128::from(ip.to_bits());
         prop_assert_eq!(rule_of(ip.to_ipv6_mapped().into()), verdict);

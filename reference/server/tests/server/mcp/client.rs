@@ -52,7 +52,7 @@ impl Client {
 
     pub(crate) async fn send(&self, method: &str, path: &str, body: &str) -> Reply {
         let key = Some(self.key.as_str()).filter(|key| !key.is_empty());
-        let request = Request { method, path, host: &self.host, key, lines: &self.lines, body };
+        let request = Request { method, path, host: &self.host, key, header_lines: &self.lines, body };
         let answer = AsyncConnection::connect(self.address).await.call_once(request).await;
         let body = match answer.body.as_str() {
             "" => Value::Null,

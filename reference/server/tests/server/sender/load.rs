@@ -58,7 +58,7 @@ impl Hosts {
 
     async fn serve(&self, stream: TcpStream) {
         self.connections.fetch_add(1, SeqCst);
-        let mut connection = AsyncConnection::over(stream);
+        let mut connection = AsyncConnection::from_stream(stream);
         let head = connection.reply_without_body().await.expect("the webhook sender is polite");
         let [host, delivery] =
             ["Host", "X-Service-Delivery"].map(|name| head.header(name).expect("a header").to_owned());

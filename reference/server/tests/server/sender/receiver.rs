@@ -108,7 +108,7 @@ async fn handle_request<S: AsyncRead + AsyncWrite + Unpin>(
     behavior: ReceiverBehavior,
     sees: UnboundedSender<Message>,
 ) {
-    let mut connection = AsyncConnection::over(stream);
+    let mut connection = AsyncConnection::from_stream(stream);
     let Some(seen) = connection.reply().await else { return };
     // The test may have dropped its end.
     let _ = sees.send(seen);

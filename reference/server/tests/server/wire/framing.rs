@@ -155,7 +155,7 @@ async fn a_connection_closes_when_the_client_asks_for_it() {
 async fn a_half_closed_connection_gets_its_responses() {
     let (_server, mut client) = start_frozen().await;
     client.send("GET /v1/1 HTTP/1.1\r\nHost: a\r\n\r\nGET /v1/2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    client.finish().await;
+    client.close_sending_side().await;
     for n in 1..3 {
         let reply = client.reply().await.expect("both are answered");
         assert!(reply.body.starts_with(&format!("GET /v1/{n} ")), "{reply:?}");
@@ -167,12 +167,12 @@ async fn a_half_closed_connection_gets_its_responses() {
 async fn truncated_requests_affect_no_others() {
     let (server, mut client) = start_frozen().await;
     client.send("GET /v1/a HT").await;
-    client.finish().await;
+    client.close_sending_side().await;
     assert!(client.is_closed().await);
 
     let mut client = Client::connect(server.address()).await;
     client.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf").await;
-    client.finish().await;
+    client.close_sending_side().await;
     assert_eq!(client.reply().await.expect("a refusal").status, 400);
 
     let mut client = Client::connect(server.address()).await;

@@ -53,7 +53,7 @@ async fn send(server: &Server, connector: &TlsConnector, request: Request<'_>) -
     let name = ServerName::try_from("localhost").expect("a name");
     let stream = connector.connect(name, stream).await?;
     let host = &format!("localhost:{}", server.address().port());
-    Ok(Client::over(stream).call_once(Request { host, ..request }).await)
+    Ok(Client::from_stream(stream).call_once(Request { host, ..request }).await)
 }
 
 #[tokio::test]
