@@ -27,7 +27,7 @@
 //!             3.000s  transfer   t1 0.0004 BTC to c1: seen, 0 of 2
 //! ```
 //!
-//! The result is [`Played`] or a [`PlayError`], whose [`Cause`] separates three cases: the world differs from an
+//! The result is [`PlaySummary`] or a [`PlayError`], whose [`Cause`] separates three cases: the world differs from an
 //! expectation, the script asks for something impossible, and a request to the world failed. [`dry_run()`] is for
 //! random worlds: it plays without a transcript, records refused steps instead of stopping, and returns the world for
 //! the invariants to check.

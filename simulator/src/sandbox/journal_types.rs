@@ -17,7 +17,7 @@ use super::{
     route::{AdvanceTarget, Within},
 };
 
-/// The journal record of an [`Admitted`].
+/// The journal record of an [`AdmittedRequest`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdmittedRecord {

@@ -364,7 +364,7 @@ impl Sandbox {
         calls.join("\n")
     }
 
-    /// Takes the record. Recording stops until the next [`Sandbox::keep_record`].
+    /// Takes the record. Recording stops until the next [`Sandbox::start_recording`].
     pub(crate) fn take_record(&mut self) -> Record {
         self.observers.record.take().unwrap_or_default()
     }
