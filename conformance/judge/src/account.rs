@@ -1,17 +1,19 @@
 //! Chapter "account": the account and mode behind a key.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use conformance_model::group::Group;
 use conformance_model::mode::{ACCOUNT_PATH, Mode};
-use conformance_model::reading::stated_mode;
-use conformance_model::recording::{Caller, Exchange, Recording};
+use conformance_model::reading::{stated_mode, text_at};
+use conformance_model::recording::{Caller, Exchange, List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use super::evidence::missing_response;
+use super::evidence::{PageView, missing_response, pages};
 use crate::check::Check;
+use crate::diff::{clock, recorded_at};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("account.served", &[Group::Account], judge_served),
@@ -71,8 +73,29 @@ fn accepted_assets(recording: &Recording) -> CheckResult {
                 stated.to_string(),
             ));
         }
+        if stated.as_array().is_some_and(Vec::is_empty)
+            && opened_since(recording, mode, exchange) >= OPENED_MIN
+        {
+            let expected = "the coins of the charges that were opened in this mode since then";
+            return Err(CheckError::violation(exchange.number, expected, "meta.accepted_assets []"));
+        }
     }
     Ok(CheckOutcome::Holds)
+}
+
+/// The fewest charges that were opened after an account without coins was read. A coin may have been added meanwhile.
+const OPENED_MIN: usize = 2;
+
+/// Returns the number of charges that were opened in a mode after a response.
+fn opened_since(recording: &Recording, mode: Mode, exchange: &Exchange) -> usize {
+    let views = pages(recording);
+    let events = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
+    let is_new = |row: &&Value| {
+        text_at(row, &["type"]) == Some("charge.created") && clock(exchange) < recorded_at(row)
+    };
+    let opened: BTreeSet<_> =
+        events.flat_map(PageView::rows).filter(is_new).filter_map(|row| text_at(row, &["id"])).collect();
+    if clock(exchange).is_some() { opened.len() } else { 0 }
 }
 
 fn fields(recording: &Recording) -> CheckResult {

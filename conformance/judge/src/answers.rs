@@ -77,6 +77,14 @@ fn refusals(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)>
 }
 
 fn json(recording: &Recording) -> CheckResult {
+    let is_empty = |exchange: &&Exchange| {
+        matches!(exchange.caller, Caller::Own(_))
+            && exchange.method() == "GET"
+            && exchange.status() == Some(204)
+    };
+    if let Some(exchange) = recording.exchanges.iter().find(is_empty) {
+        return Err(CheckError::violation(exchange.number, "a body of JSON", exchange.summary()));
+    }
     for (exchange, answer) in successes(recording)?.into_iter().chain(refusals(recording)) {
         if answer.body.json().is_none() {
             return Err(CheckError::violation(exchange.number, "a body of JSON", shorten(&answer.body)));

@@ -18,7 +18,7 @@ use super::evidence::{
     page_must_exist, pages, with_article,
 };
 use crate::check::Check;
-use crate::diff::{LATENESS, clock, recorded_at};
+use crate::diff::{KINDS, LATENESS, clock, is_still, recorded_at};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 
@@ -358,7 +358,43 @@ fn status(recording: &Recording) -> CheckResult {
         |list| comparable_groups.iter().flat_map(move |views| pages_with_only_filter(views, list, "status"));
     let outcome = judge_shown_fields(&LISTS.into_iter().flat_map(of).collect::<Vec<_>>(), "status");
     LISTS.into_iter().try_for_each(|list| check_unused_value(recording, list, "status"))?;
+    check_settled_rows(recording)?;
     outcome
+}
+
+/// Checks that a list of one status, shown whole, has every row whose status was the same before and after, even if
+/// others change meanwhile.
+fn check_settled_rows(recording: &Recording) -> Result<(), CheckError> {
+    let views = pages(recording);
+    for (list, member) in KINDS {
+        for (status, view) in pages_with_only_filter(&views, list, "status") {
+            let is_whole = view.page.meta("total") == Some(view.rows().len() as u64);
+            let Some([before, after]) =
+                enclosing_views(recording, &views, view).filter(|_| is_whole && view.request.page.is_none())
+            else {
+                continue;
+            };
+            let code = |row: &'_ Value| text_at(row, &["code"]).map(str::to_owned);
+            let shown: BTreeSet<_> = view.rows().iter().filter_map(code).collect();
+            let with_status = |other: &PageView<'_>| -> BTreeSet<String> {
+                let rows = other.rows().iter().filter(|row| text_at(row, &["status"]) == Some(status));
+                rows.filter_map(code).collect()
+            };
+            let (first, last) = (with_status(before), with_status(after));
+            let is_missing = |code: &&String| {
+                let event = serde_json::json!({ member: { "code": code } });
+                !shown.contains(*code) && is_still(&views, view.mode, &event, view.exchange)
+            };
+            if let Some(code) = first.intersection(&last).find(is_missing) {
+                let expected = format!(
+                    "{member} {code} in the list of status {status}, as in the whole list before and after"
+                );
+                let actual = format!("{} others, and not this one", shown.len());
+                return Err(CheckError::violation(view.number(), expected, actual));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn payment_link(recording: &Recording) -> CheckResult {

@@ -57,10 +57,10 @@ fn group(exchange: &Exchange) -> Group {
         Purpose::Refusal if exchange.caller == Caller::Revoked => Group::Revoked,
         Purpose::Refusal | Purpose::AfterRefusal | Purpose::Head => Group::Auth,
         Purpose::Burst(_) => Group::Burst,
+        Purpose::Page(_) if exchange.caller == Caller::OtherAccount => Group::Other,
         Purpose::Page(request) if request.filters.is_empty() => Group::Lists,
         Purpose::Page(_) => Group::Filters,
         Purpose::Event { .. } | Purpose::Filter { .. } => Group::Isolation,
-        Purpose::OtherEvents => Group::Other,
         Purpose::BeforeDeliveries | Purpose::AfterDeliveries | Purpose::DeliveredEvent { .. } => {
             Group::Webhooks
         }

@@ -163,6 +163,11 @@ impl<'a> ObjectHistory<'a> {
         self.events.iter().all(|event| event.is_later_than(until) || kinds.contains(&event.kind()))
     }
 
+    /// Returns `true` if all events have one of these types.
+    pub(super) fn has_types_of(&self, kinds: &[&str]) -> bool {
+        self.events.iter().all(|event| kinds.contains(&event.kind()))
+    }
+
     /// Returns `true` if at most one transfer was detected, so that the received amount is confirmed if anything is.
     pub(super) fn has_one_transfer(&self) -> bool {
         self.of_type("charge.payment_detected").count() <= 1
@@ -184,7 +189,104 @@ impl<'a> ObjectHistory<'a> {
 pub(super) fn check_created_first(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
     all_histories(&views).iter().try_for_each(check_order)?;
-    recent_histories(&views).iter().try_for_each(check_paid_once)
+    let recent = recent_histories(&views);
+    recent.iter().try_for_each(check_paid_once)?;
+    check_detected_first(&recent)?;
+    check_canceled(&recent)?;
+    check_late_payments(&recent)
+}
+
+/// The fewest charges with a late transfer that show that its event has another type.
+const LATE_MIN: usize = 2;
+
+/// Checks that funds which arrived after a charge expired or was canceled have a `charge.late_payment`: their transfer was
+/// the first, and it was confirmed, or received long ago.
+fn check_late_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
+    const ENDS: [&str; 2] = ["charge.expired", "charge.canceled"];
+    const CONFIRMED: [&str; 2] = ["charge.paid", "charge.underpaid"];
+    let is_late = |history: &&ObjectHistory<'_>| {
+        let Some(detected) = history.of_type("charge.payment_detected").next() else { return false };
+        let is_received = text_at(detected.row, &["charge", "received_amount"])
+            .is_some_and(|received| received.bytes().any(|byte| matches!(byte, b'1'..=b'9')));
+        let is_old =
+            detected.recorded_at().zip(detected.read_at).is_some_and(|(at, now)| at + EVENT_DELAY_MAX < now);
+        let ended = history.events.iter().find(|event| ENDS.contains(&event.kind()));
+        let confirmed = history.events.iter().find(|event| CONFIRMED.contains(&event.kind()));
+        history.is_complete()
+            && history.of_type("charge.late_payment").next().is_none()
+            && ended.is_some_and(|ended| detected.is_later_than(ended))
+            && confirmed.map_or(is_old && is_received, |event| event.recorded_at() >= detected.recorded_at())
+    };
+    let late: Vec<_> = histories.iter().filter(is_late).collect();
+    let Some(history) = late.last().filter(|_| late.len() >= LATE_MIN) else { return Ok(()) };
+    let number = history.events.last().map(|event| event.number);
+    let kinds: Vec<_> = history.events.iter().map(ListedEvent::kind).collect();
+    Err(CheckError::violation(
+        number,
+        format!("a charge.late_payment of {}, which was over when its transfer was detected", history.name()),
+        format!("{}, and {} more charges without it", kinds.join(", "), late.len() - 1),
+    ))
+}
+
+/// Checks that no charge is shown as paid whose newest event reports that it was canceled.
+fn check_canceled(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
+    let is_paid = |history: &&ObjectHistory<'_>| {
+        history.is_complete()
+            && history.events.last().is_some_and(|event| {
+                event.kind() == "charge.canceled"
+                    && text_at(event.row, &["charge", "status"]) == Some("paid")
+                    && history.shows_own_state(event)
+            })
+    };
+    match histories.iter().find(is_paid) {
+        Some(history) => Err(CheckError::violation(
+            history.events.last().map(|event| event.number),
+            format!("another status than paid of {}, whose newest event is charge.canceled", history.name()),
+            "status paid",
+        )),
+        None => Ok(()),
+    }
+}
+
+/// The fewest charges whose payment is recorded before its transfer.
+const DETECTED_LATER_MIN: usize = 2;
+
+/// Checks that transfers are detected before they are confirmed. A text in the details, such as the transaction id, shows
+/// which events belong to one transfer.
+fn check_detected_first(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
+    let found: Vec<_> = histories
+        .iter()
+        .filter(|history| history.is_complete())
+        .filter_map(|history| {
+            let confirmed = history
+                .events
+                .iter()
+                .filter(|event| matches!(event.kind(), "charge.paid" | "charge.underpaid"));
+            confirmed
+                .filter_map(|event| {
+                    // After a reorganisation, a transfer may be detected again.
+                    let detected = history
+                        .of_type("charge.payment_detected")
+                        .find(|detected| is_same_transfer(detected, event))?;
+                    (detected.recorded_at() > event.recorded_at()).then_some((history, event, detected))
+                })
+                .next()
+        })
+        .collect();
+    match found.last().filter(|_| found.len() >= DETECTED_LATER_MIN) {
+        Some((history, confirmed, detected)) => Err(order_violation(history, confirmed, detected)),
+        None => Ok(()),
+    }
+}
+
+/// Returns `true` if the details of two events have a long text in common.
+fn is_same_transfer(one: &ListedEvent<'_>, other: &ListedEvent<'_>) -> bool {
+    const ID_LEN_MIN: usize = 16;
+    let texts = |event: &ListedEvent<'_>| -> BTreeSet<String> {
+        let values = event.row["details"].as_object().into_iter().flat_map(|details| details.values());
+        values.filter_map(Value::as_str).filter(|text| text.len() >= ID_LEN_MIN).map(str::to_owned).collect()
+    };
+    !texts(one).is_disjoint(&texts(other))
 }
 
 fn check_order(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
@@ -249,8 +351,8 @@ fn check_paid_once(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// The fewest charges whose time of payment is that of their creation. The clocks of a chain and a service may differ.
-const PAID_AT_CREATION_MIN: usize = 2;
+/// The fewest charges whose time of payment is that of an earlier event. The clocks of a chain and a service may differ.
+const PAID_EARLIER_MIN: usize = 2;
 
 /// Returns the violation if a charge has a time of payment although no payment was confirmed, by its events, or if charges
 /// have the time of their creation although their only transfer was detected later.
@@ -259,7 +361,8 @@ pub(super) fn check_paid_at(recording: &Recording) -> Result<(), CheckError> {
         ["charge.created", "charge.payment_detected", "charge.expired", "charge.canceled"];
     let views = pages(recording);
     let histories = recent_histories(&views);
-    paid_at_creation(&histories)?;
+    check_paid_later(&histories, "charge.created", "charge.payment_detected")?;
+    check_paid_later(&histories, "charge.payment_detected", "charge.paid")?;
     for history in histories.iter().filter(|history| history.is_of("charge") && history.is_complete()) {
         let unpaid = |event: &&ListedEvent<'_>| {
             event.row["charge"]["paid_at"].is_string()
@@ -277,29 +380,27 @@ pub(super) fn check_paid_at(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn paid_at_creation(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
+/// Checks that charges of one transfer do not have the time of an earlier event as their time of payment.
+fn check_paid_later(histories: &[ObjectHistory<'_>], earlier: &str, later: &str) -> Result<(), CheckError> {
     let found: Vec<_> = histories
         .iter()
         .filter(|history| history.is_of("charge") && history.is_complete() && history.has_one_transfer())
         .filter_map(|history| {
-            let (created, paid) = (history.events.first()?, history.of_type("charge.paid").next()?);
-            let detected = history.of_type("charge.payment_detected").next()?;
+            let [earlier, later, paid] =
+                [earlier, later, "charge.paid"].map(|kind| history.of_type(kind).next());
+            let (earlier, later, paid) = (earlier?, later?, paid?);
             let paid_at = utc(text_at(paid.row, &["charge", "paid_at"])?)?;
-            let is_creation = (paid_at - created.recorded_at()?).abs() < Duration::seconds(1);
-            (is_creation && detected.is_later_than(created)).then_some((history, paid, detected))
+            let is_earlier = (paid_at - earlier.recorded_at()?).abs() < Duration::seconds(1);
+            (is_earlier && later.is_later_than(earlier)).then_some((history, paid, later))
         })
         .collect();
-    let Some((history, paid, detected)) = found.last().filter(|_| found.len() >= PAID_AT_CREATION_MIN) else {
+    let Some((history, paid, later)) = found.last().filter(|_| found.len() >= PAID_EARLIER_MIN) else {
         return Ok(());
     };
     Err(CheckError::violation(
         paid.number,
-        format!(
-            "a paid_at of {} after its transfer was detected, at {}",
-            history.name(),
-            detected.row["created_at"]
-        ),
-        format!("{}, its creation (event {})", paid.row["charge"]["paid_at"], paid.id()),
+        format!("a paid_at of {} after its {}, at {}", history.name(), later.kind(), later.row["created_at"]),
+        format!("{}, the time of its {earlier} (event {})", paid.row["charge"]["paid_at"], paid.id()),
     ))
 }
 

@@ -11,8 +11,8 @@ use conformance_model::recording::{Caller, Exchange, List, PageRequest, Purpose,
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{
-    FullList, PER_PAGE_DEFAULT, PageView, comparable_groups, list_changed, may_be_limited, missing_response,
-    no_readable_list, page_must_exist, pages, too_few_records, total_changed,
+    FullList, PER_PAGE_DEFAULT, PER_PAGE_MAX, PageView, comparable_groups, list_changed, may_be_limited,
+    missing_response, no_readable_list, page_must_exist, pages, too_few_records, total_changed,
 };
 use crate::check::Check;
 use crate::lists_vs_events;
@@ -109,6 +109,7 @@ fn not_in_envelope(page: &Page) -> Option<&'static str> {
     let parts = [
         ("an object", object.is_some()),
         ("the array `data`", page.rows().is_some()),
+        ("records in `data`", page.rows().is_some_and(|rows| !rows.iter().any(Value::is_null))),
         ("the object `links`", is_object("links")),
         ("the object `meta`", is_object("meta")),
     ];
@@ -136,9 +137,25 @@ fn default_size(recording: &Recording) -> CheckResult {
 }
 
 fn per_page(recording: &Recording) -> CheckResult {
+    check_size_is_bounded(recording)?;
     judge_each_page(&pages(recording), |view| {
         Some(check_equal("meta.per_page", view.request.per_page?, view.page.meta("per_page")?))
     })
+}
+
+/// Checks that no page is longer than the allowed maximum: a larger size is refused or reduced.
+fn check_size_is_bounded(recording: &Recording) -> Result<(), CheckError> {
+    let own = recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_)));
+    for exchange in own.filter(|exchange| matches!(exchange.purpose, Purpose::Page(_))) {
+        let page = Page::from_exchange(exchange);
+        let rows = page.as_ref().and_then(Page::rows).map_or(0, Vec::len) as u64;
+        if rows > PER_PAGE_MAX {
+            let expected = format!("a refusal or at most {PER_PAGE_MAX} rows");
+            let actual = format!("{rows} rows at {}", exchange.target);
+            return Err(CheckError::violation(exchange.number, expected, actual));
+        }
+    }
+    Ok(())
 }
 
 fn current_page(recording: &Recording) -> CheckResult {

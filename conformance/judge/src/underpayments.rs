@@ -32,6 +32,12 @@ const SHORTFALL_STEP: u128 = 50;
 /// manually.
 const PAID_SHORT_MIN: usize = 3;
 
+/// The event types of a charge that one transfer paid in time, but not enough.
+const OF_ONE_SHORT_PAYMENT: [&str; 5] =
+    ["charge.created", "charge.payment_detected", "charge.underpaid", "charge.expired", "charge.canceled"];
+/// The minimum number of fully paid charges that are underpaid. A second transfer may not have its event yet.
+const FULL_MIN: usize = 2;
+
 /// The minimum number of paid charges with nothing received for a violation. The owner may have settled one manually.
 const PAID_NOTHING_MIN: usize = 2;
 
@@ -56,6 +62,7 @@ fn judge_underpaid(recording: &Recording) -> CheckResult {
             .iter()
             .filter(|history| history.is_of("charge") && history.is_complete() && history.has_one_transfer())
     };
+    check_full_payments(charges())?;
     let mut judged = false;
     for history in charges() {
         let shown = history.of_type("charge.underpaid").filter(|event| history.shows_own_state(event));
@@ -87,6 +94,26 @@ fn judge_underpaid(recording: &Recording) -> CheckResult {
             "no list of events could be read, or none has an event",
             "open a charge with the test key's account, then check again",
         )),
+    }
+}
+
+/// Checks that charges are not underpaid whose only transfer is as large as the amount due, whatever state of the charge
+/// its events show.
+fn check_full_payments<'a>(charges: impl Iterator<Item = &'a ObjectHistory<'a>>) -> Result<(), CheckError> {
+    let full: Vec<_> = charges
+        .filter_map(|history| {
+            let underpaid = history.of_type("charge.underpaid").last()?;
+            (history.has_types_of(&OF_ONE_SHORT_PAYMENT) && is_equal(&underpaid.row["charge"]))
+                .then_some((history, underpaid))
+        })
+        .collect();
+    match full.last().filter(|_| full.len() >= FULL_MIN) {
+        Some((history, underpaid)) => Err(CheckError::violation(
+            underpaid.number,
+            format!("less received of {} than its amount, if it is underpaid", history.name()),
+            format!("the whole amount, as of {} more charges (event {})", full.len() - 1, underpaid.id()),
+        )),
+        None => Ok(()),
     }
 }
 
@@ -186,7 +213,7 @@ impl<'a> Shortfall<'a> {
 }
 
 /// Parses a decimal number as an integer multiple of 10⁻¹⁸. `None` if it has more decimals or is too large.
-fn scaled(text: &str) -> Option<u128> {
+pub(crate) fn scaled(text: &str) -> Option<u128> {
     const DECIMALS: usize = 18;
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_number = (whole.bytes().chain(fraction.bytes())).all(|byte| byte.is_ascii_digit());

@@ -220,8 +220,6 @@ pub enum Purpose {
         /// The number of the comparison between an absent and a foreign object.
         round: u8,
     },
-    /// Reads an event of the other account.
-    OtherEvents,
     /// Reads one charge, invoice or payment link, whose path the operator gave.
     Object {
         /// The kind of object.

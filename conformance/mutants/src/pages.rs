@@ -40,6 +40,10 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     }),
     requests("per_page is ignored", &["paging.per_page"], |request| drop(request.query.remove("per_page")))
         .may_fail(&["filters.total", "events.both_paid"]),
+    rule("per_page has no upper bound", &["paging.per_page"], |server| {
+        server.test = Book::with_many_records(2);
+        server.test.choices.unbounded = true;
+    }),
     requests("per_page ends at 50", &["paging.per_page"], |request| {
         if request.number("per_page").is_some_and(|size| (51..=100).contains(&size)) {
             request.query.insert("per_page".into(), "50".into());

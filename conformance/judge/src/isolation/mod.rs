@@ -32,7 +32,7 @@
 //!
 //! Must not contain: a request, a list of headers to ignore, or knowledge of one particular implementation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -470,6 +470,7 @@ fn second_account(recording: &Recording) -> CheckResult {
             "there was no key of another account; set CHARGEPROOF_OTHER_ACCOUNT_KEY to one".into(),
         ));
     };
+    check_lists_are_served(recording, account)?;
     let latest = recording
         .find_last(|exchange| matches!(&exchange.purpose, Purpose::Event { side: Side::OtherAccount, .. }));
     let Some(latest) = latest.filter(|exchange| exchange.answer().is_some()) else {
@@ -479,6 +480,10 @@ fn second_account(recording: &Recording) -> CheckResult {
     if account.answer().map(|answer| &answer.body)
         == recording.account(mode).and_then(Exchange::answer).map(|answer| &answer.body)
     {
+        if has_other_events(recording, mode) {
+            let expected = "another account than ours, because the events of this key are others";
+            return Err(CheckError::violation(account.number, expected, "the account of our key"));
+        }
         return Err(CheckError::unjudged(
             "the account that this key reads is the same as ours: it has the same data",
             "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account, whose display name differs; if it is one, the \
@@ -496,10 +501,7 @@ fn second_account(recording: &Recording) -> CheckResult {
 /// Checks that neither a filter by a charge of the other account nor a list shows objects of that account.
 fn nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
     let trial = |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Filter { side: Side::OtherAccount, filter, .. } if filter == "charge");
-    let listed = recording
-        .find_last(|exchange| exchange.purpose == Purpose::OtherEvents)
-        .and_then(Page::from_exchange);
-    let events = listed.and_then(|page| page.rows().cloned()).unwrap_or_default();
+    let events = rows_of_other_account(recording, List::Events);
     let is_theirs = |row: &Value| events.iter().any(|event| event["id"] == row["id"]);
     if let Some((exchange, page)) =
         recording.find_last(trial).and_then(|exchange| Some((exchange, Page::from_exchange(exchange)?)))
@@ -513,8 +515,10 @@ fn nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
         }
     }
     for (list, member) in KINDS {
+        let listed = rows_of_other_account(recording, list);
+        let theirs: Vec<_> = events.iter().map(|event| &event[member]).chain(&listed).collect();
         for view in pages(recording).iter().filter(|view| (view.mode, view.request.list) == (mode, list)) {
-            let is_theirs = |row: &&Value| events.iter().any(|event| is_same_object(&event[member], row));
+            let is_theirs = |row: &&Value| theirs.iter().any(|object| is_same_object(object, row));
             if let Some(row) = view.rows().iter().find(is_theirs) {
                 let expected = format!("no {member} of the other account");
                 return Err(CheckError::violation(
@@ -526,6 +530,43 @@ fn nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
         }
     }
     Ok(())
+}
+
+/// Returns `true` if the other key and the own key of a mode list events, and none in common. Two keys of one account and
+/// mode list the same ones.
+fn has_other_events(recording: &Recording, mode: Mode) -> bool {
+    let id = |row: &Value| text_at(row, &["id"]).map(str::to_owned);
+    let theirs: BTreeSet<_> = rows_of_other_account(recording, List::Events).iter().filter_map(id).collect();
+    let views = pages(recording);
+    let events = views.iter().filter(|view| (view.mode, view.request.list) == (mode, List::Events));
+    let ours: BTreeSet<_> = events.flat_map(PageView::rows).filter_map(id).collect();
+    !theirs.is_empty() && !ours.is_empty() && theirs.is_disjoint(&ours)
+}
+
+/// Returns the request of a list with the other account's key.
+fn list_of_other_account(recording: &Recording, list: List) -> Option<&Exchange> {
+    let reads = |purpose: &Purpose| matches!(purpose, Purpose::Page(request) if request.list == list);
+    recording.find_last(|exchange| exchange.caller == Caller::OtherAccount && reads(&exchange.purpose))
+}
+
+fn rows_of_other_account(recording: &Recording, list: List) -> Vec<Value> {
+    let page = list_of_other_account(recording, list).and_then(Page::from_exchange);
+    page.and_then(|page| page.rows().cloned()).unwrap_or_default()
+}
+
+/// Checks that a key which reads its account also reads the lists of that account.
+fn check_lists_are_served(recording: &Recording, account: &Exchange) -> Result<(), CheckError> {
+    let refused = List::ALL
+        .into_iter()
+        .filter_map(|list| list_of_other_account(recording, list))
+        .find(|exchange| matches!(exchange.status(), Some(401 | 403)));
+    match refused.filter(|_| account.status() == Some(200)) {
+        Some(exchange) => {
+            let expected = format!("200, as for {} with the same key of another account", account.target);
+            Err(CheckError::violation(exchange.number, expected, exchange.summary()))
+        }
+        None => Ok(()),
+    }
 }
 
 /// Returns `true` if two views show one object: its code is long, and they agree in all that both have. Where each
@@ -549,7 +590,7 @@ fn nothing_of_the_other_account(
             "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key that works",
         );
     }
-    let listed = recording.find_last(|exchange| exchange.purpose == Purpose::OtherEvents);
+    let listed = list_of_other_account(recording, List::Events);
     match listed.map(|exchange| (exchange, Page::from_exchange(exchange))) {
         Some((_, Some(page))) if page.rows().is_some_and(Vec::is_empty) => CheckError::unjudged(
             "the other account has no event in the mode of its key",

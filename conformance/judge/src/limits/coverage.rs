@@ -9,6 +9,7 @@ use conformance_model::recording::{Burst, Caller, Exchange, Purpose, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::history::test_key_exchanges;
+use super::other_traffic::shared_quotas;
 use super::{answers_429, burst_step, last_burst, never_refused};
 use crate::evidence::missing_response;
 
@@ -90,6 +91,16 @@ pub(super) fn refilled_in_rounds(recording: &Recording) -> u128 {
 
 pub(super) fn per_key(recording: &Recording) -> CheckResult {
     last_burst(recording)?;
+    if let Some(quotas) = shared_quotas(recording) {
+        let quotas: Vec<_> = quotas.iter().map(u64::to_string).collect();
+        let beside =
+            |exchange: &&Exchange| matches!(exchange.purpose, Purpose::Burst(Burst::Beside { series: 1 }));
+        return Err(CheckError::violation(
+            recording.exchanges.iter().find(beside).map(|exchange| exchange.number),
+            "a quota of its own for each key",
+            format!("the live key got the quotas {}, which the test key skipped", quotas.join(", ")),
+        ));
+    }
     let other = burst_step(recording, &Burst::OtherKey);
     let Some(exchange) = other else { return Err(not_asked_while_refused(recording, "the live key")) };
     match exchange.status() {

@@ -48,7 +48,7 @@ use super::evidence::{check_media_type, missing_response};
 use crate::check::Check;
 use coverage::{refilled_in_rounds, round_exchanges};
 use history::{may_carry_over, test_key_exchanges};
-use other_traffic::{shared_key, used_by_others};
+use other_traffic::{premature_refusal, shared_key, used_by_others};
 
 pub(super) use coverage::{is_busy, not_asked_while_refused};
 
@@ -140,7 +140,14 @@ fn judge_served(recording: &Recording) -> CheckResult {
             "check again with a test key that is not used elsewhere",
         )),
         LimiterReading::TooSlow if series.served < LIMIT => Err(too_slow(series)),
-        _ => Ok(CheckOutcome::Holds),
+        _ => match premature_refusal(recording) {
+            Some((exchange, left)) => Err(CheckError::violation(
+                exchange.number,
+                format!("the request served, because {left} of {LIMIT} were left"),
+                exchange.summary(),
+            )),
+            None => Ok(CheckOutcome::Holds),
+        },
     }
 }
 

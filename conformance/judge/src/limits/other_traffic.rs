@@ -1,5 +1,7 @@
 //! Signs that another client uses the test key during the run.
 
+use std::collections::BTreeSet;
+
 use conformance_model::mode::Mode;
 use conformance_model::reading::{BurstCounts, LIMIT, retry_after};
 use conformance_model::recording::{Answer, Burst, Caller, Exchange, Purpose, Recording};
@@ -135,6 +137,51 @@ fn refills_steadily(recording: &Recording) -> bool {
 
 fn refusal_of(recording: &Recording, series: BurstCounts) -> Option<&Answer> {
     recording.exchange(series.refused?)?.answer()
+}
+
+/// The fewest quotas of the live key that show a common count.
+const SHARED_MIN: usize = 3;
+
+/// Returns the quotas of the live key that are missing among those of the test key in the first burst, if these are
+/// otherwise without a gap: both keys count in one quota.
+pub(super) fn shared_quotas(recording: &Recording) -> Option<Vec<u64>> {
+    let quotas = |mode: Mode, fits: fn(&Burst) -> bool| -> BTreeSet<u64> {
+        let of_burst = recording.exchanges.iter().filter(|exchange| {
+            exchange.caller == Caller::Own(mode)
+                && matches!(&exchange.purpose, Purpose::Burst(burst) if fits(burst))
+                && exchange.status() == Some(200)
+        });
+        of_burst.filter_map(|exchange| remaining_quota(exchange.answer()?)).collect()
+    };
+    let test = quotas(Mode::Test, |burst| matches!(burst, Burst::Shot { series: 1 }));
+    let live = quotas(Mode::Live, |burst| matches!(burst, Burst::Beside { series: 1 }));
+    let (lowest, highest) = (*test.first()?, *test.last()?);
+    let gaps: BTreeSet<u64> = (lowest..=highest).filter(|quota| !test.contains(quota)).collect();
+    let inside: BTreeSet<u64> = live.into_iter().filter(|quota| (lowest..=highest).contains(quota)).collect();
+    (inside.len() >= SHARED_MIN && gaps == inside).then(|| inside.into_iter().rev().collect())
+}
+
+/// The fewest refusals with quota left, and the least quota, that show another cause than the limit.
+const PREMATURE_MIN: usize = 3;
+const LEFT_MIN: u64 = 20;
+
+/// Returns the last refusal of the test key that states much quota left, and that quota, if there are several, and the burst
+/// was refused with nothing left.
+pub(super) fn premature_refusal(recording: &Recording) -> Option<(&Exchange, u64)> {
+    let refused = recording
+        .exchanges
+        .iter()
+        .filter(|exchange| exchange.caller == Caller::Own(Mode::Test) && exchange.status() == Some(429));
+    let (in_burst, others): (Vec<_>, Vec<_>) =
+        refused.partition(|exchange| matches!(exchange.purpose, Purpose::Burst(_)));
+    let left = |exchange: &&Exchange| remaining_quota(exchange.answer()?);
+    let is_used_up = !in_burst.is_empty() && in_burst.iter().all(|exchange| left(exchange) == Some(0));
+    let premature: Vec<_> = others
+        .into_iter()
+        .filter_map(|exchange| Some((exchange, left(&exchange)?)))
+        .filter(|(_, left)| *left >= LEFT_MIN)
+        .collect();
+    premature.last().copied().filter(|_| is_used_up && premature.len() >= PREMATURE_MIN)
 }
 
 /// Returns the remaining quota from any of the common headers.

@@ -10,6 +10,7 @@ use conformance_model::recording::{Caller, Exchange, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
+use super::objects::{check_texts, check_zone};
 use crate::check::Check;
 use crate::delivered::{ParsedDelivery, ReceivedDeliveries, is_uuid, member_text, received_deliveries};
 use crate::diff::{LATENESS, SETTLED, contradict_as_written, first_contradiction, recorded_at};
@@ -89,6 +90,21 @@ fn events<'a>(
     real.filter_map(|parsed| Some((parsed, parsed.text(&["event_id"])?, parsed.mode()?)))
 }
 
+/// Returns the deliveries whose events the API shows, each with its event.
+fn delivered_events<'a>(
+    received: &'a ReceivedDeliveries<'_>,
+    api: &Api<'_>,
+) -> Vec<(&'a ParsedDelivery<'a>, Value)> {
+    let shown = events(&received.parsed);
+    shown.filter_map(|(seen, id, mode)| Some((seen, api.event(id, mode, mode)?))).collect()
+}
+
+/// Judges the time zone of deliveries; webhooks.created_at judges the format of their times.
+pub(super) fn check_delivery_zone(recording: &Recording) -> Result<(), CheckError> {
+    let received = received_deliveries(recording)?;
+    check_zone(&delivered_events(&received, &Api::from_recording(recording)))
+}
+
 fn event_id(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let api = Api::from_recording(recording);
@@ -137,6 +153,7 @@ fn event_id(recording: &Recording) -> CheckResult {
         }
         confirmed += 1;
     }
+    check_texts(&delivered_events(&received, &api))?;
     match confirmed {
         0 => Err(CheckError::unjudged(
             "the API was not seen to show any of the events that were delivered",

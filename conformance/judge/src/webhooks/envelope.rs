@@ -11,6 +11,8 @@ use conformance_model::recording::{Recording, shorten};
 use conformance_model::verdict::{CheckOutcome, CheckResult};
 
 use super::NEEDS;
+use super::agreement::check_delivery_zone;
+use super::objects::check_history;
 use crate::check::{Check, Flaw};
 use crate::delivered::{
     ParsedDelivery, has_microseconds, is_uuid, judge_each_delivery, member_text, received_deliveries,
@@ -25,8 +27,14 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::new("webhooks.body", NEEDS, |recording| judge_readable(recording, body)),
     Check::new("webhooks.duplicate_keys", NEEDS, |recording| judge_readable(recording, duplicate_keys)),
     Check::new("webhooks.event_type", NEEDS, |recording| judge_readable(recording, event_type)),
-    Check::new("webhooks.created_at", NEEDS, |recording| judge_readable(recording, created_at)),
-    Check::new("webhooks.data", NEEDS, |recording| judge_readable(recording, data)),
+    Check::new("webhooks.created_at", NEEDS, |recording| {
+        let outcome = judge_readable(recording, created_at)?;
+        check_delivery_zone(recording).map(|()| outcome)
+    }),
+    Check::new("webhooks.data", NEEDS, |recording| {
+        let outcome = judge_readable(recording, data)?;
+        check_history(recording, &received_deliveries(recording)?).map(|()| outcome)
+    }),
 ];
 
 fn judge_all(recording: &Recording, flaw: fn(&Deliveries, &ParsedDelivery<'_>) -> Flaw) -> CheckResult {

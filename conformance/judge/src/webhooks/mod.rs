@@ -3,6 +3,7 @@
 mod agreement;
 mod clock;
 mod envelope;
+mod objects;
 mod route;
 mod signature;
 

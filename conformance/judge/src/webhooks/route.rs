@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use serde_json::Value;
+use time::OffsetDateTime;
 
 use conformance_model::catalogue::EVENT_TYPES;
 use conformance_model::deliveries::{DeclaredEndpoint, Deliveries};
@@ -17,6 +18,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use super::NEEDS;
 use crate::check::Check;
 use crate::delivered::{ParsedDelivery, ReceivedDeliveries, received_deliveries};
+use crate::diff::recorded_at;
 
 /// The probes that cause deliveries, and the lists, which show the new events.
 pub(super) const WITH_LISTS: &[Group] = &[Group::Account, Group::Lists, Group::Webhooks];
@@ -33,6 +35,8 @@ pub(crate) const CHECKS: &[Check] = &[
 const LATENESS: Duration = Duration::from_secs(30);
 /// The time between deliveries of a service that still has others to send.
 const QUEUE_PAUSE_MAX: Duration = Duration::from_secs(10);
+/// The fewest lost deliveries at an endpoint that accepted all others.
+const LOST_MIN: usize = 3;
 /// The time that a single delivery may lag.
 const LATENESS_LONG: Duration = Duration::from_secs(600);
 
@@ -161,6 +165,8 @@ fn judge_pushed(recording: &Recording) -> CheckResult {
             if (received.all.settled && !row.is_pending(id))
                 || row.counts_as_undelivered(&missing)
                 || is_never_delivered(&rows, &received, kind(missing.event))
+                || row.loses_deliveries()
+                || has_stopped(row, &rows)
             {
                 return Err(CheckError::violation(
                     None,
@@ -269,6 +275,17 @@ fn is_never_delivered(
     rows.iter().map(|(_, row)| overtaken(row)).sum::<usize>() > 1 && !was_delivered()
 }
 
+/// Returns `true` if an endpoint that accepted all deliveries gets none any more: several events are missing there that are
+/// half a minute older than one that another endpoint received.
+fn has_stopped(row: &EndpointEvents, rows: &[(&DeclaredEndpoint, EndpointEvents)]) -> bool {
+    let newest = rows.iter().filter_map(|(_, other)| other.newest_delivered()).max();
+    let (Some(newest), Some(last)) = (newest, row.newest_delivered()) else { return false };
+    let is_left_out = |missing: &MissingEvent<'_>| {
+        recorded_at(missing.event).is_some_and(|at| at > last && at + LATENESS < newest)
+    };
+    row.last_failure.is_none() && row.missing_events().filter(is_left_out).count() >= LOST_MIN
+}
+
 /// The new events for one endpoint, newest first, each with the time of its first delivery there.
 struct EndpointEvents {
     events: Vec<(Value, Option<Duration>)>,
@@ -336,6 +353,22 @@ impl EndpointEvents {
 
     fn is_pending(&self, id: &str) -> bool {
         self.pending.contains(id)
+    }
+
+    /// Returns `true` if several events were overtaken for half a minute at an endpoint that accepted all deliveries, so
+    /// that none waits for a retry.
+    fn loses_deliveries(&self) -> bool {
+        let overtaken = self.missing_events().filter(|missing| missing.is_overtaken_for(LATENESS)).count();
+        self.last_failure.is_none() && overtaken >= LOST_MIN
+    }
+
+    /// Returns the time at which the newest event that was delivered here was recorded.
+    fn newest_delivered(&self) -> Option<OffsetDateTime> {
+        self.events
+            .iter()
+            .filter(|(_, arrival)| arrival.is_some())
+            .filter_map(|(row, _)| recorded_at(row))
+            .max()
     }
 
     /// Returns `true` if deliveries arrived until the end of the run. Events that none overtook may be queued.

@@ -124,7 +124,9 @@ fn missing_events_of_the_other_account_are_reported() {
         |purpose, status, body: &Value| exchange(Caller::OtherAccount, purpose, "/v1/events", status, body);
     let account = |status| by_other(Purpose::Account, status, &json!({ "data": { "id": 1 } }));
     let own = exchange(TEST, Purpose::Account, "/v1/account", 200, &json!({ "data": {} }));
-    let listed = |status, rows: Value| by_other(Purpose::OtherEvents, status, &json!({ "data": rows }));
+    let listed = |status, rows: Value| {
+        by_other(Purpose::Page(events_request(None, 100)), status, &json!({ "data": rows }))
+    };
     let mut lost = event(TEST, Side::OtherAccount, 404, &json!({}));
     lost.ending = Ending::Lost("connection reset".into());
     for (all, says) in [
@@ -133,6 +135,7 @@ fn missing_events_of_the_other_account_are_reported() {
         (vec![account(200), listed(200, json!([]))], "the other account has no event"),
         (vec![account(200), listed(200, json!([1]))], "the events of the other account: 200"),
         (vec![account(200), listed(503, json!([]))], "the events of the other account: 503"),
+        (vec![account(200), listed(401, json!([]))], "200, as for /v1/events with the same key"),
         (vec![account(200), listed(200, json!([1])), lost], "an event of the other account: no answer"),
         (vec![account(200)], "an event of the other account: 200"),
     ] {

@@ -93,7 +93,7 @@ fn the_second_key_has_a_separate_limit() {
         ("a", 429, none(), "fail"),
         ("a", 429, refused(TEST), "fail"),
         ("a", 429, refused(LIVE), "fail"),
-        ("a", 429, Exchange { purpose: Purpose::OtherEvents, ..refused(Caller::Second) }, "not judged"),
+        ("a", 429, Exchange { purpose: Purpose::BeforeDeliveries, ..refused(Caller::Second) }, "not judged"),
         // Keys of two accounts have separate limits anyway. Equal events show that it is one account.
         ("b", 200, none(), "not judged"),
         ("b", 200, events_page(Caller::Second, &[5, 4]), "pass"),

@@ -77,16 +77,26 @@ fn other_accounts_are_not_found_or_listed() {
     let counted = json!({
         "code": "k3m9x2q7", "status": "paid", "fiat_amount": "2.00", "asset": "BTC", "asset_amount": "0.2",
     });
-    for (found, listed, says) in [
-        (0, None, "Pass"),
-        (2, None, "no events of a charge of the other account"),
-        (0, Some(&charge), "no charge of the other account"),
+    let listed_only = json!({
+        "code": "q2w8r5t1", "status": "paid", "fiat_amount": "3.00", "asset": "BTC", "asset_amount": "0.3",
+    });
+    let unrelated = json!({ "code": "z8w4" });
+    for (found, listed, theirs, says) in [
+        (0, None, None, "Pass"),
+        (2, None, None, "no events of a charge of the other account"),
+        (0, Some(&charge), None, "no charge of the other account"),
+        (0, Some(&listed_only), Some(&listed_only), "no charge of the other account"),
+        (0, Some(&listed_only), Some(&unrelated), "Pass"),
         // Each account may count its charges.
-        (0, Some(&counted), "Pass"),
+        (0, Some(&counted), None, "Pass"),
     ] {
         let account = |caller, name: &str| {
             exchange(caller, Purpose::Account, "/v1/account", 200, &json!({ "data": { "name": name } }))
         };
+        let charges_of_other = theirs.map(|row| {
+            let request = PageRequest { list: List::Charges, ..events_request(None, 100) };
+            Exchange { caller: Caller::OtherAccount, ..page(request, &json!([row]), [1, 1, 100, 1]) }
+        });
         let theirs = json!({ "data": [{ "id": "e1", "type": "charge.paid", "charge": charge }] });
         let trial = Purpose::Filter { list: List::Events, filter: "charge".into(), side: Side::OtherAccount };
         let rows = Value::from_iter((0..found).map(|number| json!({ "id": format!("e{number}") })));
@@ -95,12 +105,19 @@ fn other_accounts_are_not_found_or_listed() {
             account(LIVE, "ours"),
             account(TEST, "ours"),
             account(Caller::OtherAccount, "theirs"),
-            exchange(Caller::OtherAccount, Purpose::OtherEvents, "/v1/events", 200, &theirs),
+            exchange(
+                Caller::OtherAccount,
+                Purpose::Page(events_request(None, 100)),
+                "/v1/events",
+                200,
+                &theirs,
+            ),
             event("e1", Side::OtherAccount, 1, 404),
             exchange(TEST, trial, "/v1/events?charge=k3m9x2q7", 200, &body),
         ];
         let own = PageRequest { list: List::Charges, ..events_request(None, 100) };
         all.extend(listed.map(|row| page(own, &json!([row]), [1, 1, 100, 1])));
+        all.extend(charges_of_other);
         check_verdict_text(&recording(all), "isolation.second_account", says);
     }
 }

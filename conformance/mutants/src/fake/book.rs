@@ -18,6 +18,8 @@ pub struct Choices {
     pub relative_links: bool,
     /// `true` if a size above 100 is clamped to 100, not refused.
     pub clamps: bool,
+    /// `true` if a size above 100 is served.
+    pub unbounded: bool,
     /// `true` if a page past the end is the last page.
     pub shows_last_page: bool,
     /// The `last_page` of an empty list.
@@ -65,6 +67,7 @@ impl Book {
             bare_event: false,
             relative_links: false,
             clamps: false,
+            unbounded: false,
             shows_last_page: false,
             empty_last_page: 1,
             utc: "Z",
@@ -335,7 +338,7 @@ impl Book {
         if size > 100 && self.choices.clamps {
             size = 100;
         }
-        if page == 0 || size == 0 || size > 100 {
+        if page == 0 || size == 0 || (size > 100 && !self.choices.unbounded) {
             return Reply::json(422, json!({ "message": "per_page takes 1 to 100." }));
         }
         let fits: Vec<_> = all.iter().filter(|row| self.matches_filters(row, request)).collect();

@@ -11,8 +11,8 @@ use conformance_model::reading::{
 };
 use conformance_model::recording::{Answer, Caller, Exchange, List, Purpose, RESPELLED, Side};
 
-use crate::probes::positions::LONG;
-use crate::session::{Session, event_path, percent_encode};
+use crate::probes::positions::{LONG, sized_request};
+use crate::session::{Session, event_path, path_of, percent_encode};
 
 /// The requests of three rounds per mode. The second and the third may need one more.
 const ROUNDS: u32 = Mode::BOTH.len() as u32 * (3 + 2 * ROUND_MAX);
@@ -23,7 +23,7 @@ pub(crate) const COST: Cost = Cost { live: 20, test: 20, other: 0, total: OTHERS
 pub(crate) const NEEDED: u32 = OTHERS + Mode::BOTH.len() as u32 * (3 + ROUND_MAX);
 /// The comparisons among these: two rounds per mode, and a pair per filter.
 const COMPARED: u32 = Mode::BOTH.len() as u32 * (3 + ROUND_MAX) + 4 * 2;
-pub(crate) const OTHER_COST: Cost = Cost { live: 2, test: 2, other: 2, total: 4 };
+pub(crate) const OTHER_COST: Cost = Cost { live: 2, test: 2, other: 4, total: 6 };
 
 pub(crate) async fn probe(session: &mut Session<'_>) {
     for mode in Mode::BOTH {
@@ -269,16 +269,20 @@ async fn filter_trials(
     }
 }
 
-/// Requests an event and a charge of the other account with the own key of the same mode.
+/// Reads the lists of the other account, and requests an event and a charge of it with the own key of the same mode.
 pub(crate) async fn probe_other(session: &mut Session<'_>) {
     let account = session.send(Caller::OtherAccount, Purpose::Account, ACCOUNT_PATH).await;
     let stated = stated_mode(&account);
     let Some(mode) = Mode::BOTH.into_iter().find(|mode| stated.as_deref() == Some(mode.as_str())) else {
         return;
     };
-    let path = format!("{}?per_page={LONG}", List::Events.path());
-    let events = session.send(Caller::OtherAccount, Purpose::OtherEvents, &path).await;
-    let rows = Page::from_exchange(&events).and_then(|page| page.rows().cloned()).unwrap_or_default();
+    let mut rows = Vec::new();
+    for list in [List::Charges, List::Invoices, List::Events] {
+        let page = sized_request(list, None, LONG);
+        let path = path_of(&page);
+        let exchange = session.send(Caller::OtherAccount, Purpose::Page(page), &path).await;
+        rows = Page::from_exchange(&exchange).and_then(|page| page.rows().cloned()).unwrap_or_default();
+    }
     if let Some(id) = first_event_id(&rows) {
         request_event(session, mode, &id, Side::OtherAccount, 1).await;
     }

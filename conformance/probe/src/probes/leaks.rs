@@ -18,9 +18,9 @@ use crate::probes::positions::sized_request;
 use crate::session::Session;
 
 const ASKED_MAX: u32 = EVENT_TYPES.len() as u32;
-/// The events of each mode with the other key and once with their own, a page with an invalid size, three filters with
-/// two values each, an old event, an id in capital letters and two texts that resemble an id.
-const MOST: u32 = 3 * ASKED_MAX + 1 + 6 + 4;
+/// The events of each mode with the other key and once with their own, a page of each list with an invalid size, three
+/// filters with two values each, an old event, an id in capital letters and two texts that resemble an id.
+const MOST: u32 = 3 * ASKED_MAX + 3 + 6 + 4;
 const OUT_OF_RANGE: u64 = 101;
 pub(crate) const COST: Cost = Cost { live: MOST, test: MOST, other: 0, total: MOST };
 /// The round number, different from those of comparisons.
@@ -29,8 +29,10 @@ pub(crate) const ROUND: u8 = 9;
 /// Requests as many types as the budget allows.
 pub(crate) async fn probe(session: &mut Session<'_>) {
     // The expected response is left open, so a quick run skips it.
-    if session.has_room() {
-        session.page(Mode::Test, sized_request(List::Events, None, OUT_OF_RANGE)).await;
+    for list in [List::Events, List::Charges, List::Invoices] {
+        if session.has_room() {
+            session.page(Mode::Test, sized_request(list, None, OUT_OF_RANGE)).await;
+        }
     }
     resembling_ids(session).await;
     test_remaining_directions(session).await;
