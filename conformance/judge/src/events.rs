@@ -20,6 +20,7 @@ use super::diff::{
 };
 use super::evidence::{PageView, is_in_burst, may_be_limited, missing_response, pages};
 use crate::check::{Check, Flaw};
+use crate::object_history::detail_texts;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 
@@ -30,7 +31,10 @@ const SPREAD_MIN: Duration = Duration::hours(1);
 pub(super) const CHECKS: &[Check] = &[
     Check::new("events.id", NEEDS, |recording| judge_each_event(recording, id)),
     Check::new("events.type", NEEDS, |recording| judge_each_event(recording, kind)),
-    Check::new("events.details", NEEDS, |recording| judge_each_event(recording, details)),
+    Check::new("events.details", NEEDS, |recording| {
+        let outcome = judge_each_event(recording, details)?;
+        check_foreign_details(recording).map(|()| outcome)
+    }),
     Check::new("events.subject", NEEDS, |recording| judge_each_event(recording, subject)),
     Check::new("events.created_at", NEEDS, created_at),
     Check::new("events.single", NEEDS, single),
@@ -88,6 +92,59 @@ fn kind(event: &Value) -> Flaw {
 fn details(event: &Value) -> Flaw {
     let fine = event.get("details").is_some_and(Value::is_object);
     (!fine).then(|| ("details as an object".into(), member_text(event, "details")))
+}
+
+/// The fewest events with the details of another object. A transaction may pay two charges.
+const FOREIGN_DETAILS_MIN: usize = 2;
+
+/// Checks that events which report no payment do not have the long texts of another object's payment in their details.
+fn check_foreign_details(recording: &Recording) -> Result<(), CheckError> {
+    const WITHOUT_PAYMENT: [&str; 7] = [
+        "charge.created",
+        "charge.expired",
+        "charge.canceled",
+        "invoice.created",
+        "invoice.sent",
+        "invoice.viewed",
+        "invoice.voided",
+    ];
+    let views = pages(recording);
+    for mode in Mode::BOTH {
+        let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
+        let rows: Vec<_> =
+            of_mode.flat_map(|view| view.rows().iter().map(move |row| (view.number(), row))).collect();
+        let is_payment = |row: &Value| {
+            text_at(row, &["type"]).is_some_and(|kind| {
+                EVENT_TYPES.contains(&kind) && !WITHOUT_PAYMENT.contains(&kind) && kind.starts_with("charge.")
+            })
+        };
+        let mut payers: BTreeMap<String, &str> = BTreeMap::new();
+        for (_, row) in rows.iter().filter(|(_, row)| is_payment(row)) {
+            let Some(code) = text_at(row, &["charge", "code"]) else { continue };
+            payers.extend(detail_texts(row).into_iter().map(|text| (text, code)));
+        }
+        let has_foreign = |row: &Value| {
+            let own = text_at(row, &["charge", "code"]);
+            let is_foreign = |text: &String| payers.get(text).is_some_and(|code| Some(*code) != own);
+            text_at(row, &["type"]).is_some_and(|kind| WITHOUT_PAYMENT.contains(&kind))
+                && detail_texts(row).iter().any(is_foreign)
+        };
+        let found: BTreeMap<_, _> = rows
+            .iter()
+            .filter(|(_, row)| has_foreign(row))
+            .filter_map(|(number, row)| Some((text_at(row, &["id"])?, (*number, *row))))
+            .collect();
+        if let Some((id, (number, row))) =
+            found.first_key_value().filter(|_| found.len() >= FOREIGN_DETAILS_MIN)
+        {
+            return Err(CheckError::violation(
+                *number,
+                "no details of another object's payment",
+                format!("{} (event {id}), and {} more", member_text(row, "details"), found.len() - 1),
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn subject(event: &Value) -> Flaw {

@@ -281,12 +281,14 @@ fn check_detected_first(histories: &[ObjectHistory<'_>]) -> Result<(), CheckErro
 
 /// Returns `true` if the details of two events have a long text in common.
 fn is_same_transfer(one: &ListedEvent<'_>, other: &ListedEvent<'_>) -> bool {
+    !detail_texts(one.row).is_disjoint(&detail_texts(other.row))
+}
+
+/// Returns the long texts in the details of an event, such as the id of a transaction.
+pub(super) fn detail_texts(event: &Value) -> BTreeSet<String> {
     const ID_LEN_MIN: usize = 16;
-    let texts = |event: &ListedEvent<'_>| -> BTreeSet<String> {
-        let values = event.row["details"].as_object().into_iter().flat_map(|details| details.values());
-        values.filter_map(Value::as_str).filter(|text| text.len() >= ID_LEN_MIN).map(str::to_owned).collect()
-    };
-    !texts(one).is_disjoint(&texts(other))
+    let values = event["details"].as_object().into_iter().flat_map(|details| details.values());
+    values.filter_map(Value::as_str).filter(|text| text.len() >= ID_LEN_MIN).map(str::to_owned).collect()
 }
 
 fn check_order(history: &ObjectHistory<'_>) -> Result<(), CheckError> {

@@ -74,7 +74,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
         "events.type",
         "paging.envelope",
     ]),
-    rule("only the events are counted", &["limits.refused"], |server| {
+    rule("events share a quota, and every other path has its own", &["limits.refused"], |server| {
         server.counted_identity = |request| match request.path.as_str() {
             path if path.starts_with("/v1/events") => request.authorization.clone().unwrap_or_default(),
             other => other.to_owned(),

@@ -32,7 +32,7 @@
 //!
 //! Must not contain: a request, a list of headers to ignore, or knowledge of one particular implementation.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
@@ -53,6 +53,7 @@ use crate::check::Check;
 
 mod addresses;
 mod compare;
+mod other_account;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 const NEEDS_LEAKS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation, Group::Leaks];
@@ -75,7 +76,7 @@ pub(super) const CHECKS: &[Check] = &[
         filter_trials(recording, List::Charges, "payment_link")
     })
     .part(Part::Links),
-    Check::new("isolation.second_account", &[Group::Account, Group::Other], second_account),
+    Check::new("isolation.second_account", &[Group::Account, Group::Other], other_account::second_account),
 ];
 
 /// Returns the responses for absent or foreign ids. They count only if an own event gets 200 at the same path.
@@ -456,149 +457,4 @@ fn page_summary(exchange: &Exchange) -> String {
         number("last_page"),
         if links.is_empty() { "nothing".into() } else { links.join(" ") },
     )
-}
-
-fn second_account(recording: &Recording) -> CheckResult {
-    let Some(account) = recording.find_last(|exchange| {
-        exchange.caller == Caller::OtherAccount && exchange.purpose == Purpose::Account
-    }) else {
-        let own = recording.account(Mode::Test);
-        if own.and_then(Exchange::status) != Some(200) {
-            return Err(missing_response(own, "the account"));
-        }
-        return Err(CheckError::Inapplicable(
-            "there was no key of another account; set CHARGEPROOF_OTHER_ACCOUNT_KEY to one".into(),
-        ));
-    };
-    check_lists_are_served(recording, account)?;
-    let latest = recording
-        .find_last(|exchange| matches!(&exchange.purpose, Purpose::Event { side: Side::OtherAccount, .. }));
-    let Some(latest) = latest.filter(|exchange| exchange.answer().is_some()) else {
-        return Err(nothing_of_the_other_account(recording, latest, account));
-    };
-    let Caller::Own(mode) = latest.caller else { return Err(missing_response(Some(latest), "our key")) };
-    if account.answer().map(|answer| &answer.body)
-        == recording.account(mode).and_then(Exchange::answer).map(|answer| &answer.body)
-    {
-        if has_other_events(recording, mode) {
-            let expected = "another account than ours, because the events of this key are others";
-            return Err(CheckError::violation(account.number, expected, "the account of our key"));
-        }
-        return Err(CheckError::unjudged(
-            "the account that this key reads is the same as ours: it has the same data",
-            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account, whose display name differs; if it is one, the \
-             service shows it the wrong account",
-        ));
-    }
-    match latest.status() {
-        Some(429 | 502..=504) => Err(missing_response(Some(latest), "an event of the other account")),
-        // How an event of another account is refused is not specified.
-        Some(400..500) => nothing_shared(recording, mode).map(|()| CheckOutcome::Holds),
-        _ => Err(CheckError::violation(latest.number, "a refusal", latest.summary())),
-    }
-}
-
-/// Checks that neither a filter by a charge of the other account nor a list shows objects of that account.
-fn nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
-    let trial = |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Filter { side: Side::OtherAccount, filter, .. } if filter == "charge");
-    let events = rows_of_other_account(recording, List::Events);
-    let is_theirs = |row: &Value| events.iter().any(|event| event["id"] == row["id"]);
-    if let Some((exchange, page)) =
-        recording.find_last(trial).and_then(|exchange| Some((exchange, Page::from_exchange(exchange)?)))
-    {
-        let rows = page.rows().map_or(&[][..], Vec::as_slice);
-        // A server that ignores the filter returns the own events.
-        let is_counted = rows.is_empty() && page.meta("total").is_some_and(|total| total > 0);
-        if is_counted || rows.iter().any(is_theirs) {
-            let expected = "no events of a charge of the other account";
-            return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
-        }
-    }
-    for (list, member) in KINDS {
-        let listed = rows_of_other_account(recording, list);
-        let theirs: Vec<_> = events.iter().map(|event| &event[member]).chain(&listed).collect();
-        for view in pages(recording).iter().filter(|view| (view.mode, view.request.list) == (mode, list)) {
-            let is_theirs = |row: &&Value| theirs.iter().any(|object| is_same_object(object, row));
-            if let Some(row) = view.rows().iter().find(is_theirs) {
-                let expected = format!("no {member} of the other account");
-                return Err(CheckError::violation(
-                    view.number(),
-                    expected,
-                    format!("{member} {}", row["code"]),
-                ));
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Returns `true` if the other key and the own key of a mode list events, and none in common. Two keys of one account and
-/// mode list the same ones.
-fn has_other_events(recording: &Recording, mode: Mode) -> bool {
-    let id = |row: &Value| text_at(row, &["id"]).map(str::to_owned);
-    let theirs: BTreeSet<_> = rows_of_other_account(recording, List::Events).iter().filter_map(id).collect();
-    let views = pages(recording);
-    let events = views.iter().filter(|view| (view.mode, view.request.list) == (mode, List::Events));
-    let ours: BTreeSet<_> = events.flat_map(PageView::rows).filter_map(id).collect();
-    !theirs.is_empty() && !ours.is_empty() && theirs.is_disjoint(&ours)
-}
-
-/// Returns the request of a list with the other account's key.
-fn list_of_other_account(recording: &Recording, list: List) -> Option<&Exchange> {
-    let reads = |purpose: &Purpose| matches!(purpose, Purpose::Page(request) if request.list == list);
-    recording.find_last(|exchange| exchange.caller == Caller::OtherAccount && reads(&exchange.purpose))
-}
-
-fn rows_of_other_account(recording: &Recording, list: List) -> Vec<Value> {
-    let page = list_of_other_account(recording, list).and_then(Page::from_exchange);
-    page.and_then(|page| page.rows().cloned()).unwrap_or_default()
-}
-
-/// Checks that a key which reads its account also reads the lists of that account.
-fn check_lists_are_served(recording: &Recording, account: &Exchange) -> Result<(), CheckError> {
-    let refused = List::ALL
-        .into_iter()
-        .filter_map(|list| list_of_other_account(recording, list))
-        .find(|exchange| matches!(exchange.status(), Some(401 | 403)));
-    match refused.filter(|_| account.status() == Some(200)) {
-        Some(exchange) => {
-            let expected = format!("200, as for {} with the same key of another account", account.target);
-            Err(CheckError::violation(exchange.number, expected, exchange.summary()))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Returns `true` if two views show one object: its code is long, and they agree in all that both have. Where each
-/// account counts its objects, a code alone proves nothing.
-fn is_same_object(one: &Value, other: &Value) -> bool {
-    const SHARED_MIN: usize = 5;
-    let (Some(members), Some(code)) = (one.as_object(), text_at(other, &["code"])) else { return false };
-    let shared: Vec<_> = members.iter().filter_map(|(name, value)| Some((value, other.get(name)?))).collect();
-    code.len() >= CODE_LEN_MIN && shared.len() >= SHARED_MIN && shared.iter().all(|(one, other)| one == other)
-}
-
-/// Returns the reason why no event of the other account was requested, with the remedy.
-fn nothing_of_the_other_account(
-    recording: &Recording,
-    latest: Option<&Exchange>,
-    account: &Exchange,
-) -> CheckError {
-    if let Some(401 | 403) = account.status() {
-        return CheckError::unjudged(
-            "the key of the other account is refused",
-            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key that works",
-        );
-    }
-    let listed = list_of_other_account(recording, List::Events);
-    match listed.map(|exchange| (exchange, Page::from_exchange(exchange))) {
-        Some((_, Some(page))) if page.rows().is_some_and(Vec::is_empty) => CheckError::unjudged(
-            "the other account has no event in the mode of its key",
-            "open a charge with CHARGEPROOF_OTHER_ACCOUNT_KEY's account and mode, then check again",
-        ),
-        Some((exchange, _)) if latest.is_none() => {
-            missing_response(Some(exchange), "the events of the other account")
-        }
-        _ => missing_response(latest.or(Some(account)), "an event of the other account"),
-    }
 }

@@ -142,8 +142,8 @@ fn refusal_of(recording: &Recording, series: BurstCounts) -> Option<&Answer> {
 /// The fewest quotas of the live key that show a common count.
 const SHARED_MIN: usize = 3;
 
-/// Returns the quotas of the live key that are missing among those of the test key in the first burst, if these are
-/// otherwise without a gap: both keys count in one quota.
+/// Returns the quotas of the live key in the first burst, if the test key skipped each of them and few others: both keys
+/// count in one quota.
 pub(super) fn shared_quotas(recording: &Recording) -> Option<Vec<u64>> {
     let quotas = |mode: Mode, fits: fn(&Burst) -> bool| -> BTreeSet<u64> {
         let of_burst = recording.exchanges.iter().filter(|exchange| {
@@ -155,10 +155,14 @@ pub(super) fn shared_quotas(recording: &Recording) -> Option<Vec<u64>> {
     };
     let test = quotas(Mode::Test, |burst| matches!(burst, Burst::Shot { series: 1 }));
     let live = quotas(Mode::Live, |burst| matches!(burst, Burst::Beside { series: 1 }));
-    let (lowest, highest) = (*test.first()?, *test.last()?);
+    // Larger numbers are those of another quota, which keys may share.
+    let (lowest, highest) =
+        (*test.first()?, test.last().copied().filter(|highest| *highest < u64::from(LIMIT))?);
     let gaps: BTreeSet<u64> = (lowest..=highest).filter(|quota| !test.contains(quota)).collect();
     let inside: BTreeSet<u64> = live.into_iter().filter(|quota| (lowest..=highest).contains(quota)).collect();
-    (inside.len() >= SHARED_MIN && gaps == inside).then(|| inside.into_iter().rev().collect())
+    // The keys may have sent other requests meanwhile.
+    let is_shared = inside.len() >= SHARED_MIN && inside.is_subset(&gaps) && gaps.len() <= 2 * inside.len();
+    is_shared.then(|| inside.into_iter().rev().collect())
 }
 
 /// The fewest refusals with quota left, and the least quota, that show another cause than the limit.

@@ -3,7 +3,7 @@
 //! A delivery contains the object as it was when it was sent, so that a sequence of deliveries shows its history even if
 //! the events of the API contain the current object.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use time::Duration;
@@ -17,7 +17,7 @@ use crate::diff::{STATE, differ, first_contradiction};
 use crate::underpayments::scaled;
 
 /// The texts of a charge, which only its owner changes.
-const TEXTS: [&str; 3] = ["description", "customer_email", "payment_link"];
+const TEXTS: [&str; 4] = ["description", "customer_email", "payment_link", "metadata"];
 /// The fewest charges whose texts differ. The owner may edit one of them between an event and its delivery.
 const ALTERED_MIN: usize = 2;
 /// The fewest deliveries with a time in another time zone.
@@ -49,6 +49,7 @@ pub(super) fn check_texts(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), 
                     (Value::Null, Value::String(_)) | (Value::String(_), Value::Null) => {
                         name == "payment_link"
                     }
+                    (Value::Object(sent), Value::Object(shown)) => sent.is_empty() != shown.is_empty(),
                     _ => false,
                 };
                 is_altered.then_some((code(seen)?, (*seen, sent, shown)))
@@ -128,15 +129,19 @@ fn check_charge(
     Ok(())
 }
 
-/// The event types after which an object is in another state than at its creation.
-const FINAL: [&str; 4] = ["charge.expired", "charge.canceled", "invoice.paid", "invoice.voided"];
+/// The event types after which an object is in another state than at its creation. An expired charge may still be open
+/// to a payment.
+const FINAL: [&str; 3] = ["charge.canceled", "invoice.paid", "invoice.voided"];
 /// The fewest objects whose status is kept.
 const KEPT_MIN: usize = 2;
 
+/// The status of an object in its deliveries, by the type of the event.
+type States<'a> = BTreeMap<&'a str, (&'a ParsedDelivery<'a>, &'a str)>;
+
 /// Checks that objects do not have the status of their creation when they are canceled, settled or voided. A delivery may
-/// show the object as it is when it is sent, so the status counts only if other new objects have it and stay in it.
+/// show the object as it is when it is sent, so the status counts only if all objects that change it leave that one.
 fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
-    let mut objects: BTreeMap<(&str, &str), BTreeMap<&str, (&ParsedDelivery<'_>, &str)>> = BTreeMap::new();
+    let mut objects: BTreeMap<(&str, &str), States<'_>> = BTreeMap::new();
     for seen in received.readable_deliveries().filter(|seen| !seen.is_test()) {
         let Some((kind, member)) = seen.kind().and_then(|kind| Some((kind, kind.split_once('.')?.0))) else {
             continue;
@@ -146,22 +151,19 @@ fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckErro
             objects.entry((member, code)).or_default().insert(kind, (seen, status));
         }
     }
-    let status_at = |states: &BTreeMap<&str, (&ParsedDelivery<'_>, &str)>, kind: &str| {
-        states.get(kind).map(|(_, status)| (*status).to_owned())
-    };
+    let status_at =
+        |states: &States<'_>, kind: &str| states.get(kind).map(|(_, status)| (*status).to_owned());
     for kind in FINAL {
         let created = format!("{}.created", kind.split('.').next().unwrap_or_default());
-        let initial: BTreeMap<_, usize> = objects
-            .values()
-            .filter(|states| states.len() == 1)
-            .filter_map(|states| status_at(states, &created))
-            .fold(BTreeMap::new(), |mut counts, status| {
-                *counts.entry(status).or_default() += 1;
-                counts
-            });
-        let is_kept = |states: &&BTreeMap<&str, (&ParsedDelivery<'_>, &str)>| {
+        let has_changed = |states: &&States<'_>| {
+            let then = status_at(states, &created);
+            states.values().any(|(_, status)| Some(*status) != then.as_deref())
+        };
+        let initial: BTreeSet<_> =
+            objects.values().filter(has_changed).filter_map(|states| status_at(states, &created)).collect();
+        let is_kept = |states: &&States<'_>| {
             let (then, now) = (status_at(states, &created), status_at(states, kind));
-            then == now && now.is_some_and(|status| initial.len() == 1 && initial.get(&status) > Some(&1))
+            then == now && now.is_some_and(|status| initial.len() == 1 && initial.contains(&status))
         };
         let kept: Vec<_> = objects.values().filter(is_kept).collect();
         if let Some((seen, status)) =

@@ -191,22 +191,7 @@ fn judge_pushed(recording: &Recording) -> CheckResult {
         ));
     }
     if let Some((endpoint, events)) = silent.filter(|_| count > 0) {
-        let mode = endpoint.mode.map_or("its", Mode::as_str);
-        if let Some(accepted) = silent_registration(received.all, endpoint) {
-            let expected = format!("deliveries at {accepted}, which the service accepted as an endpoint");
-            let actual = format!(
-                "nothing at that address and at {}, for {events} new events of {mode} mode",
-                endpoint.path
-            );
-            return Err(CheckError::violation(None, expected, actual));
-        }
-        return Err(CheckError::unjudged(
-            format!(
-                "no delivery arrived at {}, although {events} events happened in {mode} mode",
-                endpoint.path
-            ),
-            format!("add this address as an endpoint in {mode} mode, then check again"),
-        ));
+        return Err(silent_endpoint(received.all, endpoint, events));
     }
     if count > 0 {
         return Ok(CheckOutcome::HoldsWith(format!(
@@ -214,6 +199,23 @@ fn judge_pushed(recording: &Recording) -> CheckResult {
         )));
     }
     Err(nothing_pushed(&received))
+}
+
+/// Returns the result for an endpoint that received nothing, although `events` happened in its mode.
+fn silent_endpoint(all: &Deliveries, endpoint: &DeclaredEndpoint, events: usize) -> CheckError {
+    let mode = endpoint.mode.map_or("its", Mode::as_str);
+    if let Some(accepted) = silent_registration(all, endpoint) {
+        let expected = format!("deliveries at {accepted}, which the service accepted as an endpoint");
+        let actual = format!(
+            "nothing at that address and at {}, for {events} new events of {mode} mode",
+            endpoint.path
+        );
+        return CheckError::violation(None, expected, actual);
+    }
+    CheckError::unjudged(
+        format!("no delivery arrived at {}, although {events} events happened in {mode} mode", endpoint.path),
+        format!("add this address as an endpoint in {mode} mode, then check again"),
+    )
 }
 
 /// Returns the reason why no delivery could be assigned to an event and an endpoint.

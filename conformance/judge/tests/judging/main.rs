@@ -2,6 +2,7 @@
 
 mod auth;
 mod caches;
+mod delivered_objects;
 mod deliveries;
 mod inserts;
 mod invoice_settlement;

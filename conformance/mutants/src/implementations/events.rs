@@ -57,7 +57,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             });
         },
     )
-    .may_fail(&["isolation.lists"]),
+    .may_fail(&["isolation.lists", "isolation.second_account"]),
     // The account.
     rule("the first account is cached for all keys", &["account.mode"], |server| {
         let mut first = None;
@@ -66,7 +66,8 @@ pub(crate) const MUTANTS: &[Mutant] = &[
                 *reply = first.get_or_insert_with(|| reply.clone()).clone();
             }
         });
-    }),
+    })
+    .may_fail(&["isolation.second_account"]),
     account("the modes are called production and sandbox", &["account.mode"], |request, reply| {
         let mode = if request.mode == Some(Mode::Live) { "production" } else { "sandbox" };
         reply.body["meta"]["mode"] = json!(mode);

@@ -100,7 +100,7 @@ struct PayBlock<'a> {
 
 #[derive(Template)]
 #[template(path = "dashboard/story.html")]
-struct HistoryBlock<'a> {
+struct TimelineBlock<'a> {
     context: &'a PageContext,
     events: Vec<Event>,
     deliveries: Vec<DeliveryRecord>,
@@ -118,7 +118,7 @@ async fn history_block(
     let events = context.read(|book| book.events(&query)).await?;
     let deliveries = context.deliveries(DELIVERIES_SHOWN, filter).await?;
     let curl = context.curl_get(&format!("/v1/events?{name}={code}"));
-    live_block("story", &HistoryBlock { context, events, deliveries, curl })
+    live_block("story", &TimelineBlock { context, events, deliveries, curl })
 }
 
 #[derive(Template)]
