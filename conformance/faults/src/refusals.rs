@@ -139,6 +139,11 @@ pub(crate) fn add_faults(all: &mut Vec<Fault>) {
     for (what, change) in UNREADABLE.iter().chain(NOT_UTF8) {
         all.push(reply_fault(what, &["limits.json"], InjectionPoint::TooMany(None), None, *change));
     }
+    add_not_found_faults(all);
+}
+
+/// Adds the faults of responses to absent and foreign ids.
+fn add_not_found_faults(all: &mut Vec<Fault>) {
     for mode in Mode::BOTH.map(Some) {
         for (what, change) in UNREADABLE {
             all.push(reply_fault(what, &["errors.not_found_json"], InjectionPoint::Absent, mode, *change));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Call, Player, failure::Stop, message, requests::path_and_query};
+use super::{Answer, Call, Player, failure::Stop, message, requests::path_and_query};
 use crate::script::step::{Walk, WalkBy};
 
 /// The maximum number of pages of a walk.
@@ -37,6 +37,16 @@ struct PageLinks {
     next: Option<String>,
 }
 
+fn refused_page(walk: &Walk, answer: &Answer) -> Stop {
+    let actual = format!("{} {}", answer.status, message(answer));
+    let title = format!("a page of {} cannot be read", walk.path.value);
+    if answer.status == 429 {
+        // The list cannot be judged with a key above its rate limit.
+        return Stop::stage_failure(walk.path.span, format!("{title}: {actual}"));
+    }
+    Stop::unmet_expectation(walk.path.span, title, "is refused", "200".to_owned(), actual)
+}
+
 impl Player<'_> {
     pub(super) fn walk(&mut self, walk: &Walk) -> Result<(), Stop> {
         let at = self.now;
@@ -52,19 +62,7 @@ impl Player<'_> {
                 Call { method: "GET", path: &path, bearer: bearer.as_deref(), headers: &[], body: None };
             let answer = self.call(&call)?;
             if answer.status != 200 {
-                let actual = format!("{} {}", answer.status, message(&answer));
-                let title = format!("a page of {} cannot be read", walk.path.value);
-                if answer.status == 429 {
-                    // The list cannot be judged with a key above its rate limit.
-                    return Err(Stop::stage_failure(walk.path.span, format!("{title}: {actual}")));
-                }
-                return Err(Stop::unmet_expectation(
-                    walk.path.span,
-                    title,
-                    "is refused",
-                    "200".to_owned(),
-                    actual,
-                ));
+                return Err(refused_page(walk, &answer));
             }
             let WalkPage { data, meta, links } = serde_json::from_slice(&answer.body).map_err(|error| {
                 Stop::stage_failure(self.step_span, format!("GET {path} is not a page: {error}"))

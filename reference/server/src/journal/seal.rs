@@ -91,7 +91,7 @@ impl Seal {
         Seal { records: self.records + count, chain, end }
     }
 
-    pub(super) fn to_row(&self) -> SealRow {
+    pub(super) fn to_row(self) -> SealRow {
         row_of(&self.chain, self.end)
     }
 
