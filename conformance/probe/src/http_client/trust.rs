@@ -70,8 +70,8 @@ mod tests {
 
     #[test]
     fn a_ca_file_without_a_certificate_is_refused() {
-        check("", "holds no certificate");
-        check("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "holds no certificate");
+        check("", "contains no certificate");
+        check("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "contains no certificate");
         check("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "a certificate that is none");
         check("-----BEGIN CERTIFICATE-----\nAAAA\n", "is not PEM");
     }

@@ -103,7 +103,7 @@ fn an_unknown_signature_construction_is_not_a_violation() {
     assert_eq!(ids_with_verdicts(&outcome, &["fail", "warn"]), Vec::<String>::new());
     let open = ids_with_verdicts(&outcome, &["not judged"]);
     assert!(open.contains(&"webhooks.signed".to_owned()), "{open:?}");
-    check_seen(&outcome, "is it the secret of this very endpoint?");
+    check_seen(&outcome, "check that the secret belongs to this endpoint");
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn an_unknown_ca_is_not_trusted() {
 
 #[test]
 fn an_invalid_ca_file_is_a_configuration_error() {
-    check("localhost", |plan, _| plan.ca_pem = Some("PEM".into()), 2, "holds no certificate");
+    check("localhost", |plan, _| plan.ca_pem = Some("PEM".into()), 2, "contains no certificate");
 }
 
 #[test]
