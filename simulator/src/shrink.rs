@@ -8,7 +8,7 @@
 //!
 //! Passes go from coarse to fine and are repeated until none of them makes the script smaller:
 //!
-//! 1. `drop_stories` removes all steps that create or need some name: first half of the names, then quarters, down
+//! 1. `drop_objects` removes all steps that create or need some name: first half of the names, then quarters, down
 //!    to one. A charge disappears with its payments.
 //! 2. `drop_steps` removes runs of steps in the same manner. Waits stay, because removing one moves everything
 //!    after it.

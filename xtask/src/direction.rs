@@ -20,7 +20,7 @@ const LAYERS: &[Layer] = &[
     layer("testkit", &[]),
     layer("reference-core", &[]),
     layer("reference-wire", &["reference-core"]),
-    layer("simulator", &["reference-core", "reference-wire"]),
+    Layer { name: "simulator", uses: &["reference-core", "reference-wire"], tests_use: &["testkit"] },
     Layer {
         name: "reference-server",
         uses: &["reference-core", "reference-wire", "simulator"],

@@ -13,7 +13,7 @@
 //! *Order.* `Account` is first and checks the keys. `Burst` is next, because it exhausts the limit, and all later
 //! groups then run in a fresh window. The groups that read follow. `Leaks` uses the rest of the budget. `Inserts`
 //! and `Webhooks` are last, because they change the data that the others read. While a group runs, the session
-//! reserves the fewest requests that later groups need (`needed`), so optional requests cannot use them. A plan may
+//! reserves the fewest requests that later groups need (`reserved_requests`), so optional requests cannot use them. A plan may
 //! exclude groups; statements that need them are not judged, with the reason.
 //!
 //! *Interruption.* After Ctrl-C no request is sent. The recording contains the completed requests of an interrupted

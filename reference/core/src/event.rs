@@ -106,10 +106,10 @@ impl Details {
         let amount = |amount: &Coin| Some(("amount", Cow::Owned(amount.to_string())));
         let fields = match self {
             Details::None => [None, None, None],
-            Details::Transfer { txid, amount: of } => [text("txid", txid), amount(of), None],
-            Details::Received { amount: of, txid } => [amount(of), text("txid", txid), None],
-            Details::Refund { amount: of, txid, reason } => [
-                amount(of),
+            Details::Transfer { txid, amount: coin } => [text("txid", txid), amount(coin), None],
+            Details::Received { amount: coin, txid } => [amount(coin), text("txid", txid), None],
+            Details::Refund { amount: coin, txid, reason } => [
+                amount(coin),
                 txid.as_deref().and_then(|txid| text("txid", txid)),
                 reason.as_deref().and_then(|reason| text("reason", reason)),
             ],

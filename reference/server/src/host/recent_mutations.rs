@@ -11,7 +11,7 @@ use reference_wire::{Request, Response};
 /// The maximum number of stored calls.
 const MUTATIONS_MAX: usize = 100;
 /// The maximum number of stored characters of a request body.
-const BODY_CHARS_KEPT: usize = 160;
+const BODY_CHARS_MAX: usize = 160;
 
 /// A sandbox call that changed the world.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl RecentMutations {
         if reads || !path.starts_with("/sandbox/") || !(200..300).contains(&response.status) {
             return;
         }
-        let body = String::from_utf8_lossy(body).chars().take(BODY_CHARS_KEPT).collect();
+        let body = String::from_utf8_lossy(body).chars().take(BODY_CHARS_MAX).collect();
         let mutation = RecentMutation { at, method: method.to_owned(), path: path.to_owned(), body };
         let mut stored = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if stored.len() >= MUTATIONS_MAX {
