@@ -19,7 +19,7 @@ use simulator::{
 const CHARGES: usize = 80;
 const SCENARIO: &str = include_str!("../../scenarios/delivery/shop_is_down.yaml");
 
-/// Records a quick run against a server in this process: without the burst of requests up to the rate limit.
+/// Records a quick run, which skips the burst up to the rate limit, against a server in this process.
 fn record_quick_run() -> Recording {
     let runtime = tokio::runtime::Runtime::new().expect("the system has threads for the runtime");
     runtime.block_on(async {
@@ -75,7 +75,8 @@ fn bench_scenarios(c: &mut Criterion) {
     });
 }
 
-/// Measures the worlds of the first sixteen seeds: two are checked in depth, one has a twin, and one runs twice.
+/// Measures the worlds of the first sixteen seeds: two are judged with
+/// all checks, one is compared with a copy of itself under other names, and one is run twice.
 fn bench_worlds(c: &mut Criterion) {
     let runner = Runner::default();
     let mut seeds = (0..16).cycle();

@@ -22,7 +22,7 @@ use reference_core::{
 use reference_wire::{Api, Response};
 
 /// The common start of transaction ids.
-const ZEROS: &str = "000000000000000000000000000000000000000000000000";
+const TXID_PREFIX: &str = "000000000000000000000000000000000000000000000000";
 
 /// A service with one account, used in mode test.
 pub struct BenchDriver {
@@ -56,12 +56,12 @@ impl BenchDriver {
             .expect("the first account's name is free");
         let mode = Mode::Test;
         let done = api.service.on_command(now, (account, mode), Command::CreateKey);
-        let Ok(CommandResult::Key(_, key)) = done else { unreachable!("making a key gives a key") };
+        let Ok(CommandResult::Key(_, key)) = done else { unreachable!("CreateKey returns a key") };
         let authorization = format!("Bearer {}", key.reveal());
         for n in 0..endpoints {
             let url = format!("https://shop{n}.sim/hooks");
-            let act = BookCommand::AddEndpoint { url, events: BTreeSet::from(EventType::ALL) };
-            api.service.on_command(now, (account, mode), act).expect("an endpoint that may be saved");
+            let command = BookCommand::AddEndpoint { url, events: BTreeSet::from(EventType::ALL) };
+            api.service.on_command(now, (account, mode), command).expect("the URL is a valid endpoint");
         }
         BenchDriver { api, account, authorization, asset, now, transactions: 0, delivered: 0, link: None }
     }
@@ -100,12 +100,12 @@ impl BenchDriver {
         let principal = self.api.service.admit(self.now, bearer).expect("the new key is valid").principal;
         match self.api.service.on_call(self.now, &principal, Call::CreateCharge(Box::new(draft))) {
             Ok(Answer::Charge(no)) => no,
-            other => unreachable!("opening a charge gives a charge, not {other:?}"),
+            other => unreachable!("CreateCharge returns a charge, not {other:?}"),
         }
     }
 
-    /// Pays a charge: the transfer is reported unconfirmed, and then with more confirmations three times, finally with
-    /// enough.
+    /// Pays a charge: the transfer is reported unconfirmed, and then three times with more confirmations, at last with the
+    /// required number.
     pub fn pay(&mut self, no: ChargeNo) {
         let charge = self.api.service.account(self.account).book(Mode::Test).charge(no);
         let required = self.asset.required_confirmations(Mode::Test);
@@ -114,7 +114,7 @@ impl BenchDriver {
             asset: self.asset,
             address: charge.terms.deposit_address.clone(),
             // Formatting 64 digits would take a twentieth of the time.
-            txid: format!("{ZEROS}{:016x}", self.transactions),
+            txid: format!("{TXID_PREFIX}{:016x}", self.transactions),
             output: 0,
             amount: charge.terms.asset_amount,
             depth: Depth::Confirmations(0),

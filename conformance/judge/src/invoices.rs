@@ -37,7 +37,7 @@ fn fields(recording: &Recording) -> CheckResult {
     judge_each_subject(recording, "invoice", WANTS, |subject| Some(missing_field(&subject.object)))
 }
 
-/// Checks that no charge belongs to two invoices of one page of the list. Voided invoices may have passed theirs on.
+/// Checks that no charge belongs to two invoices of one page of the list. The charges of a voided invoice may belong to another invoice.
 fn shared_charge(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
     let is_voided = |code: &str, mode: Mode| {

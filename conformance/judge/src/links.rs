@@ -104,7 +104,7 @@ impl LinkTarget<'_> {
     }
 }
 
-/// Returns the links into its own list of a page that was requested by number.
+/// For a page that was requested by number, returns its links that point to the same list.
 fn link_targets<'s>(view: &'s PageView<'_>) -> impl Iterator<Item = LinkTarget<'s>> {
     let relations = RELS.into_iter().filter(|_| view.request.link.is_none());
     relations.filter_map(|rel| {

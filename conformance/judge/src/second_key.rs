@@ -101,7 +101,7 @@ fn judge_separate_limit(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Compares the three lists and a single event of both keys. Older recordings have the events alone.
+/// Compares the three lists and a single event of both keys. Older recordings contain only the events.
 fn same_lists(recording: &Recording) -> CheckResult {
     account(recording)?;
     same_event(recording)?;

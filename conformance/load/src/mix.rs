@@ -105,8 +105,8 @@ fn is_plain(path: &str) -> bool {
     path.starts_with('/') && path.bytes().all(|b| (b'!'..=b'~').contains(&b))
 }
 
-/// Returns the requests of the mix `read`: of 20 requests, 8 are pages of events, 5 events, 3 charges, 2 pages of
-/// charges, and 2 the account.
+/// Returns the requests of the mix `read`: of 20 requests, 8 list events, 5 get an event, 3 get a charge,
+/// 2 list charges, and 2 get the account.
 async fn read_mix(target: &Target, key: &str, notes: &mut Vec<String>) -> Result<Vec<Vec<u8>>, Stop> {
     let ids = |page: &Value| -> Vec<String> {
         let all = page["data"].as_array().map(Vec::as_slice).unwrap_or_default();

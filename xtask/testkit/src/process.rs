@@ -92,7 +92,7 @@ impl RunningProgram {
         }
     }
 
-    /// Returns the text with this name in the first line.
+    /// Returns the string field `name` of the first line.
     ///
     /// # Panics
     /// The line has no such text.

@@ -55,7 +55,7 @@ const MISSING_TRANSCRIPT: &str = "it has no golden transcript; --bless writes on
 /// The result of a scenario.
 enum PlayResult {
     Matches(PlaySummary),
-    /// Played without a golden transcript.
+    /// Not compared: played with another seed, or without a golden transcript to compare.
     Played(PlaySummary),
     Blessed(PlaySummary),
     Differs(PlaySummary, Diff),

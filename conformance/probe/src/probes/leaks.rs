@@ -17,18 +17,18 @@ use crate::probes::isolation::{
 use crate::probes::positions::sized_request;
 use crate::session::Session;
 
-const ASKED_MAX: u32 = EVENT_TYPES.len() as u32;
+const EVENT_TYPES_MAX: u32 = EVENT_TYPES.len() as u32;
 /// The events of each mode with the other key and once with their own, a page of each list with an invalid size, three
 /// filters with two values each, an old event, an id in capital letters and two texts that resemble an id.
-const MOST: u32 = 3 * ASKED_MAX + 3 + 6 + 4;
+const REQUESTS_MAX: u32 = 3 * EVENT_TYPES_MAX + 3 + 6 + 4;
 const OUT_OF_RANGE: u64 = 101;
-pub(crate) const COST: Cost = Cost { live: MOST, test: MOST, other: 0, total: MOST };
+pub(crate) const COST: Cost = Cost { live: REQUESTS_MAX, test: REQUESTS_MAX, other: 0, total: REQUESTS_MAX };
 /// The round number, different from those of comparisons.
 pub(crate) const ROUND: u8 = 9;
 
 /// Requests as many types as the budget allows.
 pub(crate) async fn probe(session: &mut Session<'_>) {
-    // The expected response is left open, so a quick run skips it.
+    // The specification leaves the response open, so a quick run skips the request.
     for list in [List::Events, List::Charges, List::Invoices] {
         if session.has_room() {
             session.page(Mode::Test, sized_request(list, None, OUT_OF_RANGE)).await;
@@ -44,7 +44,7 @@ pub(crate) async fn probe(session: &mut Session<'_>) {
         request_event(session, Mode::Live, &id, Side::Foreign, ROUND).await;
     }
     let wanted: Vec<_> = types(&session.recording).into_iter().enumerate().collect();
-    // Alternates between the modes; then the rest of either.
+    // The first round alternates between the modes; the second requests the remaining events.
     for round in 0..2 {
         for (index, (_, ids)) in &wanted {
             let turn = Mode::BOTH[(index + round) % 2];

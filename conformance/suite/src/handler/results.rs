@@ -45,10 +45,11 @@ pub struct TrialResult {
     pub trial: &'static str,
     /// The deliveries, in order.
     pub sent: Vec<SentDelivery>,
-    /// The number of the handler's actions; `None` without a witness, an error if the witness failed.
+    /// The number of the handler's actions; `None` if nothing counts them, an error if they could not be counted.
     pub actions: Option<Result<u64, String>>,
 }
 
+/// Returns the ids of the statements that a trial tests.
 pub(super) fn ids(trial: &Trial) -> impl Iterator<Item = &'static str> {
     let answers = trial.answers.map(|((id, ..), _)| id);
     answers.into_iter().chain(trial.actions.map(|((id, ..), _)| id))

@@ -18,13 +18,13 @@ use crate::{
 struct FoundMoment {
     /// The number of records written up to and including the last one before the moment.
     position: u64,
-    /// The position that a replay must reach.
+    /// The world position that a replay must reach, if it is known.
     end: Option<WorldPosition>,
     /// The time to which the clock advances after the last record.
     until: Option<Timestamp>,
 }
 
-/// The result of a request.
+/// A value or the response to send instead; an internal error is logged.
 type RequestResult<T> = Result<Result<T, Response>, InternalError>;
 
 impl Host {
@@ -45,7 +45,7 @@ impl Host {
         Ok(position.map(|position| (now, position)).map_err(snapshots::refusal_response))
     }
 
-    /// Finds a moment among the records. `field`: the request field that names it, for a refusal.
+    /// Finds a moment among the records. `field`: the name of the request field, for the error message.
     async fn find(
         &self,
         durability: &Durability,

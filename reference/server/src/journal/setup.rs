@@ -6,7 +6,7 @@ use reference_core::{dialect::Dialect, mode::Mode, rng::Seed, time::Timestamp};
 use serde::{Deserialize, Serialize};
 use simulator::sandbox::{Reach, Setup};
 
-/// The format that this program writes: records with outcomes, commits with seals, a setup with the default mode.
+/// The format that this program writes: records with outcomes, commits with seals (checksums), a setup with the default mode.
 const FORMAT: u32 = 3;
 /// The oldest format that this program reads. Format 2 added outcomes and seals, format 3 the default mode.
 const FORMAT_OLDEST: u32 = 1;
@@ -26,9 +26,9 @@ pub(crate) struct SetupRecord {
     user_agent: String,
     /// `true` if deliveries are sent over the real network.
     posts: bool,
-    /// The tag of its keys after the mode: the id of a world that was opened on request.
+    /// The part of API keys after the mode: the world's id, if a request created the world.
     key_tag: String,
-    /// The mode of `/sandbox` calls that name none; live in formats without this field.
+    /// The mode of `/sandbox` calls that do not specify one; live in formats without this field.
     #[serde(default = "mode_of_old_formats")]
     default_mode: Mode,
 }

@@ -54,7 +54,7 @@ fn any_op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The responses and posts of each mode, in order.
+/// The observed responses and webhook deliveries of each mode, in order.
 struct Play {
     service: TestService,
     seen: [Vec<String>; 2],
@@ -276,7 +276,7 @@ fn time_never_decreases() {
 }
 
 #[test]
-fn keys_and_codes_have_their_form() {
+fn keys_and_codes_have_the_documented_format() {
     let mut service = TestService::new();
     let charge = service.charge();
     assert!(

@@ -221,7 +221,7 @@ fn following_the_links_reads_the_list_as_it_was_at_page_1() {
 }
 
 #[test]
-fn counting_pages_up_reads_the_list_as_it_was_at_page_1() {
+fn incrementing_page_reads_the_list_as_of_page_1() {
     let mut world = World::new();
     for list in world.lists() {
         let count = |page: &Value, number: usize| {
@@ -242,15 +242,19 @@ fn page_1_is_always_fresh_and_an_anchor_lives_10_minutes() {
     assert_eq!(total(&mut service, "/v1/charges?per_page=2"), 3);
     service.charge();
     assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 3, "the anchor is used");
-    assert_eq!(total(&mut service, "/v1/charges?per_page=1&page=2"), 4, "for this size only");
+    assert_eq!(
+        total(&mut service, "/v1/charges?per_page=1&page=2"),
+        4,
+        "an anchor applies to one page size only"
+    );
     assert_eq!(
         total(&mut service, "/v1/charges?per_page=2&page=2&status=pending"),
         4,
-        "and these filters only"
+        "an anchor applies to one set of filters only"
     );
     let other = service.new_key(service.acme, Mode::Live);
     let fresh = service.send(&Call::new("GET", "/v1/charges?per_page=2&page=2").key(&other));
-    assert_eq!(fresh.json()["meta"]["total"], 4, "and this key only");
+    assert_eq!(fresh.json()["meta"]["total"], 4, "an anchor applies to one key only");
     assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=1"), 4, "page 1 is fresh");
     service.charge();
     service.wait(Span::mins(10));
@@ -262,7 +266,7 @@ fn page_1_is_always_fresh_and_an_anchor_lives_10_minutes() {
         let head = service.call("HEAD", &format!("/v1/charges?per_page=2&page={page}"));
         assert_eq!(head.json()["meta"]["total"], expected, "HEAD answers as GET does");
     }
-    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 4, "and does not move it");
+    assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 4, "HEAD does not renew the anchor");
     service.wait(Span::mins(10));
     assert_eq!(total(&mut service, "/v1/charges?per_page=2&page=2"), 5);
 }

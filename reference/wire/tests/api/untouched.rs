@@ -45,7 +45,7 @@ fn an_untouched_charge_is_canceled() {
 }
 
 #[test]
-fn an_untouched_charge_makes_room_for_another_coin() {
+fn choosing_another_coin_cancels_an_untouched_charge() {
     for (depths, is_untouched) in TRANSFERS {
         let (mut service, invoice, charge) = invoice(depths);
         let chosen = service.choose_coin(&invoice, Asset::Eth).map_err(|error| error.status());

@@ -10,7 +10,7 @@ use super::DevToolsConnection;
 /// The timeout of all waits; long enough for a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The size of a window and its colour scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl Page {
         let deadline = Instant::now() + TIMEOUT;
         let script =
             format!("(() => {{ try {{ return Boolean({condition}); }} catch {{ return false; }} }})()");
-        let mut looks = interval(BETWEEN_LOOKS);
+        let mut looks = interval(POLL_INTERVAL);
         loop {
             looks.tick().await;
             // A page that is replaced during the script returns an error: retry on the next page.

@@ -23,11 +23,11 @@ use crate::{Failure, config::Config, remote::RemoteStage};
 
 /// The origin of the built-in server's endpoints.
 pub(super) const ORIGIN: &str = "https://shop.example";
-/// A coin that the populated world does not use.
+/// A coin that the populated world does not use, so that its charges are distinguishable.
 const ASSET: &str = "ETH";
 /// The number of blocks, enough confirmations for both modes.
 const BLOCKS: u32 = 20;
-/// A time longer than a rate lock and than the first retries.
+/// Longer than a charge's rate lock and the first retries of a delivery.
 const LOCK: &str = "31m";
 
 /// Starts a receiver on a free port of this machine.
@@ -85,17 +85,17 @@ impl fmt::Debug for AllEvents {
 }
 
 impl AllEvents {
-    /// Calls the world during the check. The stage has its own runtime, which must not be entered from within
+    /// Calls the world during the check, on a blocking thread: the stage has its own runtime, which cannot start inside
     /// another.
     async fn call_world<T: Send + 'static>(
         &self,
-        talk: impl FnOnce(&mut SandboxCalls<'_>) -> Result<T, String> + Send + 'static,
+        calls: impl FnOnce(&mut SandboxCalls<'_>) -> Result<T, String> + Send + 'static,
     ) -> Result<T, String> {
         let stage = Arc::clone(&self.stage);
-        let talking = tokio::task::spawn_blocking(move || {
-            talk(&mut SandboxCalls { stage: &mut stage.lock().expect("calls do not panic") })
+        let task = tokio::task::spawn_blocking(move || {
+            calls(&mut SandboxCalls { stage: &mut stage.lock().expect("calls do not panic") })
         });
-        talking.await.map_err(|error| error.to_string())?
+        task.await.map_err(|error| error.to_string())?
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
 /// The length of the history.
 pub(super) const LENGTH: Span = Span::days(3);
 
-/// A sale: its last event, coin, price and buyer.
+/// A sale: its last event, coin, price, description and buyer's e-mail address.
 type Sale = (EventType, Asset, &'static str, &'static str, &'static str);
 
 /// A step of the history.
@@ -36,10 +36,10 @@ const fn sale(
     kind: EventType,
     asset: Asset,
     amount: &'static str,
-    what: &'static str,
+    description: &'static str,
     email: &'static str,
 ) -> DemoStep {
-    DemoStep::Sale(Mode::Live, (kind, asset, amount, what, email))
+    DemoStep::Sale(Mode::Live, (kind, asset, amount, description, email))
 }
 
 const fn test_sale(kind: EventType, asset: Asset, amount: &'static str, what: &'static str) -> DemoStep {

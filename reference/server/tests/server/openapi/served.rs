@@ -53,9 +53,9 @@ async fn the_document_is_read_only() {
     assert_eq!(call(&server, "GET", "/openapi.json/", "localhost").await.0, 404);
 }
 
-/// The server's own pages and errors are documented as well.
+/// The server's own pages and errors match the document.
 #[tokio::test]
-async fn the_servers_own_answers_are_as_documented() {
+async fn own_pages_and_errors_match_the_document() {
     let server = Server::start(config()).await.expect("a free port");
     let mut document = Document::read();
     for (path, host, status) in [
