@@ -73,11 +73,6 @@ const FIELDS: [&str; 12] = [
 const AMOUNTS: [&str; 3] = ["fiat_amount", "asset_amount", "received_amount"];
 const OF_A_CHARGE: &str = "a charge";
 
-/// Returns the charge of a delivery.
-fn charge<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
-    parsed.body.as_ref()?.get("data")?.get("charge").filter(|charge| charge.is_object())
-}
-
 fn judge_charges(recording: &Recording, flaw: impl Fn(&Value, &Subject) -> Flaw) -> CheckResult {
     judge_each_subject(recording, "charge", OF_A_CHARGE, |subject| Some(flaw(&subject.object, subject)))
 }
@@ -136,7 +131,7 @@ fn amounts(charge: &Value, subject: &Subject) -> Flaw {
 /// Judges the number of decimals. `charges.amounts` judges values that are not decimal numbers.
 fn judge_decimals(recording: &Recording, name: &str, places: usize) -> CheckResult {
     let found = |parsed: &ParsedDelivery<'_>| {
-        charge(parsed).and_then(|charge_object| decimal_count(text_at(charge_object, &[name])?))
+        parsed.charge().and_then(|charge_object| decimal_count(text_at(charge_object, &[name])?))
     };
     let wants = format!("a charge that has a {name}");
     judge_each_delivery(
@@ -146,7 +141,7 @@ fn judge_decimals(recording: &Recording, name: &str, places: usize) -> CheckResu
         |_, parsed| {
             let fine = found(parsed)? == places;
             (!fine).then(|| {
-                Some((format!("{name} with {places} decimals"), member_text(charge(parsed)?, name)))
+                Some((format!("{name} with {places} decimals"), member_text(parsed.charge()?, name)))
             })?
         },
     )
@@ -239,7 +234,7 @@ fn paid_at(recording: &Recording) -> CheckResult {
 /// Returns the union of the values in all received charges.
 fn observe_charges(recording: &Recording, look: impl Fn(&Value) -> Vec<String>) -> CheckResult {
     let received = received_deliveries(recording)?;
-    let charges: Vec<&Value> = received.readable_deliveries().filter_map(charge).collect();
+    let charges: Vec<&Value> = received.readable_deliveries().filter_map(ParsedDelivery::charge).collect();
     if charges.is_empty() {
         return Err(no_delivery_with(OF_A_CHARGE));
     }

@@ -29,6 +29,11 @@ impl ParsedDelivery<'_> {
         self.text(&["event"])
     }
 
+    /// Returns the charge in the body.
+    pub(super) fn charge(&self) -> Option<&Value> {
+        self.body.as_ref()?.get("data")?.get("charge").filter(|charge| charge.is_object())
+    }
+
     /// Returns the mode in the body.
     pub(super) fn mode(&self) -> Option<Mode> {
         let stated = self.text(&["mode"])?;

@@ -91,6 +91,13 @@ pub(crate) fn recorded_at(row: &Value) -> Option<OffsetDateTime> {
     utc(text_at(row, &["created_at"])?)
 }
 
+/// Returns the hours of a distance in time, if they are whole to within a minute, and not zero: the distance of two time
+/// zones.
+pub(crate) fn whole_hours(distance: Duration) -> Option<i64> {
+    let hours = (distance + Duration::minutes(30)).whole_minutes().div_euclid(60);
+    (hours != 0 && (distance - Duration::hours(hours)).abs() <= Duration::minutes(1)).then_some(hours)
+}
+
 /// Returns the `Date` of a response.
 pub(crate) fn clock(exchange: &Exchange) -> Option<OffsetDateTime> {
     exchange.answer().and_then(|answer| http_date(answer.header("date")?))

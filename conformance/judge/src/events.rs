@@ -16,7 +16,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::delivered::{is_uuid, member_text};
 use super::diff::{
-    LATENESS, SETTLED, STATE, TEXTS, contradict, differ, first_contradiction, is_still, recorded_at,
+    SETTLED, STATE, TEXTS, contradict, differ, first_contradiction, is_still, recorded_at, whole_hours,
 };
 use super::evidence::{PageView, is_in_burst, may_be_limited, missing_response, pages};
 use crate::check::{Check, Flaw};
@@ -191,7 +191,8 @@ fn other_zone(recording: &Recording) -> Result<(), CheckError> {
             .first()
             .zip(recorded.last())
             .is_some_and(|(oldest, newest)| *newest - *oldest > SPREAD_MIN);
-        let hours: BTreeSet<_> = payments.values().map(Payment::whole_hours_late).collect();
+        let hours: BTreeSet<_> =
+            payments.values().map(|payment| whole_hours(payment.recorded - payment.paid)).collect();
         let Some((id, payment)) = payments.first_key_value().filter(|_| payments.len() >= PAYMENTS_MIN)
         else {
             continue;
@@ -221,13 +222,6 @@ impl Payment {
         let paid = utc(text_at(row, &["charge", "paid_at"])?)?;
         let payment = Payment { number, recorded: recorded_at(row)?, paid };
         (text_at(row, &["type"]) == Some("charge.paid")).then_some((text_at(row, &["id"])?, payment))
-    }
-
-    /// Returns the hours from the payment to its event, if they are whole to within a minute, and not zero.
-    fn whole_hours_late(&self) -> Option<i64> {
-        let late = self.recorded - self.paid;
-        let hours = (late + Duration::minutes(30)).whole_minutes().div_euclid(60);
-        (hours != 0 && (late - Duration::hours(hours)).abs() <= LATENESS).then_some(hours)
     }
 }
 

@@ -287,6 +287,12 @@ pub(super) fn first_long_pages<'s, 'a>(
     })
 }
 
+/// Returns the last request of a list with a key.
+pub(super) fn last_list_read(recording: &Recording, caller: Caller, list: List) -> Option<&Exchange> {
+    let reads = |purpose: &Purpose| matches!(purpose, Purpose::Page(request) if request.list == list);
+    recording.find_last(|exchange| exchange.caller == caller && reads(&exchange.purpose))
+}
+
 /// Returns the last read of the first long page.
 pub(super) fn last_long_page<'s, 'a>(
     views: &'s [PageView<'a>],

@@ -7,7 +7,7 @@ use conformance_model::recording::{Burst, Caller, Exchange, List, Purpose, Recor
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::{
-    compared_pages, first_long_pages, last_long_page, list_changed, missing_response, pages,
+    compared_pages, first_long_pages, last_list_read, last_long_page, list_changed, missing_response, pages,
 };
 use super::limits::{burst_step, check_has_burst, is_busy, not_asked_while_refused};
 use crate::check::Check;
@@ -141,9 +141,7 @@ fn same_records(recording: &Recording, list: List) -> Result<(), CheckError> {
 
 /// Returns the page of a list that the second key got.
 fn second_key_page(recording: &Recording, list: List) -> Option<(&Exchange, Page)> {
-    let is_asked = |purpose: &Purpose| matches!(purpose, Purpose::Page(request) if request.list == list);
-    let latest =
-        recording.find_last(|exchange| exchange.caller == Caller::Second && is_asked(&exchange.purpose))?;
+    let latest = last_list_read(recording, Caller::Second, list)?;
     Some((latest, Page::from_exchange(latest)?))
 }
 

@@ -11,7 +11,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::CODE_LEN_MIN;
 use crate::diff::KINDS;
-use crate::evidence::{PageView, missing_response, pages};
+use crate::evidence::{PageView, last_list_read, missing_response, pages};
 
 pub(super) fn second_account(recording: &Recording) -> CheckResult {
     let Some(account) = recording.find_last(|exchange| {
@@ -100,8 +100,7 @@ fn has_other_events(recording: &Recording, mode: Mode) -> bool {
 
 /// Returns the request of a list with the other account's key.
 fn list_of_other_account(recording: &Recording, list: List) -> Option<&Exchange> {
-    let reads = |purpose: &Purpose| matches!(purpose, Purpose::Page(request) if request.list == list);
-    recording.find_last(|exchange| exchange.caller == Caller::OtherAccount && reads(&exchange.purpose))
+    last_list_read(recording, Caller::OtherAccount, list)
 }
 
 fn rows_of_other_account(recording: &Recording, list: List) -> Vec<Value> {

@@ -6,41 +6,33 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
-use time::Duration;
 
 use conformance_model::reading::{text_at, utc};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckError;
 
 use crate::delivered::{ParsedDelivery, ReceivedDeliveries, member_text};
-use crate::diff::{STATE, differ, first_contradiction};
+use crate::diff::{STATE, differ, first_contradiction, whole_hours};
 use crate::underpayments::scaled;
 
-/// The texts of a charge, which only its owner changes.
-const TEXTS: [&str; 4] = ["description", "customer_email", "payment_link", "metadata"];
+/// The fields of a charge that only its owner changes.
+const OWNER_FIELDS: [&str; 4] = ["description", "customer_email", "payment_link", "metadata"];
 /// The fewest charges whose texts differ. The owner may edit one of them between an event and its delivery.
 const ALTERED_MIN: usize = 2;
 /// The fewest deliveries with a time in another time zone.
 const OTHER_ZONE_MIN: usize = 3;
-/// The longest time from an event to its delivery's `created_at`, apart from whole hours.
-const DELAY_MAX: Duration = Duration::minutes(1);
-
-/// Returns the charge in a delivery.
-fn charge<'a>(seen: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
-    seen.body.as_ref()?.get("data")?.get("charge").filter(|charge| charge.is_object())
-}
 
 fn code<'a>(seen: &'a ParsedDelivery<'_>) -> Option<&'a str> {
-    text_at(charge(seen)?, &["code"])
+    text_at(seen.charge()?, &["code"])
 }
 
 /// Checks that the texts of delivered charges are those that the API shows. `pairs`: deliveries with their events.
 pub(super) fn check_texts(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), CheckError> {
-    for name in TEXTS {
+    for name in OWNER_FIELDS {
         let altered: BTreeMap<_, _> = pairs
             .iter()
             .filter_map(|(seen, event)| {
-                let (sent, shown) = (charge(seen)?.get(name)?, event.get("charge")?.get(name)?);
+                let (sent, shown) = (seen.charge()?.get(name)?, event.get("charge")?.get(name)?);
                 let is_altered = match (sent, shown) {
                     // A link may be represented by its code or its address.
                     (Value::String(sent), Value::String(shown)) => {
@@ -91,7 +83,7 @@ fn check_charge(
 ) -> Result<(), CheckError> {
     let first_of = |kind: &str| history.iter().find(|seen| seen.kind() == Some(kind)).copied();
     let count = |kind: &str| history.iter().filter(|seen| seen.kind() == Some(kind)).count();
-    let field = |seen: &ParsedDelivery<'_>, name: &str| Some(text_at(charge(seen)?, &[name])?.to_owned());
+    let field = |seen: &ParsedDelivery<'_>, name: &str| Some(text_at(seen.charge()?, &[name])?.to_owned());
     let (created, paid) = (first_of("charge.created"), first_of("charge.paid"));
     // A second payment or a reorganisation may change the charge again.
     let is_paid_once = count("charge.paid") == 1 && count("charge.payment_detected") <= 1;
@@ -123,7 +115,7 @@ fn check_charge(
     {
         let expected = format!("no less received of charge {code} than in its charge.underpaid");
         return Err(
-            paid.violation(expected, member_text(charge(paid).unwrap_or(&Value::Null), "received_amount"))
+            paid.violation(expected, member_text(paid.charge().unwrap_or(&Value::Null), "received_amount"))
         );
     }
     Ok(())
@@ -182,18 +174,14 @@ fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckErro
 pub(super) fn check_zone(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), CheckError> {
     let hours = |(seen, event): &(&ParsedDelivery<'_>, Value)| {
         let time = |value: &Value| text_at(value, &["created_at"]).and_then(utc);
-        let distance: Duration = time(seen.body.as_ref()?)? - time(event)?;
-        let hours = (distance + Duration::minutes(30)).whole_minutes().div_euclid(60);
-        let is_whole = (distance - Duration::hours(hours)).abs() <= DELAY_MAX;
-        Some(if is_whole { hours } else { 0 })
+        whole_hours(time(seen.body.as_ref()?)? - time(event)?)
     };
-    let mut all = pairs.iter().filter_map(|pair| Some((pair.0, hours(pair)?)));
-    let Some((first, shift)) = all.next() else { return Ok(()) };
-    let rest: Vec<_> = all.collect();
-    if shift != 0 && rest.len() + 1 >= OTHER_ZONE_MIN && rest.iter().all(|(_, hours)| *hours == shift) {
-        let expected = "created_at in the time zone of the event in the API";
-        let actual = format!("{shift} h away, as in all {} deliveries", rest.len() + 1);
-        return Err(first.violation(expected, actual));
+    let distances: BTreeSet<_> = pairs.iter().map(hours).collect();
+    match (pairs.first(), distances.first()) {
+        (Some((first, _)), Some(Some(shift))) if distances.len() == 1 && pairs.len() >= OTHER_ZONE_MIN => {
+            let expected = "created_at in the time zone of the event in the API";
+            Err(first.violation(expected, format!("{shift} h away, as in all {} deliveries", pairs.len())))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }

@@ -159,14 +159,14 @@ fn judge_pushed(recording: &Recording) -> CheckResult {
             }
             silent.get_or_insert((*endpoint, row.events.len()));
         }
+        let is_broken = row.loses_deliveries() || has_stopped(row, &rows);
         for missing in row.missing_events() {
             let id = text_at(missing.event, &["id"]).unwrap_or("without an id");
             let expected = format!("event {id} at {}", endpoint.path);
             if (received.all.settled && !row.is_pending(id))
                 || row.counts_as_undelivered(&missing)
                 || is_never_delivered(&rows, &received, kind(missing.event))
-                || row.loses_deliveries()
-                || has_stopped(row, &rows)
+                || is_broken
             {
                 return Err(CheckError::violation(
                     None,

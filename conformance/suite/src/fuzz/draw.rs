@@ -228,15 +228,7 @@ impl RequestGenerator {
     }
 
     fn refused_request(&mut self) -> RequestTemplate {
-        let all = [
-            RequestKey::NoKey,
-            RequestKey::Unknown,
-            RequestKey::Shortened,
-            RequestKey::Swapped,
-            RequestKey::OtherScheme,
-            RequestKey::NoScheme,
-        ];
-        let by = all[self.random_below(all.len())];
+        let by = RequestKey::INVALID[self.random_below(RequestKey::INVALID.len())];
         match self.random_below(3) {
             0 => RequestTemplate { by, ..self.event() },
             1 => RequestTemplate { by, ..self.list() },

@@ -33,6 +33,16 @@ pub enum RequestKey {
 }
 
 impl RequestKey {
+    /// The keys that are refused.
+    pub(super) const INVALID: [RequestKey; 6] = [
+        RequestKey::NoKey,
+        RequestKey::Unknown,
+        RequestKey::Shortened,
+        RequestKey::Swapped,
+        RequestKey::OtherScheme,
+        RequestKey::NoScheme,
+    ];
+
     /// Returns the mode of a valid key.
     pub(super) fn mode(self) -> Option<Mode> {
         match self {
