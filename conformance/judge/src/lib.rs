@@ -28,6 +28,7 @@ mod observe;
 mod paging;
 mod persistent;
 mod second_key;
+mod status_names;
 mod subjects;
 mod underpayments;
 mod webhooks;

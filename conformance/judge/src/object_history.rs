@@ -15,6 +15,7 @@ use crate::diff::{
     recorded_at,
 };
 use crate::evidence::{FullList, PageView, comparable_groups, first_long_pages, pages};
+use crate::status_names;
 
 /// The longest delay between a timed change and its event: a job may record the expiry of a charge later.
 const EVENT_DELAY_MAX: Duration = Duration::days(1);
@@ -147,6 +148,16 @@ impl<'a> ObjectHistory<'a> {
         &self.name
     }
 
+    /// Returns the code of the object.
+    pub(super) fn code(&self) -> &str {
+        self.events.first().and_then(|event| text_at(event.row, &[self.member, "code"])).unwrap_or_default()
+    }
+
+    /// Returns all events, oldest first.
+    pub(super) fn events(&self) -> &[ListedEvent<'a>] {
+        &self.events
+    }
+
     /// Returns the events of a type.
     pub(super) fn of_type(&self, kind: &str) -> impl Iterator<Item = &ListedEvent<'a>> {
         self.events.iter().filter(move |event| event.kind() == kind)
@@ -193,7 +204,9 @@ pub(super) fn check_created_first(recording: &Recording) -> Result<(), CheckErro
     recent.iter().try_for_each(check_paid_once)?;
     check_detected_first(&recent)?;
     check_canceled(&recent)?;
-    check_late_payments(&recent)
+    check_late_payments(&recent)?;
+    status_names::check_types(&recent)?;
+    status_names::check_missing_events(&views, &recent)
 }
 
 /// The fewest charges with a late transfer that show that its event has another type.
