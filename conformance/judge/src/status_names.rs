@@ -92,8 +92,11 @@ pub(super) fn check_missing_events(
         for view in views.iter().filter(|view| view.request.list == list) {
             for row in view.rows() {
                 let Some(code) = text_at(row, &["code"]) else { continue };
+                // An event of the last moment is listed later than its object.
                 let of_code = |history: &&ObjectHistory<'_>| {
-                    history.mode == view.mode && history.is_of(member) && history.code() == code
+                    (history.mode, history.code()) == (view.mode, code)
+                        && history.is_of(member)
+                        && history.events().iter().all(|event| view.number() < event.number)
                 };
                 let Some(history) = histories.iter().find(of_code) else { continue };
                 if let Some(kind) = missing_type(member, row, history, clock(view.exchange))

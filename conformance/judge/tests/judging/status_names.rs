@@ -62,7 +62,7 @@ fn check_listed(list: List, status: &str, kind: &str, read_on: &str, expected: &
     if let conformance_model::recording::Ending::Answered(answer) = &mut listed.ending {
         answer.headers.push(("date".into(), format!("{read_on} Feb 2026 10:30:00 GMT")));
     }
-    check(&recording(vec![events, listed]), "events.recorded", expected);
+    check(&recording(vec![listed, events]), "events.recorded", expected);
 }
 
 #[test]
