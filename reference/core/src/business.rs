@@ -1,8 +1,8 @@
-//! The business behind an account, as its owner describes it. The service stores it without checks.
+//! The business behind an account. The service stores it without checks.
 
 use serde::{Deserialize, Serialize};
 
-/// The business behind an account, as its owner describes it. Every part may be missing; the service judges none.
+/// The business behind an account, as its owner describes it. Every part may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Business {
     /// The legal form, such as `company`.
@@ -21,7 +21,7 @@ pub struct Business {
     pub product_description: Option<String>,
     /// The expected monthly turnover, in the owner's words.
     pub monthly_volume: Option<String>,
-    /// The telephone number for the service.
+    /// The telephone number.
     pub phone: Option<String>,
 }
 
