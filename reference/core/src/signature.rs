@@ -80,7 +80,7 @@ impl std::error::Error for SignatureError {}
 ///
 /// # Errors
 ///
-/// [`SignatureError::Form`] if the header is malformed, [`SignatureError::Mismatch`] if no signature matches, and
+/// [`SignatureError::Malformed`] if the header is malformed, [`SignatureError::Mismatch`] if no signature matches, and
 /// [`SignatureError::Stale`] if one matches but its time is more than [`TOLERANCE_SECS`] away.
 pub fn verify(secret: &str, header: &str, body: &[u8], now_unix_secs: u64) -> Result<(), SignatureError> {
     let mut time = None;

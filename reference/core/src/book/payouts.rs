@@ -76,7 +76,7 @@ impl Payouts {
     }
 
     /// Returns `true` if this key is, or was, in use here, or a wallet here shares an address with it.
-    fn is_wallet_known(&self, wallet: &Wallet) -> bool {
+    fn has_used(&self, wallet: &Wallet) -> bool {
         self.next.contains_key(wallet.identity()) || self.wallets.values().any(|own| own.overlaps(wallet))
     }
 
@@ -163,7 +163,7 @@ pub struct UnmatchedTransfer {
 impl Book {
     /// Returns `true` if the wallet is, or was, in use here. A new list may contain an address of an existing charge.
     pub(crate) fn knows_wallet(&self, wallet: &Wallet) -> bool {
-        self.payouts.is_wallet_known(wallet)
+        self.payouts.has_used(wallet)
             || wallet.listed_addresses().iter().any(|address| self.charge_at(address).is_some())
     }
 
