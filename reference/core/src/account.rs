@@ -138,7 +138,7 @@ impl Account {
 
     /// Returns the version of the account's response in one mode. It changes with the settings and the wallets.
     pub fn version(&self, mode: Mode) -> u64 {
-        // Both only rise, so their sum changes with each of them.
+        // Both only grow, so their sum changes with each of them.
         self.changes + self.book(mode).payouts().changes()
     }
 

@@ -19,7 +19,7 @@ pub struct Business {
     pub industry: Option<String>,
     /// The products it sells.
     pub product_description: Option<String>,
-    /// The expected monthly turnover, in the owner's words.
+    /// The expected monthly turnover, as the owner wrote it.
     pub monthly_volume: Option<String>,
     /// The telephone number.
     pub phone: Option<String>,
@@ -30,7 +30,7 @@ pub struct Business {
 pub struct PostalAddress {
     /// Street and number.
     pub line1: Option<String>,
-    /// Floor, door, post box.
+    /// Floor, apartment, PO box.
     pub line2: Option<String>,
     /// The city.
     pub city: Option<String>,

@@ -147,7 +147,8 @@ pub struct RefundDraft {
     pub reason: Option<String>,
 }
 
-/// The values to set on a payment link. `None` leaves a value as it is, or takes the default.
+/// The values to set on a payment link. `None` leaves a value as it is, or sets the default on a new link; `Some(None)`
+/// removes it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of LinkTerms")]
 pub struct LinkDraft {

@@ -115,7 +115,7 @@ impl Payout {
     }
 }
 
-/// Changes to an account's settings; `None` leaves a value as it is.
+/// Changes to an account's settings. `None` leaves a value as it is, `Some(None)` removes it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of Settings")]
 pub struct SettingsDraft {

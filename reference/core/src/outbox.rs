@@ -32,7 +32,7 @@
 //! 09:06:02  take_due, 200    Delivered           the endpoint's count of failures is 0 again
 //! ```
 //!
-//! Must not contain: a socket, a clock, JSON or the signature's code. `now` comes in, and the host gets the attempts
+//! Must not contain: a socket, a clock, JSON or the signature's code. `now` is an argument, and the host gets the attempts
 //! to make from `Service::poll_delivery`.
 
 use std::{

@@ -4,7 +4,7 @@
 //! page 2 is read, a charge that was opened after page 1 would push the last record of page 1 onto page 2, and the
 //! client would read it twice. So a reading of a list has an *anchor*: the newest record when its page 1 was read.
 //! Every later page of that reading is cut from the records up to the anchor. Its total, its last page and its
-//! links are those of the moment of page 1.
+//! links are those at the time of page 1.
 //!
 //! Records of a kind are numbered from 0 in order of creation, so an anchor is one number and needs no copy of the
 //! list. A [`Listing`] has two operations on the numbers that match a filter: `rank` returns the number of members

@@ -239,8 +239,7 @@ impl Service {
         }
     }
 
-    /// Executes a call of the dashboard that only reads. No anchor is remembered, so later pages are stable only with an
-    /// explicit anchor.
+    /// Executes a call of the dashboard that only reads. Later pages are stable only with an explicit anchor.
     ///
     /// # Errors
     ///

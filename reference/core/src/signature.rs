@@ -1,6 +1,6 @@
 //! The signature of deliveries and its verification (`open.delivery.signature`).
 //!
-//! `v1` is the lower-case hexadecimal HMAC-SHA256 of `<t>.<raw body>`, keyed with the secret's whole text. Each
+//! `v1` is the lower-case hexadecimal HMAC-SHA256 of `<t>.<raw body>`, keyed with the whole secret, `whsec_` included. Each
 //! attempt is signed with its own time, by the host that sends it.
 
 use std::fmt;

@@ -233,7 +233,7 @@ impl Book {
                 (height << 32) | changes_of(&no)
             }
             Subject::Invoice(no) => {
-                // An invoice contains its charges. Counts only rise, so their sum changes with each of them.
+                // An invoice contains its charges. Counts only grow, so their sum changes with each of them.
                 let invoice = self.invoice(no);
                 let own = u64::from(self.invoice_changes[no.index()]);
                 let all = own + invoice.charges.iter().map(changes_of).sum::<u64>();

@@ -140,7 +140,7 @@ fn check_v6(ip: Ipv6Addr) -> Result<(), (Option<Ipv4Addr>, Range)> {
 struct EmbeddedIpv4 {
     addresses: [Option<Ipv4Addr>; 3],
     // Mapped and NAT64 addresses lie outside 2000::/3 and yet lead to the IPv4 internet. A network
-    // without IPv4 sees every IPv4-only shop as a NAT64 address.
+    // without IPv4 sees every IPv4-only server as a NAT64 address.
     is_only_ipv4: bool,
 }
 
@@ -161,7 +161,7 @@ impl EmbeddedIpv4 {
             | [0x64, 0xff9b, 1, _, _, _, high, low] => embedded.addresses[0] = ipv4(high, low),
             // 6to4, RFC 3056.
             [0x2002, high, low, ..] => embedded.addresses[0] = ipv4(high, low),
-            // Teredo, RFC 4380: the server, and the client with every bit turned over.
+            // Teredo, RFC 4380: the server, and the client with every bit inverted.
             [0x2001, 0, high, low, _, _, client_high, client_low] => {
                 embedded.addresses[0] = ipv4(high, low);
                 embedded.addresses[1] = ipv4(!client_high, !client_low);
