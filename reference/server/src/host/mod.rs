@@ -65,8 +65,7 @@ pub(crate) struct Host {
     shown: AtomicU64,
     /// Receives every event.
     log: Option<LogSink>,
-    /// Updated with every observable change. The value is the number of changes of kind [`WorldChange::Everything`]; `None`
-    /// once the server is about to end.
+    /// Updated with every observable change; see [`Host::subscribe`].
     changes: watch::Sender<Option<u64>>,
     /// `true` once the world has ended.
     has_ended: AtomicBool,
@@ -165,8 +164,8 @@ impl Host {
         self.recent_mutations.newest_first()
     }
 
-    /// Returns a receiver that is notified of every observable change. Its value is the number of changes that replaced
-    /// everything, `None` once the server is about to end. A reader that subscribes before it reads the world misses nothing.
+    /// Returns a receiver that is notified of every observable change. Its value is the number of changes of kind
+    /// [`WorldChange::Everything`], `None` once the server is about to end. A reader that subscribes before it reads the world misses nothing.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Option<u64>> {
         self.changes.subscribe()
     }
@@ -313,7 +312,8 @@ impl Host {
         Ok(None)
     }
 
-    /// Calls `respond` on the world, after looking up the host of an endpoint to save; repeats a read once if the disk fails.
+    /// Calls `respond` on the world, after looking up the host of an endpoint to save. Repeats a read once if the disk
+    /// fails.
     async fn respond_with(
         &self,
         account: Option<AccountNo>,

@@ -79,7 +79,8 @@ impl Host {
                 return Ok(FoundMoment { position, end: None, until: Some(at) });
             }
             let why = format!(
-                "The {field} field must be from {world_start} to {now}: from the start of that world to the present time of its clock."
+                "The {field} field must be from {world_start} to {now}, the start of that world and the present time of its \
+                 clock."
             );
             Err(Response::refusal(&ApiError::field(field, why)))
         }))

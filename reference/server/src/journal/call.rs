@@ -140,10 +140,12 @@ pub(crate) struct ReportRecord {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ResultRecord {
-    Answered(u16),
+    #[serde(rename = "answered")]
+    Response(u16),
     Unreachable(String),
     TimedOut,
-    Refused(String),
+    #[serde(rename = "refused")]
+    NotPublic(String),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -161,10 +163,10 @@ impl From<AttemptReport> for ReportRecord {
     fn from(report: AttemptReport) -> ReportRecord {
         ReportRecord {
             result: match report.result {
-                AttemptResult::Answered(status) => ResultRecord::Answered(status),
+                AttemptResult::Answered(status) => ResultRecord::Response(status),
                 AttemptResult::Unreachable(why) => ResultRecord::Unreachable(why),
                 AttemptResult::TimedOut => ResultRecord::TimedOut,
-                AttemptResult::Refused(why) => ResultRecord::Refused(why),
+                AttemptResult::Refused(why) => ResultRecord::NotPublic(why),
             },
             trace: report.trace.map(|trace| {
                 let HttpTrace { address, request_headers, response_headers, response_body, note, took_ms } =
@@ -182,10 +184,10 @@ impl From<ReportRecord> for AttemptReport {
     fn from(record: ReportRecord) -> AttemptReport {
         AttemptReport {
             result: match record.result {
-                ResultRecord::Answered(status) => AttemptResult::Answered(status),
+                ResultRecord::Response(status) => AttemptResult::Answered(status),
                 ResultRecord::Unreachable(why) => AttemptResult::Unreachable(why),
                 ResultRecord::TimedOut => AttemptResult::TimedOut,
-                ResultRecord::Refused(why) => AttemptResult::Refused(why),
+                ResultRecord::NotPublic(why) => AttemptResult::Refused(why),
             },
             trace: record.trace.map(|trace| {
                 let TraceRecord { address, request_headers, response_headers, response_body, note, took_ms } =

@@ -225,7 +225,7 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// [`SnapshotError::TooLong`]
+    /// [`SnapshotError::JournalTooLong`]
     pub(crate) fn position(&self) -> Result<u64, SnapshotError> {
         match self {
             Journal::Disk(writer) => Ok(writer.with_metadata(|metadata| metadata.records)),

@@ -163,9 +163,10 @@ impl WebhookSender {
     ) -> AttemptReport {
         let started_at = Instant::now();
         let mut record = Record::default();
+        let exchange = self.connect_and_exchange(tenant, request, &mut record);
         let ended = tokio::select! {
             biased;
-            ended = timeout(self.bounds.total_time, self.connect_and_exchange(tenant, request, &mut record)) => ended,
+            ended = timeout(self.bounds.total_time, exchange) => ended,
             Ok(()) = abort => Ok(Err(AttemptResult::Unreachable(format!(
                 "aborted after {} s without a response: all {} delivery slots were in use, and another account had none",
                 started_at.elapsed().as_secs(),

@@ -203,7 +203,7 @@ impl Worlds {
         }
     }
 
-    /// Opens a world, which is stored once it has [settled](Worlds::settle).
+    /// Opens a world, which is stored once [`Worlds::wait_until_stored`] returns.
     pub(crate) fn open(&self, options: WorldOptions) -> Result<Arc<OpenedWorld>, OpenError> {
         let reservation = self.reserve(WORLD_BYTES)?;
         let identity = (reservation.no, reservation.id);

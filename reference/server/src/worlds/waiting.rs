@@ -72,7 +72,7 @@ impl WaitingWorlds {
         Some(id)
     }
 
-    /// Reports a world as open, with notices, or as lost, with the reason.
+    /// Reports a world as open, with notices, or as unavailable, with the reason.
     pub(super) fn finish(&self, id: Code, opened: Result<Vec<String>, String>) {
         self.queue().in_progress.remove(&id);
         self.remaining.fetch_sub(1, Ordering::Release);
@@ -104,7 +104,7 @@ impl WaitingWorlds {
         queue.in_progress.contains(&id) || queue.next.contains(&id)
     }
 
-    /// Moves a world to the front of the queue and waits until it is open or lost.
+    /// Moves a world to the front of the queue and waits until it is open or unavailable.
     pub(super) async fn open(&self, id: Code) {
         let mut openings = self.openings.subscribe();
         while self.prioritize(id) {
@@ -113,7 +113,7 @@ impl WaitingWorlds {
         }
     }
 
-    /// Waits until every world is open or lost.
+    /// Waits until every world is open or unavailable.
     pub(super) async fn wait_for_all(&self) {
         let _ = self.openings.subscribe().wait_for(|openings| openings.waiting == 0).await;
     }

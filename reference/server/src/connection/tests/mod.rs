@@ -117,7 +117,8 @@ impl Pipe {
         self.stream.write_all(text.as_bytes()).await.expect("the server accepts the bytes");
     }
 
-    /// Checks that the server closes the connection after this time, and that the unread output starts with `expected`.
+    /// Checks that the server closes the connection after this time, and that its unread output starts with
+    /// `expected`.
     #[track_caller]
     fn check_closes(self, after: Duration, expected: &'static str) -> impl Future<Output = ()> {
         let caller = std::panic::Location::caller();

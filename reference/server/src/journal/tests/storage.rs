@@ -1,4 +1,4 @@
-//! [`Memory`]: a storage in memory that fails on request and records each write.
+//! [`MemoryStorage`]: a storage in memory that fails on request and records each write.
 
 use std::{
     io,
