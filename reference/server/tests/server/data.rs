@@ -565,7 +565,7 @@ async fn a_modified_world_file_is_rejected() {
             String::from_utf8(file.clone()).unwrap().replacen("\"format\":3", "\"format\":9", 1).into(),
             "format 9",
         ),
-        ("a record that is none", forged("{\"pray\":{}}\n"), "record 1 is not readable"),
+        ("a record that is none", forged("{\"pray\":{}}\n"), "record 1 is unreadable"),
         ("records left out", forged(""), "another version of this program"),
         (
             "a key of another world",

@@ -215,7 +215,7 @@ async fn unknown_arguments_are_refused() {
     let refused = live.call("create_charge", new).await;
     let message = Client::failure_message(&refused);
     assert!(
-        message.starts_with("The curency argument is unknown; this tool takes ")
+        message.starts_with("The curency argument is unknown; the arguments of this tool are ")
             && message.contains("currency"),
         "{message}"
     );
