@@ -17,9 +17,9 @@ use crate::diff::{clock, recorded_at};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("account.served", &[Group::Account], judge_served),
-    Check::new("account.mode", &[Group::Account], mode).with_optional_probes(&[Group::Second]),
-    Check::new("account.accepted_assets", &[Group::Account], accepted_assets),
-    Check::new("account.fields", &[Group::Account], fields),
+    Check::new("account.mode", &[Group::Account], judge_mode).with_optional_probes(&[Group::Second]),
+    Check::new("account.accepted_assets", &[Group::Account], judge_accepted_assets),
+    Check::new("account.fields", &[Group::Account], observe_fields),
 ];
 
 fn judge_served(recording: &Recording) -> CheckResult {
@@ -28,7 +28,7 @@ fn judge_served(recording: &Recording) -> CheckResult {
         if exchange.status() != Some(200) {
             return Err(CheckError::violation(exchange.number, "200", exchange.summary()));
         }
-        if let Some(body) = exchange.answer().and_then(|answer| answer.body.json())
+        if let Some(body) = exchange.answer().and_then(|response| response.body.json())
             && !body.is_object()
         {
             return Err(CheckError::violation(exchange.number, "a JSON object", exchange.summary()));
@@ -37,7 +37,7 @@ fn judge_served(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-fn mode(recording: &Recording) -> CheckResult {
+fn judge_mode(recording: &Recording) -> CheckResult {
     for mode in Mode::BOTH {
         let (exchange, meta) = meta(recording, mode)?;
         let stated = meta.get("mode").cloned().unwrap_or(Value::Null);
@@ -62,7 +62,7 @@ fn mode(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-fn accepted_assets(recording: &Recording) -> CheckResult {
+fn judge_accepted_assets(recording: &Recording) -> CheckResult {
     for mode in Mode::BOTH {
         let (exchange, meta) = meta(recording, mode)?;
         let stated = meta.get("accepted_assets").cloned().unwrap_or(Value::Null);
@@ -98,7 +98,7 @@ fn opened_since(recording: &Recording, mode: Mode, exchange: &Exchange) -> usize
     if clock(exchange).is_some() { opened.len() } else { 0 }
 }
 
-fn fields(recording: &Recording) -> CheckResult {
+fn observe_fields(recording: &Recording) -> CheckResult {
     let (_, body) = body(recording, Mode::Test)?;
     let account = body.get("data").filter(|data| data.is_object()).unwrap_or(&body);
     let names: Vec<_> = account.as_object().into_iter().flat_map(|members| members.keys().cloned()).collect();
@@ -112,7 +112,8 @@ fn account_exchange(recording: &Recording, mode: Mode) -> Result<&Exchange, Chec
 
 fn body(recording: &Recording, mode: Mode) -> Result<(&Exchange, Arc<Value>), CheckError> {
     let exchange = account_exchange(recording, mode)?;
-    let body = exchange.answer().filter(|answer| answer.status == 200).and_then(|answer| answer.body.json());
+    let body =
+        exchange.answer().filter(|response| response.status == 200).and_then(|response| response.body.json());
     body.map(|body| (exchange, body)).ok_or_else(|| {
         CheckError::unjudged("the account was not answered with JSON", "see account.served and answers.json")
     })

@@ -18,26 +18,26 @@ const NEEDS_REVOKED: &[Group] = &[Group::Account, Group::Revoked];
 const NEEDS_LISTS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation, Group::Auth];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("auth.no_header", NEEDS, no_header),
+    Check::new("auth.no_header", NEEDS, judge_no_header),
     Check::new("auth.empty_bearer", NEEDS, |recording| judge_forgery(recording, Forgery::EmptyBearer)),
-    Check::new("auth.other_scheme", NEEDS, other_scheme),
+    Check::new("auth.other_scheme", NEEDS, judge_other_scheme),
     Check::new("auth.token_scheme", NEEDS, |recording| judge_forgery(recording, Forgery::OtherScheme)),
     Check::new("auth.unknown_key", NEEDS, |recording| judge_forgery(recording, Forgery::Unknown)),
     Check::new("auth.last_character", NEEDS, |recording| judge_forgery(recording, Forgery::LastCharacter)),
-    Check::new("auth.letter_case", NEEDS, letter_case),
+    Check::new("auth.letter_case", NEEDS, judge_letter_case),
     Check::new("auth.appended", NEEDS, judge_appended),
     Check::new("auth.encoded", NEEDS, |recording| judge_forgery(recording, Forgery::Encoded)),
     Check::new("auth.shortened", NEEDS, |recording| judge_forgery(recording, Forgery::Shortened)),
     Check::new("auth.other_prefix", NEEDS, |recording| judge_forgery(recording, Forgery::OtherPrefix)),
-    Check::new("auth.revoked_key", NEEDS_REVOKED, revoked_key),
-    Check::new("auth.every_path", NEEDS_LISTS, every_path),
-    Check::new("auth.after_refusal", NEEDS, after_refusal),
-    Check::new("auth.head", NEEDS, head),
-    Check::new("auth.message", NEEDS, message),
-    Check::new("auth.www_authenticate", NEEDS, www_authenticate),
+    Check::new("auth.revoked_key", NEEDS_REVOKED, judge_revoked_key),
+    Check::new("auth.every_path", NEEDS_LISTS, judge_every_path),
+    Check::new("auth.after_refusal", NEEDS, judge_request_after_refusal),
+    Check::new("auth.head", NEEDS, judge_head),
+    Check::new("auth.message", NEEDS, judge_message),
+    Check::new("auth.www_authenticate", NEEDS, judge_www_authenticate),
 ];
 
-fn no_header(recording: &Recording) -> CheckResult {
+fn judge_no_header(recording: &Recording) -> CheckResult {
     served_account(recording)?;
     must_be_refused(refusal(recording, Caller::NoKey, ACCOUNT_PATH)?)
 }
@@ -66,11 +66,11 @@ fn judge_appended(recording: &Recording) -> CheckResult {
     judge_forgeries(recording, Forgery::Appended, &[Forgery::WordAppended, Forgery::ListAppended])
 }
 
-fn other_scheme(recording: &Recording) -> CheckResult {
+fn judge_other_scheme(recording: &Recording) -> CheckResult {
     judge_forgeries(recording, Forgery::NoScheme, &[Forgery::BasicScheme, Forgery::BasicUser])
 }
 
-fn letter_case(recording: &Recording) -> CheckResult {
+fn judge_letter_case(recording: &Recording) -> CheckResult {
     let latest = recording.find_last(|exchange| exchange.caller == Caller::Forged(Forgery::LetterCase));
     if latest.is_none() && refusals(recording).next().is_some() {
         return Err(CheckError::Inapplicable("the test key has no letters".into()));
@@ -78,7 +78,7 @@ fn letter_case(recording: &Recording) -> CheckResult {
     judge_forgery(recording, Forgery::LetterCase)
 }
 
-fn revoked_key(recording: &Recording) -> CheckResult {
+fn judge_revoked_key(recording: &Recording) -> CheckResult {
     if recording.find_last(|exchange| exchange.caller == Caller::Revoked).is_none() {
         return Err(CheckError::unjudged(
             "no revoked key was given",
@@ -96,7 +96,7 @@ fn revoked_key(recording: &Recording) -> CheckResult {
 }
 
 /// Judges a valid request right after a refused one at the same address, which a cache must not serve.
-fn after_refusal(recording: &Recording) -> CheckResult {
+fn judge_request_after_refusal(recording: &Recording) -> CheckResult {
     served_account(recording)?;
     let latest = recording.find_last(|exchange| exchange.purpose == Purpose::AfterRefusal);
     let Some(exchange) = latest.filter(|exchange| !is_unclear(exchange)) else {
@@ -109,7 +109,7 @@ fn after_refusal(recording: &Recording) -> CheckResult {
 }
 
 /// Judges HEAD without a key, which must be refused too. A server may refuse the method altogether.
-fn head(recording: &Recording) -> CheckResult {
+fn judge_head(recording: &Recording) -> CheckResult {
     let heads = || {
         let heads = recording.exchanges.iter().filter(|exchange| exchange.purpose == Purpose::Head);
         heads.filter(|exchange| exchange.caller == Caller::NoKey)
@@ -167,7 +167,7 @@ fn creations_without_key(recording: &Recording) -> impl Iterator<Item = &Exchang
     })
 }
 
-fn every_path(recording: &Recording) -> CheckResult {
+fn judge_every_path(recording: &Recording) -> CheckResult {
     // The last of each address, because the suite retries after an outage.
     let by_path: BTreeMap<_, _> = refusals(recording)
         .filter(|exchange| {
@@ -205,10 +205,10 @@ fn every_path(recording: &Recording) -> CheckResult {
     }
 }
 
-fn message(recording: &Recording) -> CheckResult {
-    for (exchange, answer) in answers_401(recording)? {
-        if !answer.body.is_utf8()
-            || !answer.body.json().is_some_and(|body| body.is_object() && has_text(&body))
+fn judge_message(recording: &Recording) -> CheckResult {
+    for (exchange, response) in answers_401(recording)? {
+        if !response.body.is_utf8()
+            || !response.body.json().is_some_and(|body| body.is_object() && has_text(&body))
         {
             return Err(CheckError::violation(
                 exchange.number,
@@ -216,14 +216,14 @@ fn message(recording: &Recording) -> CheckResult {
                 exchange.summary(),
             ));
         }
-        check_media_type(exchange, answer)?;
+        check_media_type(exchange, response)?;
     }
     Ok(CheckOutcome::Holds)
 }
 
-fn www_authenticate(recording: &Recording) -> CheckResult {
-    for (exchange, answer) in answers_401(recording)? {
-        if answer.header("www-authenticate").is_none() {
+fn judge_www_authenticate(recording: &Recording) -> CheckResult {
+    for (exchange, response) in answers_401(recording)? {
+        if response.header("www-authenticate").is_none() {
             return Err(CheckError::violation(exchange.number, "WWW-Authenticate: Bearer", "no such header"));
         }
     }
@@ -236,7 +236,9 @@ fn refusals(recording: &Recording) -> impl Iterator<Item = &Exchange> {
 
 fn answers_401(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckError> {
     let answered = |exchange| {
-        Exchange::answer(exchange).filter(|answer| answer.status == 401).map(|answer| (exchange, answer))
+        Exchange::answer(exchange)
+            .filter(|response| response.status == 401)
+            .map(|response| (exchange, response))
     };
     let found: Vec<_> = refusals(recording).filter_map(answered).collect();
     if found.is_empty() {

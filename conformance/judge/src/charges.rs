@@ -9,7 +9,7 @@ use conformance_model::reading::{text_at, utc};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use crate::check::{Check, Flaw};
+use crate::check::{Check, Mismatch};
 use crate::delivered::{
     ParsedDelivery, has_microseconds, judge_each_delivery, member_text, no_delivery_with, received_deliveries,
 };
@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
     }),
     Check::new("charges.code", NEEDS, |recording| judge_string(recording, "code"))
         .with_optional_probes(DELIVERIES),
-    Check::new("charges.status", NEEDS, status).with_optional_probes(DELIVERIES),
+    Check::new("charges.status", NEEDS, judge_status).with_optional_probes(DELIVERIES),
     Check::new("charges.fiat_currency", NEEDS, |recording| judge_string(recording, "fiat_currency"))
         .with_optional_probes(DELIVERIES),
     Check::new("charges.asset", NEEDS, |recording| judge_string(recording, "asset"))
@@ -47,13 +47,13 @@ pub(super) const CHECKS: &[Check] = &[
     .with_optional_probes(DELIVERIES),
     Check::new("charges.description", NEEDS, |recording| judge_nullable_string(recording, "description"))
         .with_optional_probes(DELIVERIES),
-    Check::new("charges.metadata", NEEDS, metadata).with_optional_probes(DELIVERIES),
+    Check::new("charges.metadata", NEEDS, judge_metadata).with_optional_probes(DELIVERIES),
     Check::new("charges.payment_link", NEEDS, |recording| judge_charges(recording, payment_link))
         .with_optional_probes(DELIVERIES),
-    Check::new("charges.paid_at", NEEDS, paid_at).with_optional_probes(DELIVERIES),
-    Check::new("charges.other_fields", NEEDS_DELIVERIES, other_fields),
-    Check::new("charges.status_values", NEEDS_DELIVERIES, status_values),
-    Check::new("charges.transitions", NEEDS_DELIVERIES, transitions),
+    Check::new("charges.paid_at", NEEDS, judge_paid_at).with_optional_probes(DELIVERIES),
+    Check::new("charges.other_fields", NEEDS_DELIVERIES, observe_other_fields),
+    Check::new("charges.status_values", NEEDS_DELIVERIES, observe_statuses),
+    Check::new("charges.transitions", NEEDS_DELIVERIES, observe_transitions),
 ];
 
 const FIELDS: [&str; 12] = [
@@ -73,15 +73,22 @@ const FIELDS: [&str; 12] = [
 const AMOUNTS: [&str; 3] = ["fiat_amount", "asset_amount", "received_amount"];
 const OF_A_CHARGE: &str = "a charge";
 
-fn judge_charges(recording: &Recording, flaw: impl Fn(&Value, &Subject) -> Flaw) -> CheckResult {
-    judge_each_subject(recording, "charge", OF_A_CHARGE, |subject| Some(flaw(&subject.object, subject)))
+fn judge_charges(
+    recording: &Recording,
+    mismatch: impl Fn(&Value, &Subject) -> Option<Mismatch>,
+) -> CheckResult {
+    judge_each_subject(recording, "charge", OF_A_CHARGE, |subject| Some(mismatch(&subject.object, subject)))
 }
 
 /// Judges a field of the charges in which it is not null. There must be at least one.
-fn judge_non_null(recording: &Recording, name: &str, flaw: impl Fn(&Value) -> Option<String>) -> CheckResult {
+fn judge_non_null(
+    recording: &Recording,
+    name: &str,
+    mismatch: impl Fn(&Value) -> Option<String>,
+) -> CheckResult {
     judge_each_subject(recording, "charge", &format!("a charge that has a {name}"), |subject| {
         let value = subject.object.get(name).filter(|value| !value.is_null())?;
-        Some(flaw(value).map(|expected| (expected, member_text(&subject.object, name))))
+        Some(mismatch(value).map(|expected| (expected, member_text(&subject.object, name))))
     })
 }
 
@@ -89,7 +96,7 @@ fn judge_non_null(recording: &Recording, name: &str, flaw: impl Fn(&Value) -> Op
 /// twelve.
 const OPTIONAL: [&str; 3] = ["customer_email", "description", "paid_at"];
 
-fn fields(charge: &Value, subject: &Subject) -> Flaw {
+fn fields(charge: &Value, subject: &Subject) -> Option<Mismatch> {
     let absent = |name: &&str| charge.get(*name).is_none() && (subject.is_paid() || !OPTIONAL.contains(name));
     let name = FIELDS.into_iter().find(|name| absent(name))?;
     Some((format!("{name} in the charge"), member_text(charge, name)))
@@ -110,9 +117,9 @@ fn mantissa(text: &str) -> &str {
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) { number } else { text }
 }
 
-fn amounts(charge: &Value, subject: &Subject) -> Flaw {
+fn amounts(charge: &Value, subject: &Subject) -> Option<Mismatch> {
     for name in AMOUNTS {
-        let fine = match charge.get(name) {
+        let is_valid = match charge.get(name) {
             None => true,
             // Nothing was received yet.
             Some(Value::Null) if name == "received_amount" => !subject.is_paid(),
@@ -121,7 +128,7 @@ fn amounts(charge: &Value, subject: &Subject) -> Flaw {
                     || (!subject.is_delivered && decimal_count(mantissa(text)).is_some())
             }),
         };
-        if !fine {
+        if !is_valid {
             return Some((format!("{name} as a decimal number in a string"), member_text(charge, name)));
         }
     }
@@ -139,8 +146,8 @@ fn judge_decimals(recording: &Recording, name: &str, places: usize) -> CheckResu
         &wants,
         |parsed| found(parsed).is_some(),
         |_, parsed| {
-            let fine = found(parsed)? == places;
-            (!fine).then(|| {
+            let is_valid = found(parsed)? == places;
+            (!is_valid).then(|| {
                 Some((format!("{name} with {places} decimals"), member_text(parsed.charge()?, name)))
             })?
         },
@@ -150,8 +157,8 @@ fn judge_decimals(recording: &Recording, name: &str, places: usize) -> CheckResu
 fn judge_string(recording: &Recording, name: &str) -> CheckResult {
     judge_charges(recording, |charge, _| {
         let value = charge.get(name)?;
-        let fine = value.as_str().is_some_and(|text| !text.trim().is_empty());
-        (!fine).then(|| (format!("{name} as a string"), member_text(charge, name)))
+        let is_valid = value.as_str().is_some_and(|text| !text.trim().is_empty());
+        (!is_valid).then(|| (format!("{name} as a string"), member_text(charge, name)))
     })
 }
 
@@ -159,7 +166,7 @@ fn judge_nullable_string(recording: &Recording, name: &str) -> CheckResult {
     judge_non_null(recording, name, |value| (!value.is_string()).then(|| format!("{name} as a string")))
 }
 
-fn status(recording: &Recording) -> CheckResult {
+fn judge_status(recording: &Recording) -> CheckResult {
     judge_string(recording, "status")?;
     let found = subjects(recording, "charge")?;
     let mut judged = false;
@@ -178,20 +185,20 @@ fn status(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_subject(recording, "a charge that was paid")) }
 }
 
-fn metadata(recording: &Recording) -> CheckResult {
+fn judge_metadata(recording: &Recording) -> CheckResult {
     judge_charges(recording, |charge, subject| {
-        let fine = match charge.get("metadata")? {
+        let is_valid = match charge.get("metadata")? {
             Value::Null => !subject.is_paid(),
             value => value.is_object(),
         };
-        (!fine).then(|| ("metadata as an object".into(), member_text(charge, "metadata")))
+        (!is_valid).then(|| ("metadata as an object".into(), member_text(charge, "metadata")))
     })
 }
 
-fn payment_link(charge: &Value, _: &Subject) -> Flaw {
+fn payment_link(charge: &Value, _: &Subject) -> Option<Mismatch> {
     let value = charge.get("payment_link")?;
-    let fine = value.is_null() || value.as_str().is_some_and(|text| !text.is_empty());
-    (!fine).then(|| ("payment_link as a string or null".into(), member_text(charge, "payment_link")))
+    let is_valid = value.is_null() || value.as_str().is_some_and(|text| !text.is_empty());
+    (!is_valid).then(|| ("payment_link as a string or null".into(), member_text(charge, "payment_link")))
 }
 
 /// Checks that not all paid charges lack `paid_at`. A single one may have lost it by a refund.
@@ -208,7 +215,7 @@ fn check_some_paid_at(recording: &Recording) -> Result<(), CheckError> {
     }
 }
 
-fn paid_at(recording: &Recording) -> CheckResult {
+fn judge_paid_at(recording: &Recording) -> CheckResult {
     check_some_paid_at(recording)?;
     check_paid_at(recording)?;
     judge_each_subject(recording, "charge", "a charge that was paid", |subject| {
@@ -223,11 +230,11 @@ fn paid_at(recording: &Recording) -> CheckResult {
         };
         let text = value.as_str().unwrap_or_default();
         if !subject.is_delivered {
-            let fine = utc(text).is_some();
-            return Some((!fine).then(|| ("paid_at as an ISO 8601 time in UTC".into(), actual())));
+            let is_valid = utc(text).is_some();
+            return Some((!is_valid).then(|| ("paid_at as an ISO 8601 time in UTC".into(), actual())));
         }
-        let fine = text.ends_with('Z') && has_microseconds(text);
-        Some((!fine).then(|| ("paid_at in UTC with microseconds and a Z".into(), actual())))
+        let is_valid = text.ends_with('Z') && has_microseconds(text);
+        Some((!is_valid).then(|| ("paid_at in UTC with microseconds and a Z".into(), actual())))
     })
 }
 
@@ -244,19 +251,19 @@ fn observe_charges(recording: &Recording, look: impl Fn(&Value) -> Vec<String>) 
     Ok(CheckOutcome::Observed(seen))
 }
 
-fn other_fields(recording: &Recording) -> CheckResult {
+fn observe_other_fields(recording: &Recording) -> CheckResult {
     observe_charges(recording, |charge| {
         let names = charge.as_object().into_iter().flat_map(|members| members.keys().cloned());
         names.filter(|name| !FIELDS.contains(&name.as_str())).collect()
     })
 }
 
-fn status_values(recording: &Recording) -> CheckResult {
+fn observe_statuses(recording: &Recording) -> CheckResult {
     observe_charges(recording, |charge| text_at(charge, &["status"]).map(str::to_owned).into_iter().collect())
 }
 
 /// Observes the order of statuses, by the time of the events.
-fn transitions(recording: &Recording) -> CheckResult {
+fn observe_transitions(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut lives: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {

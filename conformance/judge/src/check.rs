@@ -5,8 +5,8 @@ use conformance_model::part::Part;
 use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckResult;
 
-/// A violation: the expectation and the actual value. `None` if there is none.
-pub(crate) type Flaw = Option<(String, String)>;
+/// The expected and the actual value of a violation.
+pub(crate) type Mismatch = (String, String);
 
 /// The check of one statement.
 #[derive(Clone, Copy, Debug)]

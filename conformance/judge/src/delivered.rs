@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::check::Flaw;
+use crate::check::Mismatch;
 use conformance_model::deliveries::{Deliveries, Delivery};
 use conformance_model::mode::Mode;
 use conformance_model::reading::text_at;
@@ -116,12 +116,12 @@ pub(super) fn judge_each_delivery(
     recording: &Recording,
     wants: &str,
     is_meant: impl Fn(&ParsedDelivery<'_>) -> bool,
-    flaw: impl Fn(&Deliveries, &ParsedDelivery<'_>) -> Flaw,
+    mismatch: impl Fn(&Deliveries, &ParsedDelivery<'_>) -> Option<Mismatch>,
 ) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut judged = false;
     for seen in received.parsed.iter().filter(|parsed| is_meant(parsed)) {
-        if let Some((expected, actual)) = flaw(received.all, seen) {
+        if let Some((expected, actual)) = mismatch(received.all, seen) {
             return Err(seen.violation(expected, actual));
         }
         judged = true;

@@ -100,7 +100,7 @@ pub(crate) fn whole_hours(distance: Duration) -> Option<i64> {
 
 /// Returns the `Date` of a response.
 pub(crate) fn clock(exchange: &Exchange) -> Option<OffsetDateTime> {
-    exchange.answer().and_then(|answer| http_date(answer.header("date")?))
+    exchange.answer().and_then(|response| http_date(response.header("date")?))
 }
 
 /// Returns `true` if the charge or invoice of an event was unchanged for [`CONSISTENCY_TIME`] before a response, so that

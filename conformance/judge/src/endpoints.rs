@@ -8,10 +8,11 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use crate::check::Check;
 
 pub(super) const CHECKS: &[Check] =
-    &[Check::new("endpoints.address", &[Group::Account, Group::Webhooks], address).part(Part::Registration)];
+    &[Check::new("endpoints.address", &[Group::Account, Group::Webhooks], judge_addresses)
+        .part(Part::Registration)];
 
 /// Judges the refusal of private addresses. It counts only if a public address was accepted.
-fn address(recording: &Recording) -> CheckResult {
+fn judge_addresses(recording: &Recording) -> CheckResult {
     let tried = recording.deliveries.iter().flat_map(|deliveries| &deliveries.registrations);
     let (public, private): (Vec<_>, Vec<_>) = tried.partition(|registration| registration.public);
     if let Some(accepted) = private.iter().find(|registration| registration.accepted) {

@@ -19,7 +19,7 @@ use super::diff::{
     SETTLED, STATE, TEXTS, contradict, differ, first_contradiction, is_still, recorded_at, whole_hours,
 };
 use super::evidence::{PageView, is_in_burst, may_be_limited, missing_response, pages};
-use crate::check::{Check, Flaw};
+use crate::check::{Check, Mismatch};
 use crate::object_history::detail_texts;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
@@ -36,13 +36,13 @@ pub(super) const CHECKS: &[Check] = &[
         check_foreign_details(recording).map(|()| outcome)
     }),
     Check::new("events.subject", NEEDS, |recording| judge_each_event(recording, subject)),
-    Check::new("events.created_at", NEEDS, created_at),
-    Check::new("events.single", NEEDS, single),
-    Check::new("events.envelope", NEEDS, envelope),
+    Check::new("events.created_at", NEEDS, judge_created_at),
+    Check::new("events.single", NEEDS, judge_single_events),
+    Check::new("events.envelope", NEEDS, observe_envelope),
 ];
 
 /// Judges all listed events and all events that were requested individually.
-fn judge_each_event(recording: &Recording, flaw: fn(&Value) -> Flaw) -> CheckResult {
+fn judge_each_event(recording: &Recording, mismatch: fn(&Value) -> Option<Mismatch>) -> CheckResult {
     let views = pages(recording);
     let listed = views
         .iter()
@@ -53,7 +53,7 @@ fn judge_each_event(recording: &Recording, flaw: fn(&Value) -> Flaw) -> CheckRes
         .filter_map(|exchange| Some((exchange.number, single_event(exchange)?)));
     let mut judged = false;
     for (number, event) in listed.chain(alone) {
-        if let Some((expected, actual)) = flaw(&event) {
+        if let Some((expected, actual)) = mismatch(&event) {
             let id = text_at(&event, &["id"]).unwrap_or("without an id");
             return Err(CheckError::violation(number, expected, format!("{actual} (event {id})")));
         }
@@ -79,19 +79,19 @@ fn single_event_requests(recording: &Recording) -> impl Iterator<Item = &Exchang
         .filter(|exchange| exchange.status() == Some(200) || !may_be_limited(recording, exchange))
 }
 
-fn id(event: &Value) -> Flaw {
-    let fine = text_at(event, &["id"]).is_some_and(is_uuid);
-    (!fine).then(|| ("a UUID".into(), member_text(event, "id")))
+fn id(event: &Value) -> Option<Mismatch> {
+    let is_valid = text_at(event, &["id"]).is_some_and(is_uuid);
+    (!is_valid).then(|| ("a UUID".into(), member_text(event, "id")))
 }
 
-fn kind(event: &Value) -> Flaw {
-    let fine = text_at(event, &["type"]).is_some_and(|kind| EVENT_TYPES.contains(&kind));
-    (!fine).then(|| ("one of the thirteen types".into(), member_text(event, "type")))
+fn kind(event: &Value) -> Option<Mismatch> {
+    let is_valid = text_at(event, &["type"]).is_some_and(|kind| EVENT_TYPES.contains(&kind));
+    (!is_valid).then(|| ("one of the thirteen types".into(), member_text(event, "type")))
 }
 
-fn details(event: &Value) -> Flaw {
-    let fine = event.get("details").is_some_and(Value::is_object);
-    (!fine).then(|| ("details as an object".into(), member_text(event, "details")))
+fn details(event: &Value) -> Option<Mismatch> {
+    let is_valid = event.get("details").is_some_and(Value::is_object);
+    (!is_valid).then(|| ("details as an object".into(), member_text(event, "details")))
 }
 
 /// The fewest events with the details of another object. A transaction may pay two charges.
@@ -147,7 +147,7 @@ fn check_foreign_details(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn subject(event: &Value) -> Flaw {
+fn subject(event: &Value) -> Option<Mismatch> {
     let is_charge = match text_at(event, &["type"])?.split_once('.')?.0 {
         "charge" => true,
         "invoice" => false,
@@ -168,10 +168,10 @@ fn subject(event: &Value) -> Flaw {
     None
 }
 
-fn created_at(recording: &Recording) -> CheckResult {
+fn judge_created_at(recording: &Recording) -> CheckResult {
     let outcome = judge_each_event(recording, |event| {
-        let fine = text_at(event, &["created_at"]).is_some_and(|text| utc(text).is_some());
-        (!fine).then(|| ("an ISO 8601 time in UTC".into(), member_text(event, "created_at")))
+        let is_valid = text_at(event, &["created_at"]).is_some_and(|text| utc(text).is_some());
+        (!is_valid).then(|| ("an ISO 8601 time in UTC".into(), member_text(event, "created_at")))
     })?;
     other_zone(recording)?;
     Ok(outcome)
@@ -225,7 +225,7 @@ impl Payment {
     }
 }
 
-fn single(recording: &Recording) -> CheckResult {
+fn judge_single_events(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     let mut judged = false;
     for exchange in single_event_requests(recording) {
@@ -310,7 +310,7 @@ fn other_text(
     if is_around && is_steady { first_contradiction(first.1, event, &TEXTS, differ) } else { None }
 }
 
-fn envelope(recording: &Recording) -> CheckResult {
+fn observe_envelope(recording: &Recording) -> CheckResult {
     let (path, _) = single_event_requests(recording)
         .filter(|exchange| exchange.status() == Some(200))
         .find_map(wrapped_event)

@@ -368,9 +368,9 @@ pub(super) fn list_changed() -> CheckError {
 }
 
 /// Checks that the media type of an error is JSON. A missing Content-Type counts as JSON.
-pub(super) fn check_media_type(exchange: &Exchange, answer: &Answer) -> Result<(), CheckError> {
-    match answer.header("content-type") {
-        Some(content_type) if !is_json(answer) => {
+pub(super) fn check_media_type(exchange: &Exchange, response: &Answer) -> Result<(), CheckError> {
+    match response.header("content-type") {
+        Some(content_type) if !is_json(response) => {
             let actual = format!("Content-Type {content_type}");
             Err(CheckError::violation(exchange.number, "a JSON media type", actual))
         }

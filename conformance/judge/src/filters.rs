@@ -26,9 +26,9 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("filters.type", NEEDS, |recording| events(recording, "type")),
     Check::new("filters.charge", NEEDS, |recording| events(recording, "charge")),
     Check::new("filters.invoice", NEEDS, |recording| events(recording, "invoice")),
-    Check::new("filters.total", NEEDS, total),
-    Check::new("filters.status", NEEDS, status),
-    Check::new("filters.payment_link", NEEDS, payment_link).part(Part::Links),
+    Check::new("filters.total", NEEDS, judge_totals),
+    Check::new("filters.status", NEEDS, judge_status_filter),
+    Check::new("filters.payment_link", NEEDS, judge_payment_link_filter).part(Part::Links),
     Check::new("filters.combined", NEEDS, judge_combined),
 ];
 
@@ -319,7 +319,7 @@ fn check_counts(view: &PageView<'_>) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn total(recording: &Recording) -> CheckResult {
+fn judge_totals(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::from_recording(recording);
     let views = pages(recording);
     let mut judged = false;
@@ -350,7 +350,7 @@ fn total(recording: &Recording) -> CheckResult {
     ))
 }
 
-fn status(recording: &Recording) -> CheckResult {
+fn judge_status_filter(recording: &Recording) -> CheckResult {
     const LISTS: [List; 2] = [List::Charges, List::Invoices];
     LISTS.into_iter().try_for_each(|list| check_not_refused(recording, list, "status"))?;
     let comparable_groups = comparable_groups(recording);
@@ -397,7 +397,7 @@ fn check_settled_rows(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn payment_link(recording: &Recording) -> CheckResult {
+fn judge_payment_link_filter(recording: &Recording) -> CheckResult {
     check_not_refused(recording, List::Charges, "payment_link")?;
     let comparable_groups = comparable_groups(recording);
     let mut by_events = false;

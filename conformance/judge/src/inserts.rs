@@ -28,8 +28,8 @@ const PRECONDITIONS: [&str; 6] = [
 ];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("paging.stable", NEEDS, nothing_lost),
-    Check::new("paging.stable_literal", NEEDS, nothing_shifted),
+    Check::new("paging.stable", NEEDS, judge_no_record_lost),
+    Check::new("paging.stable_literal", NEEDS, judge_pages_not_shifted),
 ];
 
 /// A list that was read page by page while records were created.
@@ -302,7 +302,7 @@ fn vanished_record(recording: &Recording) -> Option<(u32, List, String)> {
     })
 }
 
-fn nothing_lost(recording: &Recording) -> CheckResult {
+fn judge_no_record_lost(recording: &Recording) -> CheckResult {
     check_preconditions(recording)?;
     if let Some((exchange, list, id)) = vanished_record(recording) {
         let expected = format!("{id} on page 1 of {}, as a moment before", list.as_str());
@@ -346,7 +346,7 @@ fn nothing_lost(recording: &Recording) -> CheckResult {
 }
 
 /// Judges the literal statement, which holds if pages do not shift in one of the ways of paging.
-fn nothing_shifted(recording: &Recording) -> CheckResult {
+fn judge_pages_not_shifted(recording: &Recording) -> CheckResult {
     let walks = page_walks(recording)?;
     let mut ways = BTreeSet::new();
     for list in List::ALL {

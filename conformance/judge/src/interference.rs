@@ -16,10 +16,10 @@ use crate::check::Check;
 pub(crate) fn cached(recording: &Recording) -> Vec<(&Exchange, String)> {
     let mut found = Vec::new();
     for exchange in &recording.exchanges {
-        let Some(answer) = exchange.answer() else { continue };
-        if let Some(reason) = reading::cache_evidence(answer) {
+        let Some(response) = exchange.answer() else { continue };
+        if let Some(reason) = reading::cache_evidence(response) {
             found.push((exchange, reason));
-        } else if let Some(date) = stale_date(recording, exchange, answer) {
+        } else if let Some(date) = stale_date(recording, exchange, response) {
             found.push((exchange, format!("Date: {date} again, after a later one")));
         }
     }
@@ -28,9 +28,9 @@ pub(crate) fn cached(recording: &Recording) -> Vec<(&Exchange, String)> {
 
 /// Returns the `Date` of a response that repeats an earlier one exactly, although the server has sent a later `Date`
 /// since. Error responses are excluded: another machine may set their `Date`, and caches do not store them.
-fn stale_date<'a>(recording: &Recording, exchange: &Exchange, answer: &'a Answer) -> Option<&'a str> {
+fn stale_date<'a>(recording: &Recording, exchange: &Exchange, response: &'a Answer) -> Option<&'a str> {
     const SKEW_SECS: i64 = 2;
-    let text = answer.header("date").filter(|_| answer.status == 200)?;
+    let text = response.header("date").filter(|_| response.status == 200)?;
     let date = http_date(text)?;
     let earlier = recording.exchanges.iter().take_while(|earlier| earlier.number < exchange.number);
     let mut first = None;
@@ -38,7 +38,7 @@ fn stale_date<'a>(recording: &Recording, exchange: &Exchange, answer: &'a Answer
         let Some(earlier) = previous.answer() else { continue };
         let Some(other) = earlier.header("date") else { continue };
         if first.is_none() {
-            let same = previous.target == exchange.target && other == text && earlier.body == answer.body;
+            let same = previous.target == exchange.target && other == text && earlier.body == response.body;
             // The clocks of two replicas may differ slightly.
             let is_earlier =
                 exchange.sent.saturating_sub(previous.ended).as_secs() >= SKEW_SECS.unsigned_abs();

@@ -18,8 +18,8 @@ use crate::subjects::{Subject, subjects};
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("events.both_paid", NEEDS, both_paid),
-    Check::new("types.invoice_paid", NEEDS, invoice_paid)
+    Check::new("events.both_paid", NEEDS, judge_both_paid),
+    Check::new("types.invoice_paid", NEEDS, judge_invoice_paid)
         .with_optional_probes(&[Group::Isolation, Group::Webhooks]),
     Check::new("invoices.settled", NEEDS, judge_settled),
 ];
@@ -152,7 +152,7 @@ fn no_paid_invoice() -> CheckError {
     )
 }
 
-fn both_paid(recording: &Recording) -> CheckResult {
+fn judge_both_paid(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for history in event_histories(recording) {
         for row in history.of_type("invoice.paid") {
@@ -213,7 +213,7 @@ fn without_charges(recording: &Recording) -> Option<CheckError> {
     Some(found.violation("a paid charge in the invoice of an invoice.paid", "charges []"))
 }
 
-fn invoice_paid(recording: &Recording) -> CheckResult {
+fn judge_invoice_paid(recording: &Recording) -> CheckResult {
     if let Some(broken) = without_charges(recording) {
         return Err(broken);
     }

@@ -11,7 +11,7 @@ use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::delivered::{ParsedDelivery, member_text, no_delivery_with, received_deliveries};
-use crate::check::{Check, Flaw};
+use crate::check::{Check, Mismatch};
 use crate::evidence::{PageView, pages};
 use crate::subjects::judge_each_subject;
 
@@ -19,9 +19,9 @@ const NEEDS_EVENTS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation]
 const NEEDS: &[Group] = &[Group::Account, Group::Webhooks];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("invoices.fields", NEEDS_EVENTS, fields).with_optional_probes(NEEDS),
-    Check::new("invoices.formats", NEEDS, formats),
-    Check::new("invoices.status_values", NEEDS, status_values),
+    Check::new("invoices.fields", NEEDS_EVENTS, judge_fields).with_optional_probes(NEEDS),
+    Check::new("invoices.formats", NEEDS, observe_formats),
+    Check::new("invoices.status_values", NEEDS, observe_statuses),
 ];
 
 const FIELDS: [&str; 8] =
@@ -32,7 +32,7 @@ fn invoice<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
     parsed.body.as_ref()?.get("data")?.get("invoice").filter(|invoice| invoice.is_object())
 }
 
-fn fields(recording: &Recording) -> CheckResult {
+fn judge_fields(recording: &Recording) -> CheckResult {
     shared_charge(recording)?;
     judge_each_subject(recording, "invoice", WANTS, |subject| Some(missing_field(&subject.object)))
 }
@@ -69,7 +69,7 @@ fn shared_charge(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn missing_field(invoice: &Value) -> Flaw {
+fn missing_field(invoice: &Value) -> Option<Mismatch> {
     let name = FIELDS.into_iter().find(|name| invoice.get(name).is_none())?;
     Some((format!("{name} in the invoice"), member_text(invoice, name)))
 }
@@ -85,7 +85,7 @@ fn form(value: &Value) -> &'static str {
     }
 }
 
-fn formats(recording: &Recording) -> CheckResult {
+fn observe_formats(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut forms: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for invoice in received.readable_deliveries().filter_map(invoice) {
@@ -102,7 +102,7 @@ fn formats(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Observed(observed.collect::<Vec<_>>().join(", ")))
 }
 
-fn status_values(recording: &Recording) -> CheckResult {
+fn observe_statuses(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let status = |object: &Value| text_at(object, &["status"]).map(str::to_owned);
     let seen: BTreeSet<String> =

@@ -16,15 +16,15 @@ const NEEDS_FILTERS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 const RELS: [&str; 4] = ["first", "last", "prev", "next"];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("paging.links", NEEDS, links),
-    Check::new("paging.ends", NEEDS, ends),
-    Check::new("paging.links_lead", NEEDS, lead),
-    Check::new("paging.links_keep_size", NEEDS_FILTERS, keep_size),
-    Check::new("paging.links_keep_filters", NEEDS_FILTERS, keep_filters),
-    Check::new("paging.links_origin", NEEDS, same_origin),
+    Check::new("paging.links", NEEDS, judge_links_present),
+    Check::new("paging.ends", NEEDS, judge_end_links),
+    Check::new("paging.links_lead", NEEDS, judge_link_targets),
+    Check::new("paging.links_keep_size", NEEDS_FILTERS, judge_links_keep_size),
+    Check::new("paging.links_keep_filters", NEEDS_FILTERS, judge_links_keep_filters),
+    Check::new("paging.links_origin", NEEDS, judge_link_origins),
 ];
 
-fn links(recording: &Recording) -> CheckResult {
+fn judge_links_present(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for view in &pages(recording) {
         let Some(links) = view.page.links() else { continue };
@@ -50,7 +50,7 @@ fn links(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_readable_list()) }
 }
 
-fn ends(recording: &Recording) -> CheckResult {
+fn judge_end_links(recording: &Recording) -> CheckResult {
     let (mut inner, mut judged) = (false, false);
     for view in &pages(recording) {
         let (Some(numbers), Some(links)) = (view.numbers(), view.page.links()) else { continue };
@@ -140,7 +140,7 @@ fn followed_links<'s, 'a>(views: &'s [PageView<'a>]) -> Vec<(&'s str, &'s PageVi
     views.iter().filter_map(pair).collect()
 }
 
-fn lead(recording: &Recording) -> CheckResult {
+fn judge_link_targets(recording: &Recording) -> CheckResult {
     let views = compared_pages(recording);
     let home = Url::parse(&recording.base).ok();
     for view in &views {
@@ -250,7 +250,7 @@ fn page_by_number<'s, 'a>(
     })
 }
 
-fn keep_size(recording: &Recording) -> CheckResult {
+fn judge_links_keep_size(recording: &Recording) -> CheckResult {
     for view in &pages(recording) {
         let Some(here) = view.page.meta("per_page") else { continue };
         for target in link_targets(view) {
@@ -276,7 +276,7 @@ fn keep_size(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(too_few_records()) }
 }
 
-fn keep_filters(recording: &Recording) -> CheckResult {
+fn judge_links_keep_filters(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::from_recording(recording);
     // A filter that the server ignores cannot be preserved.
     let all = pages(recording);
@@ -327,7 +327,7 @@ fn keep_filters(recording: &Recording) -> CheckResult {
 }
 
 /// Judges the origin of links. The suite never follows a link to another origin, because that would send the key there.
-fn same_origin(recording: &Recording) -> CheckResult {
+fn judge_link_origins(recording: &Recording) -> CheckResult {
     let Ok(home) = Url::parse(&recording.base) else { return Err(no_readable_list()) };
     let mut judged = false;
     for view in &pages(recording) {

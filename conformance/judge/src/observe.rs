@@ -93,8 +93,8 @@ fn rows(recording: &Recording) -> Vec<Value> {
 }
 
 fn retry_after(recording: &Recording) -> BTreeSet<String> {
-    let refused = answers(recording).filter(|(_, answer)| answer.status == 429);
-    let form = |(_, answer): (&Exchange, &Answer)| match answer.header("retry-after") {
+    let refused = answers(recording).filter(|(_, response)| response.status == 429);
+    let form = |(_, response): (&Exchange, &Answer)| match response.header("retry-after") {
         None => "absent",
         Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => "whole seconds",
         Some(text) if http_date(text).is_some() => "an HTTP date",
@@ -105,13 +105,13 @@ fn retry_after(recording: &Recording) -> BTreeSet<String> {
 
 /// A topic for each status: whether a run meets a 429 depends on the use of the key before it.
 fn refusal_types(recording: &Recording, status: u16) -> BTreeSet<String> {
-    let refused = answers(recording).filter(|(_, answer)| answer.status == status);
-    let choices = refused.map(|(_, answer)| {
-        let kind = answer.header("content-type").unwrap_or("none");
-        let members = answer
+    let refused = answers(recording).filter(|(_, response)| response.status == status);
+    let choices = refused.map(|(_, response)| {
+        let kind = response.header("content-type").unwrap_or("none");
+        let members = response
             .body
             .json()
-            .filter(|_| is_json(answer))
+            .filter(|_| is_json(response))
             .and_then(|body| Some(body.as_object()?.keys().cloned().collect::<Vec<_>>().join(" ")));
         match members {
             Some(members) => format!("{kind} ({members})"),
@@ -122,14 +122,14 @@ fn refusal_types(recording: &Recording, status: u16) -> BTreeSet<String> {
 }
 
 fn challenge(recording: &Recording) -> BTreeSet<String> {
-    let refused = answers(recording).filter(|(_, answer)| answer.status == 401);
-    refused.map(|(_, answer)| answer.header("www-authenticate").unwrap_or("absent").to_owned()).collect()
+    let refused = answers(recording).filter(|(_, response)| response.status == 401);
+    refused.map(|(_, response)| response.header("www-authenticate").unwrap_or("absent").to_owned()).collect()
 }
 
 fn absent_events(recording: &Recording) -> BTreeSet<String> {
     let absent = answers(recording)
         .filter(|(exchange, _)| matches!(exchange.purpose, Purpose::Event { side: Side::AbsentBefore, .. }));
-    absent.map(|(_, answer)| answer.status.to_string()).collect()
+    absent.map(|(_, response)| response.status.to_string()).collect()
 }
 
 fn absent_filter(recording: &Recording, name: &str) -> BTreeSet<String> {
@@ -197,7 +197,7 @@ fn states(recording: &Recording) -> BTreeSet<String> {
 }
 
 fn limit_headers(recording: &Recording) -> BTreeSet<String> {
-    let names = answers(recording).flat_map(|(_, answer)| answer.headers.iter().map(|(name, _)| name));
+    let names = answers(recording).flat_map(|(_, response)| response.headers.iter().map(|(name, _)| name));
     names.filter(|name| name.contains("ratelimit") || name.contains("rate-limit")).cloned().collect()
 }
 
@@ -211,7 +211,7 @@ fn cache(recording: &Recording) -> BTreeSet<String> {
 }
 
 fn server(recording: &Recording) -> BTreeSet<String> {
-    answers(recording).filter_map(|(_, answer)| answer.header("server")).map(str::to_owned).collect()
+    answers(recording).filter_map(|(_, response)| response.header("server")).map(str::to_owned).collect()
 }
 
 /// Returns the deliveries whose body is JSON.

@@ -21,17 +21,17 @@ const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("lists.served", NEEDS, judge_served),
-    Check::new("paging.envelope", NEEDS, envelope),
-    Check::new("paging.meta", NEEDS, meta),
-    Check::new("paging.default_size", NEEDS, default_size),
-    Check::new("paging.per_page", NEEDS, per_page),
-    Check::new("paging.current_page", NEEDS, current_page),
-    Check::new("paging.length", NEEDS, length),
-    Check::new("paging.last_page", NEEDS, last_page),
+    Check::new("paging.envelope", NEEDS, judge_envelope),
+    Check::new("paging.meta", NEEDS, judge_meta),
+    Check::new("paging.default_size", NEEDS, judge_default_size),
+    Check::new("paging.per_page", NEEDS, judge_per_page),
+    Check::new("paging.current_page", NEEDS, judge_current_page),
+    Check::new("paging.length", NEEDS, judge_row_count),
+    Check::new("paging.last_page", NEEDS, judge_last_page),
     Check::new("paging.joined", NEEDS, judge_joined),
-    Check::new("paging.newest_first", NEEDS, newest_first),
-    Check::new("paging.newest_first_others", NEEDS, newest_first_others),
-    Check::new("paging.out_of_range", NEEDS, out_of_range).with_optional_probes(&[Group::Leaks]),
+    Check::new("paging.newest_first", NEEDS, judge_newest_first),
+    Check::new("paging.newest_first_others", NEEDS, judge_newest_first_others),
+    Check::new("paging.out_of_range", NEEDS, observe_out_of_range).with_optional_probes(&[Group::Leaks]),
 ];
 
 /// Judges that allowed pages get 200. Excluded are outages, refusals by the limit and pages that may not exist.
@@ -85,7 +85,7 @@ fn check_equal(name: &str, expected: u64, actual: u64) -> Result<(), (String, St
     if expected == actual { Ok(()) } else { Err((format!("{name} {expected}"), format!("{name} {actual}"))) }
 }
 
-fn envelope(recording: &Recording) -> CheckResult {
+fn judge_envelope(recording: &Recording) -> CheckResult {
     let outcome = judge_each_page(&pages(recording), |view| {
         let wrong = not_in_envelope(&view.page);
         Some(wrong.map_or(Ok(()), |what| Err((what.to_owned(), view.exchange.summary()))))
@@ -116,7 +116,7 @@ fn not_in_envelope(page: &Page) -> Option<&'static str> {
     parts.iter().find(|(_, there)| !there).map(|(what, _)| *what)
 }
 
-fn meta(recording: &Recording) -> CheckResult {
+fn judge_meta(recording: &Recording) -> CheckResult {
     judge_each_page(&pages(recording), |view| {
         let meta = view.page.object()?.get("meta")?.as_object()?;
         let names = ["current_page", "last_page", "per_page", "total"];
@@ -128,7 +128,7 @@ fn meta(recording: &Recording) -> CheckResult {
     })
 }
 
-fn default_size(recording: &Recording) -> CheckResult {
+fn judge_default_size(recording: &Recording) -> CheckResult {
     judge_each_page(&pages(recording), |view| {
         let by_default = view.request.link.is_none() && view.request.per_page.is_none();
         by_default.then_some(())?;
@@ -136,7 +136,7 @@ fn default_size(recording: &Recording) -> CheckResult {
     })
 }
 
-fn per_page(recording: &Recording) -> CheckResult {
+fn judge_per_page(recording: &Recording) -> CheckResult {
     check_size_is_bounded(recording)?;
     judge_each_page(&pages(recording), |view| {
         Some(check_equal("meta.per_page", view.request.per_page?, view.page.meta("per_page")?))
@@ -158,7 +158,7 @@ fn check_size_is_bounded(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn current_page(recording: &Recording) -> CheckResult {
+fn judge_current_page(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     let second = views.iter().any(|view| view.request.page.is_some_and(|page| page > 1));
     let judged = judge_each_page(&views, |view| {
@@ -176,7 +176,7 @@ fn current_page(recording: &Recording) -> CheckResult {
 }
 
 /// Judges the number of rows by the numbers of the same page, so that creations do not matter.
-fn length(recording: &Recording) -> CheckResult {
+fn judge_row_count(recording: &Recording) -> CheckResult {
     let mut full = false;
     let judged = judge_each_page(&pages(recording), |view| {
         view.request.filters.is_empty().then_some(())?;
@@ -226,7 +226,7 @@ fn check_total_is_stable(recording: &Recording, views: &[PageView<'_>]) -> Resul
     Ok(())
 }
 
-fn last_page(recording: &Recording) -> CheckResult {
+fn judge_last_page(recording: &Recording) -> CheckResult {
     let (mut even, mut uneven) = (false, false);
     let judged = judge_each_page(&pages(recording), |view| {
         view.request.filters.is_empty().then_some(())?;
@@ -359,11 +359,11 @@ fn judge_order(recording: &Recording, wanted: impl Fn(List) -> bool, none: Check
     if judged { Ok(CheckOutcome::Holds) } else { Err(none) }
 }
 
-fn newest_first(recording: &Recording) -> CheckResult {
+fn judge_newest_first(recording: &Recording) -> CheckResult {
     judge_order(recording, |list| list == List::Events, too_few_records())
 }
 
-fn newest_first_others(recording: &Recording) -> CheckResult {
+fn judge_newest_first_others(recording: &Recording) -> CheckResult {
     let rows = |view: &PageView<'_>| view.request.list != List::Events && view.rows().len() > 1;
     let none = if comparable_groups(recording).iter().flatten().any(rows) {
         CheckError::Inapplicable("charges and invoices have no creation time".into())
@@ -392,7 +392,7 @@ fn newest_first_others(recording: &Recording) -> CheckResult {
     }
 }
 
-fn out_of_range(recording: &Recording) -> CheckResult {
+fn observe_out_of_range(recording: &Recording) -> CheckResult {
     let latest = recording.find_last(|exchange| {
         matches!(&exchange.purpose, Purpose::Page(PageRequest { per_page: Some(101), .. }))
     });

@@ -14,7 +14,7 @@ use crate::check::Check;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("limits.second_key", &[Group::Account, Group::Burst, Group::Second], judge_separate_limit),
-    Check::new("auth.same_lists", &[Group::Account, Group::Lists, Group::Second], same_lists),
+    Check::new("auth.same_lists", &[Group::Account, Group::Lists, Group::Second], judge_same_lists),
 ];
 
 /// Returns the account request of the second key, or the reason why there is none.
@@ -40,7 +40,7 @@ fn account(recording: &Recording) -> Result<&Exchange, CheckError> {
 /// Returns `true` if both keys get the same account or the same events. If not, their accounts may differ.
 fn is_same_account(recording: &Recording) -> bool {
     let account_data = |exchange: &Exchange| {
-        let body = exchange.answer().and_then(|answer| answer.body.json())?;
+        let body = exchange.answer().and_then(|response| response.body.json())?;
         Some(body.get("data").filter(|data| data.is_object()).unwrap_or(&body).clone())
     };
     let account = recording
@@ -102,12 +102,12 @@ fn judge_separate_limit(recording: &Recording) -> CheckResult {
 }
 
 /// Compares the three lists and a single event of both keys. Older recordings contain only the events.
-fn same_lists(recording: &Recording) -> CheckResult {
+fn judge_same_lists(recording: &Recording) -> CheckResult {
     account(recording)?;
     same_event(recording)?;
     same_records(recording, List::Charges)?;
     same_records(recording, List::Invoices)?;
-    same_events(recording)
+    judge_same_events(recording)
 }
 
 /// Checks that the second key gets an event that the test key got.
@@ -145,7 +145,7 @@ fn second_key_page(recording: &Recording, list: List) -> Option<(&Exchange, Page
     Some((latest, Page::from_exchange(latest)?))
 }
 
-fn same_events(recording: &Recording) -> CheckResult {
+fn judge_same_events(recording: &Recording) -> CheckResult {
     let latest = second_key_page(recording, List::Events);
     let Some((exchange, theirs)) =
         latest.as_ref().and_then(|(exchange, page)| Some((exchange, page.rows()?)))

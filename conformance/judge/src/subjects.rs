@@ -9,7 +9,7 @@ use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use serde_json::Value;
 
-use crate::check::Flaw;
+use crate::check::Mismatch;
 use crate::delivered::{no_delivery_with, received_deliveries};
 use crate::evidence::pages;
 
@@ -92,16 +92,16 @@ pub(super) fn no_subject(recording: &Recording, needed: &str) -> CheckError {
     received_deliveries(recording).err().unwrap_or_else(|| no_delivery_with(needed))
 }
 
-/// Judges the objects for which `flaw` returns a result. `Some(None)` means no violation.
+/// Judges the objects for which `mismatch` returns a result. `Some(None)` means no violation.
 pub(super) fn judge_each_subject(
     recording: &Recording,
     member: &str,
     needed: &str,
-    flaw: impl Fn(&Subject) -> Option<Flaw>,
+    mismatch: impl Fn(&Subject) -> Option<Option<Mismatch>>,
 ) -> CheckResult {
     let mut judged = false;
     for subject in subjects(recording, member)? {
-        match flaw(&subject) {
+        match mismatch(&subject) {
             None => {}
             Some(None) => judged = true,
             Some(Some((expected, actual))) => return Err(subject.violation(expected, actual)),

@@ -16,7 +16,7 @@ use conformance_model::recording::{Answer, Caller, Exchange, List, PageRequest, 
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::missing_response;
-use crate::check::{Check, Flaw};
+use crate::check::{Check, Mismatch};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters, Group::Isolation, Group::Extended];
 const NEEDS_AUTH: &[Group] = &[Group::Account, Group::Auth, Group::Extended];
@@ -59,11 +59,11 @@ type Sample = (u32, Value);
 fn judge_each_sample(
     found: impl IntoIterator<Item = Sample>,
     what: &str,
-    flaw: impl Fn(&Value) -> Flaw,
+    mismatch: impl Fn(&Value) -> Option<Mismatch>,
 ) -> CheckResult {
     let mut judged = false;
     for (number, value) in found {
-        if let Some((expected, actual)) = flaw(&value) {
+        if let Some((expected, actual)) = mismatch(&value) {
             return Err(CheckError::violation(number, expected, actual));
         }
         judged = true;
@@ -82,8 +82,8 @@ fn no_sample(what: &str) -> CheckError {
 fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, Arc<Value>)> {
     recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_))).filter_map(
         |exchange| {
-            let answer = exchange.answer().filter(|answer| answer.status == 200)?;
-            Some((exchange, answer.body.json()?))
+            let response = exchange.answer().filter(|response| response.status == 200)?;
+            Some((exchange, response.body.json()?))
         },
     )
 }
@@ -130,7 +130,7 @@ fn choice_response<'a>(
         .find_last(|exchange| matches!(&exchange.purpose, Purpose::Choice { what } if what == wanted));
     let clear = latest.and_then(|exchange| Some((exchange, exchange.answer()?)));
     clear
-        .filter(|(_, answer)| !matches!(answer.status, 429 | 502..=504))
+        .filter(|(_, response)| !matches!(response.status, 429 | 502..=504))
         .ok_or_else(|| missing_response(latest, wanted))
 }
 

@@ -11,7 +11,7 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use super::{
     accounts, choice_response, display_value, judge_each_sample, no_sample, rows, subjects, successes,
 };
-use crate::check::Flaw;
+use crate::check::Mismatch;
 
 const COINS: [&str; 13] = [
     "BTC",
@@ -71,7 +71,7 @@ pub(super) fn objects(recording: &Recording) -> CheckResult {
 }
 
 /// Returns the first of these names that an object does not have.
-fn missing_member(object: &Value, names: &str) -> Flaw {
+fn missing_member(object: &Value, names: &str) -> Option<Mismatch> {
     let missing = names.split_whitespace().find(|name| object.get(name).is_none())?;
     Some((format!("the member {missing}"), "no such member".to_owned()))
 }
@@ -90,7 +90,7 @@ pub(super) fn invoice_fields(recording: &Recording) -> CheckResult {
     judge_each_sample(rows(recording, List::Invoices), "invoice", |invoice| missing_member(invoice, INVOICE))
 }
 
-fn check_one_of(value: Option<&Value>, allowed: &[&str]) -> Flaw {
+fn check_one_of(value: Option<&Value>, allowed: &[&str]) -> Option<Mismatch> {
     let fine = value.and_then(Value::as_str).is_some_and(|text| allowed.contains(&text));
     (!fine).then(|| (format!("one of {}", allowed.join(", ")), display_value(value)))
 }
@@ -284,10 +284,10 @@ pub(super) fn links(recording: &Recording) -> CheckResult {
 
 pub(super) fn single_objects(recording: &Recording) -> CheckResult {
     for what in ["charge", "invoice", "payment link"] {
-        let (exchange, answer) = choice_response(recording, what)?;
+        let (exchange, response) = choice_response(recording, what)?;
         let code = exchange.target.rsplit('/').next().unwrap_or_default();
-        let body = answer.body.json().unwrap_or_default();
-        if answer.status != 200 || text_at(&body, &["data", "code"]) != Some(code) {
+        let body = response.body.json().unwrap_or_default();
+        if response.status != 200 || text_at(&body, &["data", "code"]) != Some(code) {
             return Err(CheckError::violation(
                 exchange.number,
                 format!("200 with data.code \"{code}\""),

@@ -25,20 +25,22 @@ fn noise_headers(recording: &Recording) -> BTreeSet<&str> {
     let mut answers: BTreeMap<_, Vec<&Answer>> = BTreeMap::new();
     // Single objects are the subject of the comparison.
     for exchange in recording.exchanges.iter().filter(|exchange| key(exchange).is_none()) {
-        if let Some(answer) = exchange.answer() {
+        if let Some(response) = exchange.answer() {
             let request = (exchange.caller, exchange.method(), exchange.target.as_str());
-            let body: &str = &answer.body;
-            answers.entry((request, answer.status, body)).or_default().push(answer);
+            let body: &str = &response.body;
+            answers.entry((request, response.status, body)).or_default().push(response);
         }
     }
-    let names =
-        answers.values().flatten().flat_map(|answer| answer.headers.iter().map(|(name, _)| name.as_str()));
+    let names = answers
+        .values()
+        .flatten()
+        .flat_map(|response| response.headers.iter().map(|(name, _)| name.as_str()));
     let names: BTreeSet<&str> = names.filter(|name| !is_infrastructure(name)).collect();
     let differs = |all: &Vec<&Answer>, name: &str| {
-        let values = |answer: &Answer| {
-            answer.headers.iter().filter(|(of, _)| of == name).map(|header| header.1.clone()).collect()
+        let values = |response: &Answer| {
+            response.headers.iter().filter(|(of, _)| of == name).map(|header| header.1.clone()).collect()
         };
-        let values: BTreeSet<Vec<String>> = all.iter().map(|answer| values(answer)).collect();
+        let values: BTreeSet<Vec<String>> = all.iter().map(|response| values(response)).collect();
         values.len() > 1
     };
     names.into_iter().filter(|name| answers.values().any(|all| differs(all, name))).collect()
@@ -155,7 +157,7 @@ pub(super) fn refusals<'a>(
 
 /// Splits a response into named features: each header field, and each member of the body.
 fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, String> {
-    let Some(answer) = exchange.answer() else { return BTreeMap::new() };
+    let Some(response) = exchange.answer() else { return BTreeMap::new() };
     let id = match &exchange.purpose {
         Purpose::Event { id, .. } | Purpose::Object { id, .. } => id.clone(),
         Purpose::Filter { filter, .. } => {
@@ -164,7 +166,7 @@ fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, Str
         }
         _ => return BTreeMap::new(),
     };
-    let Answer { headers, .. } = answer;
+    let Answer { headers, .. } = response;
     let neutral = |text: &str| if id.is_empty() { text.to_owned() } else { text.replace(&id, "{id}") };
     let mut features = BTreeMap::new();
     let counts = |name: &str| !is_infrastructure(name) && !noise.contains(name);
@@ -173,8 +175,8 @@ fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, Str
         values.push_str(&neutral(value));
         values.push('\n');
     }
-    let body = neutral(&answer.body);
-    match answer.body.json() {
+    let body = neutral(&response.body);
+    match response.body.json() {
         Some(value) => json_features("body", &value, &neutral, &mut features),
         None => drop(features.insert("body".into(), body.clone())),
     }

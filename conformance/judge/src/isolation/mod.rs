@@ -59,12 +59,12 @@ const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 const NEEDS_LEAKS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation, Group::Leaks];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("errors.not_found", NEEDS, not_found),
-    Check::new("errors.not_found_json", NEEDS, not_found_json),
-    Check::new("isolation.not_found", NEEDS_LEAKS, foreign_not_found),
+    Check::new("errors.not_found", NEEDS, judge_not_found),
+    Check::new("errors.not_found_json", NEEDS, judge_not_found_json),
+    Check::new("isolation.not_found", NEEDS_LEAKS, judge_foreign_not_found),
     Check::new("isolation.indistinguishable", NEEDS, judge_indistinguishable),
-    Check::new("isolation.objects", &[Group::Account, Group::Lists, Group::Objects], objects),
-    Check::new("isolation.lists", NEEDS, lists),
+    Check::new("isolation.objects", &[Group::Account, Group::Lists, Group::Objects], judge_single_objects),
+    Check::new("isolation.lists", NEEDS, judge_lists),
     Check::new("isolation.deposit_addresses", &[Group::Account, Group::Lists], addresses::deposit_addresses),
     Check::new("isolation.filter_charge", NEEDS, |recording| {
         filter_trials(recording, List::Events, "charge")
@@ -119,7 +119,7 @@ fn needs_both_modes(what: &str) -> CheckError {
 
 const ABSENT: &[Side] = &[Side::AbsentBefore, Side::AbsentAfter];
 
-fn not_found(recording: &Recording) -> CheckResult {
+fn judge_not_found(recording: &Recording) -> CheckResult {
     for exchange in answered_exchanges(recording, ABSENT)? {
         // An id that is not a UUID may get any 3xx or 4xx, but must not cause a server error.
         let is_refused = exchange.status().is_some_and(|status| (300..500).contains(&status));
@@ -135,13 +135,13 @@ fn is_resembling(exchange: &Exchange) -> bool {
     matches!(&exchange.purpose, Purpose::Event { round, .. } if *round == RESEMBLING)
 }
 
-fn not_found_json(recording: &Recording) -> CheckResult {
+fn judge_not_found_json(recording: &Recording) -> CheckResult {
     for exchange in answered_exchanges(recording, ABSENT)? {
-        let Some(answer) = exchange.answer().filter(|answer| answer.status == 404) else { continue };
-        if !answer.body.is_utf8() || !answer.body.json().is_some_and(|body| has_text(&body)) {
+        let Some(response) = exchange.answer().filter(|response| response.status == 404) else { continue };
+        if !response.body.is_utf8() || !response.body.json().is_some_and(|body| has_text(&body)) {
             return Err(CheckError::violation(exchange.number, "a message in JSON", exchange.summary()));
         }
-        check_media_type(exchange, answer)?;
+        check_media_type(exchange, response)?;
     }
     Ok(CheckOutcome::Holds)
 }
@@ -168,7 +168,7 @@ fn check_head(recording: &Recording) -> Result<(), CheckError> {
     })
 }
 
-fn foreign_not_found(recording: &Recording) -> CheckResult {
+fn judge_foreign_not_found(recording: &Recording) -> CheckResult {
     check_head(recording)?;
     for exchange in answered_exchanges(recording, &[Side::Foreign])? {
         let is_served = exchange.status().is_some_and(|status| status < 300);
@@ -212,7 +212,7 @@ fn both_directions(found: Vec<&Exchange>) -> CheckResult {
     }
 }
 
-fn lists(recording: &Recording) -> CheckResult {
+fn judge_lists(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     for list in List::ALL {
         let rows = |mode| {
@@ -305,7 +305,7 @@ fn key(list: List, row: &Value) -> Option<String> {
 }
 
 /// Judges single charges, invoices and payment links, if the operator gave their paths.
-fn objects(recording: &Recording) -> CheckResult {
+fn judge_single_objects(recording: &Recording) -> CheckResult {
     let any = recording.find_last(|exchange| matches!(exchange.purpose, Purpose::Object { .. }));
     if any.is_none() {
         let account = recording.account(Mode::Test);

@@ -32,8 +32,8 @@ pub(super) fn second_account(recording: &Recording) -> CheckResult {
         return Err(nothing_of_the_other_account(recording, latest, account));
     };
     let Caller::Own(mode) = latest.caller else { return Err(missing_response(Some(latest), "our key")) };
-    if account.answer().map(|answer| &answer.body)
-        == recording.account(mode).and_then(Exchange::answer).map(|answer| &answer.body)
+    if account.answer().map(|response| &response.body)
+        == recording.account(mode).and_then(Exchange::answer).map(|response| &response.body)
     {
         if has_other_events(recording, mode) {
             let expected = "another account than ours, because the events of this key are others";

@@ -45,7 +45,7 @@ fn count(recording: &Recording, exchange: &Exchange, from: Duration, to: Duratio
 pub(super) fn may_be_refused(recording: &Recording, refused: &Exchange) -> bool {
     let limit = u64::from(LIMIT);
     let second =
-        refused.answer().and_then(|answer| http_date(answer.header("date")?)).map(|date| date.second());
+        refused.answer().and_then(|response| http_date(response.header("date")?)).map(|date| date.second());
     let mut seconds = match second {
         Some(second) => u64::from(second.saturating_sub(1))..=u64::from(second.saturating_add(1).min(59)),
         None => 0..=59,

@@ -61,7 +61,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("limits.per_key", NEEDS, coverage::per_key),
     Check::new("limits.retry_after", NEEDS, retry_after::judge_header),
     Check::new("limits.retry_after_held", NEEDS, retry_after::judge_held),
-    Check::new("limits.json", NEEDS, json),
+    Check::new("limits.json", NEEDS, judge_json),
 ];
 
 /// Returns the last burst, and `true` if it was a repetition.
@@ -383,15 +383,15 @@ fn served_after_refusal(recording: &Recording) -> Option<(u32, String)> {
     })
 }
 
-fn json(recording: &Recording) -> CheckResult {
+fn judge_json(recording: &Recording) -> CheckResult {
     last_burst(recording)?;
-    for (exchange, answer) in
+    for (exchange, response) in
         answers_429(recording)?.into_iter().filter(|(exchange, _)| exchange.method() != "HEAD")
     {
-        if !answer.body.is_utf8() || !answer.body.json().is_some_and(|body| has_text(&body)) {
+        if !response.body.is_utf8() || !response.body.json().is_some_and(|body| has_text(&body)) {
             return Err(CheckError::violation(exchange.number, "a message in JSON", exchange.summary()));
         }
-        check_media_type(exchange, answer)?;
+        check_media_type(exchange, response)?;
     }
     Ok(CheckOutcome::Holds)
 }
@@ -406,7 +406,7 @@ fn answers_429(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, Check
         .exchanges
         .iter()
         .filter(of_burst)
-        .filter_map(|exchange| Some((exchange, exchange.answer().filter(|answer| answer.status == 429)?)))
+        .filter_map(|exchange| Some((exchange, exchange.answer().filter(|response| response.status == 429)?)))
         .collect();
     if found.is_empty() { Err(never_refused()) } else { Ok(found) }
 }

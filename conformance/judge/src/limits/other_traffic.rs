@@ -189,18 +189,18 @@ pub(super) fn premature_refusal(recording: &Recording) -> Option<(&Exchange, u64
 }
 
 /// Returns the remaining quota from any of the common headers.
-fn remaining_quota(answer: &Answer) -> Option<u64> {
+fn remaining_quota(response: &Answer) -> Option<u64> {
     let named = ["x-ratelimit-remaining", "x-rate-limit-remaining", "ratelimit-remaining"];
-    let plain = named.iter().find_map(|name| answer.header(name)?.trim().parse().ok());
-    plain.or_else(|| parameter(answer.header("ratelimit")?, &["remaining", "r"]))
+    let plain = named.iter().find_map(|name| response.header(name)?.trim().parse().ok());
+    plain.or_else(|| parameter(response.header("ratelimit")?, &["remaining", "r"]))
 }
 
-fn limit_in_headers(answer: &Answer) -> Option<u64> {
+fn limit_in_headers(response: &Answer) -> Option<u64> {
     let named = ["x-ratelimit-limit", "x-rate-limit-limit", "ratelimit-limit"];
     let number = |text: &str| text.split([',', ';']).next()?.trim().parse().ok();
-    let plain = named.iter().find_map(|name| number(answer.header(name)?));
-    let policy = || parameter(answer.header("ratelimit-policy")?, &["q"]);
-    plain.or_else(|| parameter(answer.header("ratelimit")?, &["limit"])).or_else(policy)
+    let plain = named.iter().find_map(|name| number(response.header(name)?));
+    let policy = || parameter(response.header("ratelimit-policy")?, &["q"]);
+    plain.or_else(|| parameter(response.header("ratelimit")?, &["limit"])).or_else(policy)
 }
 
 /// Returns a numeric parameter of a structured header, such as `"default";r=50;t=30` or `limit=100, remaining=50`.

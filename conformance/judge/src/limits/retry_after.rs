@@ -22,10 +22,10 @@ const GAP: Duration = Duration::from_secs(8);
 pub(super) fn judge_header(recording: &Recording) -> CheckResult {
     last_burst(recording)?;
     let refused = answers_429(recording)?;
-    for (exchange, answer) in &refused {
+    for (exchange, response) in &refused {
         let expected = "Retry-After with whole seconds or an HTTP date";
         let broken = |actual: String| Err(CheckError::violation(exchange.number, expected, actual));
-        let values: Vec<_> = answer.headers.iter().filter(|(name, _)| name == "retry-after").collect();
+        let values: Vec<_> = response.headers.iter().filter(|(name, _)| name == "retry-after").collect();
         let [(_, text)] = values[..] else {
             return broken(match values.len() {
                 0 => "no such header".to_owned(),
@@ -38,8 +38,8 @@ pub(super) fn judge_header(recording: &Recording) -> CheckResult {
         }
         let most = WINDOW + ROUNDING + SHARE * refusals_before(recording, exchange);
         // A value that overflows an integer is too long a wait too.
-        if retry_after(answer).is_none_or(|delay| delay > most)
-            && (seconds || answer.header("date").is_some())
+        if retry_after(response).is_none_or(|delay| delay > most)
+            && (seconds || response.header("date").is_some())
         {
             let expected = "at most 60 s: after that long no limit of 120 in a minute refuses a key";
             return Err(CheckError::violation(exchange.number, expected, format!("Retry-After: {text}")));
@@ -58,7 +58,7 @@ fn grown_delay(recording: &Recording) -> Option<(u32, String)> {
     let mut shortest: Option<(Duration, u32)> = None;
     let mut refusals = 0;
     for exchange in test_key_exchanges(recording) {
-        let delay = exchange.answer().filter(|answer| answer.status == 429).and_then(retry_after);
+        let delay = exchange.answer().filter(|response| response.status == 429).and_then(retry_after);
         let Some(delay) = delay else {
             if exchange.status() != Some(429) {
                 shortest = None;
@@ -149,7 +149,7 @@ fn sent_during_wait(recording: &Recording, waited: &Exchange, span: Duration) ->
 }
 
 fn never_waited(recording: &Recording, refused: &[(&Exchange, &Answer)]) -> CheckResult {
-    let Some(span) = refused.last().and_then(|(_, answer)| retry_after(answer)) else {
+    let Some(span) = refused.last().and_then(|(_, response)| retry_after(response)) else {
         return Err(CheckError::unjudged("no response has a Retry-After", "see limits.retry_after"));
     };
     if let Some(served) = served_after(recording, refused) {
@@ -164,8 +164,8 @@ fn never_waited(recording: &Recording, refused: &[(&Exchange, &Answer)]) -> Chec
 /// Returns the path of the first request of a key after the wait of a refusal, if it was served. Its purpose does not
 /// matter. Later refusals during the wait may have extended it.
 fn served_after<'a>(recording: &'a Recording, refused: &[(&Exchange, &Answer)]) -> Option<&'a str> {
-    refused.iter().rev().find_map(|(last, answer)| {
-        let until = last.ended.saturating_add(retry_after(answer)?);
+    refused.iter().rev().find_map(|(last, response)| {
+        let until = last.ended.saturating_add(retry_after(response)?);
         let first = recording
             .exchanges
             .iter()

@@ -16,8 +16,8 @@ use crate::delivered::{ParsedDelivery, ReceivedDeliveries, is_uuid, member_text,
 use crate::diff::{LATENESS, SETTLED, contradict_as_written, first_contradiction, recorded_at};
 
 pub(crate) const CHECKS: &[Check] = &[
-    Check::new("webhooks.event_id", NEEDS, event_id),
-    Check::new("webhooks.mode", NEEDS, mode),
+    Check::new("webhooks.event_id", NEEDS, judge_event_id),
+    Check::new("webhooks.mode", NEEDS, judge_mode),
     Check::new("isolation.delivered", NEEDS, judge_isolated),
 ];
 
@@ -105,7 +105,7 @@ pub(super) fn check_delivery_zone(recording: &Recording) -> Result<(), CheckErro
     check_zone(&delivered_events(&received, &Api::from_recording(recording)))
 }
 
-fn event_id(recording: &Recording) -> CheckResult {
+fn judge_event_id(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let api = Api::from_recording(recording);
     check_listed(recording, &received, &api)?;
@@ -177,7 +177,7 @@ fn check_listed(
             .find_last(|exchange| {
                 exchange.caller == Caller::Own(mode) && exchange.purpose == Purpose::AfterDeliveries
             })
-            .filter(|exchange| exchange.answer().is_some_and(|answer| cache_evidence(answer).is_none()));
+            .filter(|exchange| exchange.answer().is_some_and(|response| cache_evidence(response).is_none()));
         if waited < LATENESS || api.listed_events[&mode].contains_key(id) {
             continue;
         }
@@ -197,7 +197,7 @@ fn check_listed(
     Ok(())
 }
 
-fn mode(recording: &Recording) -> CheckResult {
+fn judge_mode(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let api = Api::from_recording(recording);
     let mut judged = false;

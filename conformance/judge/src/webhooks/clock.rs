@@ -12,14 +12,14 @@ use super::signature::signed_at;
 use crate::check::Check;
 use crate::delivered::received_deliveries;
 
-pub(crate) const CHECKS: &[Check] = &[Check::new("webhooks.clock", WITH_LISTS, clock)];
+pub(crate) const CHECKS: &[Check] = &[Check::new("webhooks.clock", WITH_LISTS, judge_clock)];
 
 /// The largest difference between the clocks of the service and the receiver.
 const APART_SECS: i64 = 300;
 
 /// Judges the first delivery of each event during the run. Its times, of the event or of sending, are between the start of
 /// the receiver and the arrival.
-fn clock(recording: &Recording) -> CheckResult {
+fn judge_clock(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let Some(began) = received.all.began.filter(|_| !received.all.settled) else {
         return Err(CheckError::Inapplicable("the service does not use the receiver's clock".into()));

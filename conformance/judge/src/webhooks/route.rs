@@ -24,11 +24,11 @@ use crate::diff::recorded_at;
 pub(super) const WITH_LISTS: &[Group] = &[Group::Account, Group::Lists, Group::Webhooks];
 
 pub(crate) const CHECKS: &[Check] = &[
-    Check::new("webhooks.mode_endpoints", WITH_LISTS, mode_endpoints),
+    Check::new("webhooks.mode_endpoints", WITH_LISTS, judge_mode_endpoints),
     Check::new("webhooks.subscribed", WITH_LISTS, judge_subscribed).part(Part::Subset),
     Check::new("webhooks.pushed", WITH_LISTS, judge_pushed),
-    Check::new("webhooks.redirects", NEEDS, redirects).part(Part::Redirects),
-    Check::new("webhooks.retries", NEEDS, retries),
+    Check::new("webhooks.redirects", NEEDS, judge_redirects).part(Part::Redirects),
+    Check::new("webhooks.retries", NEEDS, observe_retries),
 ];
 
 /// The time that deliveries of a type may lag behind others before the type counts as not delivered.
@@ -60,7 +60,7 @@ fn had_events(recording: &Recording, received: &ReceivedDeliveries<'_>, mode: Mo
         || new_events(recording, mode).is_some_and(|rows| !rows.is_empty())
 }
 
-fn mode_endpoints(recording: &Recording) -> CheckResult {
+fn judge_mode_endpoints(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut exercised = false;
     let mut known = false;
@@ -427,7 +427,7 @@ impl MissingEvent<'_> {
     }
 }
 
-fn redirects(recording: &Recording) -> CheckResult {
+fn judge_redirects(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let all = received.all;
     let answered: Vec<_> = all.received.iter().filter(|delivery| delivery.was_redirected()).collect();
@@ -450,7 +450,7 @@ fn redirects(recording: &Recording) -> CheckResult {
 }
 
 /// Observes the retries of deliveries that were not accepted.
-fn retries(recording: &Recording) -> CheckResult {
+fn observe_retries(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut seen = BTreeSet::new();
     let mut counted = BTreeSet::new();
@@ -466,13 +466,13 @@ fn retries(recording: &Recording) -> CheckResult {
             parsed.delivery.endpoint == failed.delivery.endpoint && parsed.text(&["event_id"]) == Some(event)
         };
         let again: Vec<_> = received.parsed[at + 1..].iter().filter(same).collect();
-        let answer = match failed.delivery.answered {
+        let response = match failed.delivery.answered {
             Some(0) | None => "no answer".to_owned(),
             Some(status) => format!("a {status}"),
         };
         let Some(first) = again.first() else {
             seen.insert(format!(
-                "after {answer} it was not delivered again{}",
+                "after {response} it was not delivered again{}",
                 time_limit_text(received.all)
             ));
             continue;
@@ -482,7 +482,7 @@ fn retries(recording: &Recording) -> CheckResult {
         // If the clock of the service is controlled, arrival times prove nothing.
         let gap = first.delivery.arrived.saturating_sub(failed.delivery.arrived).as_secs();
         let when = if received.all.settled { String::new() } else { format!(" {gap} s later") };
-        seen.insert(format!("after {answer} it was delivered again{when} {id}"));
+        seen.insert(format!("after {response} it was delivered again{when} {id}"));
     }
     if seen.is_empty() {
         return Err(CheckError::unjudged(

@@ -7,20 +7,20 @@ use conformance_model::recording::{Recording, shorten};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
-use crate::check::{Check, Flaw};
+use crate::check::{Check, Mismatch};
 use crate::delivered::{ParsedDelivery, ReceivedDeliveries, judge_each_delivery, received_deliveries};
 
 pub(crate) const CHECKS: &[Check] = &[
-    Check::new("webhooks.signature_shape", NEEDS, shape),
+    Check::new("webhooks.signature_shape", NEEDS, judge_signature_format),
     Check::new("webhooks.signed", NEEDS, judge_signed),
     Check::new("webhooks.signature_covers", NEEDS, judge_coverage),
-    Check::new("webhooks.signature_scheme", NEEDS, scheme),
+    Check::new("webhooks.signature_scheme", NEEDS, observe_scheme),
 ];
 
 /// The exclusive maximum of `t` in seconds, in the year 5138. A larger value is in a smaller unit.
 const SECONDS_MAX: u64 = 100_000_000_000;
 
-fn shape(recording: &Recording) -> CheckResult {
+fn judge_signature_format(recording: &Recording) -> CheckResult {
     judge_each_delivery(recording, "any content", |_| true, shape_flaw)
 }
 
@@ -36,7 +36,7 @@ pub(super) fn signed_at(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option
     times.filter_map(|time| time.parse().ok()).find(|secs| *secs < SECONDS_MAX).map(u64::cast_signed)
 }
 
-fn shape_flaw(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
+fn shape_flaw(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     let name = name(all);
     let expected = |what: &str| Some(format!("{name} with {what}"));
     let values = parsed.delivery.values(&name);
@@ -190,7 +190,7 @@ fn judge_coverage(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-fn scheme(recording: &Recording) -> CheckResult {
+fn observe_scheme(recording: &Recording) -> CheckResult {
     let usual = "HMAC-SHA256 of `<t>.<body>` under the secret's text, in lower-case hexadecimal digits";
     let ways: BTreeSet<String> = verified_signatures(recording)?
         .into_iter()
