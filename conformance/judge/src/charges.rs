@@ -21,9 +21,9 @@ const NEEDS_DELIVERIES: &[Group] = &[Group::Account, Group::Webhooks];
 const DELIVERIES: &[Group] = &[Group::Webhooks];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("charges.fields", NEEDS, |recording| judge_charges(recording, fields))
+    Check::new("charges.fields", NEEDS, |recording| judge_charges(recording, missing_field))
         .with_optional_probes(DELIVERIES),
-    Check::new("charges.amounts", NEEDS, |recording| judge_charges(recording, amounts))
+    Check::new("charges.amounts", NEEDS, |recording| judge_charges(recording, invalid_amount))
         .with_optional_probes(DELIVERIES),
     Check::new("charges.fiat_amount", NEEDS_DELIVERIES, |recording| {
         judge_decimals(recording, "fiat_amount", 2)
@@ -48,7 +48,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("charges.description", NEEDS, |recording| judge_nullable_string(recording, "description"))
         .with_optional_probes(DELIVERIES),
     Check::new("charges.metadata", NEEDS, judge_metadata).with_optional_probes(DELIVERIES),
-    Check::new("charges.payment_link", NEEDS, |recording| judge_charges(recording, payment_link))
+    Check::new("charges.payment_link", NEEDS, |recording| judge_charges(recording, invalid_payment_link))
         .with_optional_probes(DELIVERIES),
     Check::new("charges.paid_at", NEEDS, judge_paid_at).with_optional_probes(DELIVERIES),
     Check::new("charges.other_fields", NEEDS_DELIVERIES, observe_other_fields),
@@ -71,13 +71,13 @@ const FIELDS: [&str; 12] = [
     "paid_at",
 ];
 const AMOUNTS: [&str; 3] = ["fiat_amount", "asset_amount", "received_amount"];
-const OF_A_CHARGE: &str = "a charge";
+const A_CHARGE: &str = "a charge";
 
 fn judge_charges(
     recording: &Recording,
     mismatch: impl Fn(&Value, &Subject) -> Option<Mismatch>,
 ) -> CheckResult {
-    judge_each_subject(recording, "charge", OF_A_CHARGE, |subject| Some(mismatch(&subject.object, subject)))
+    judge_each_subject(recording, "charge", A_CHARGE, |subject| Some(mismatch(&subject.object, subject)))
 }
 
 /// Judges a field of the charges in which it is not null. There must be at least one.
@@ -94,19 +94,22 @@ fn judge_non_null(
 
 /// The fields that may be absent until the charge is paid, in the interpretation of this check. A paid charge has all
 /// twelve.
-const OPTIONAL: [&str; 3] = ["customer_email", "description", "paid_at"];
+const OPTIONAL_UNTIL_PAID: [&str; 3] = ["customer_email", "description", "paid_at"];
 
-fn fields(charge: &Value, subject: &Subject) -> Option<Mismatch> {
-    let absent = |name: &&str| charge.get(*name).is_none() && (subject.is_paid() || !OPTIONAL.contains(name));
-    let name = FIELDS.into_iter().find(|name| absent(name))?;
+fn missing_field(charge: &Value, subject: &Subject) -> Option<Mismatch> {
+    let is_missing = |name: &&str| {
+        charge.get(*name).is_none() && (subject.is_paid() || !OPTIONAL_UNTIL_PAID.contains(name))
+    };
+    let name = FIELDS.into_iter().find(|name| is_missing(name))?;
     Some((format!("{name} in the charge"), member_text(charge, name)))
 }
 
+/// Returns the number of decimals of a decimal number; `None` if the text is not one.
 fn decimal_count(text: &str) -> Option<usize> {
     let (whole, fraction) =
         text.split_once('.').map_or((text, None), |(whole, fraction)| (whole, Some(fraction)));
-    let digits = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    (digits(whole) && fraction.is_none_or(digits)).then(|| fraction.map_or(0, str::len))
+    let are_digits = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    (are_digits(whole) && fraction.is_none_or(are_digits)).then(|| fraction.map_or(0, str::len))
 }
 
 /// Returns the mantissa of a number in scientific notation, which some languages use for small numbers. In deliveries,
@@ -117,7 +120,7 @@ fn mantissa(text: &str) -> &str {
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) { number } else { text }
 }
 
-fn amounts(charge: &Value, subject: &Subject) -> Option<Mismatch> {
+fn invalid_amount(charge: &Value, subject: &Subject) -> Option<Mismatch> {
     for name in AMOUNTS {
         let is_valid = match charge.get(name) {
             None => true,
@@ -136,19 +139,19 @@ fn amounts(charge: &Value, subject: &Subject) -> Option<Mismatch> {
 }
 
 /// Judges the number of decimals. `charges.amounts` judges values that are not decimal numbers.
-fn judge_decimals(recording: &Recording, name: &str, places: usize) -> CheckResult {
-    let found = |parsed: &ParsedDelivery<'_>| {
+fn judge_decimals(recording: &Recording, name: &str, required: usize) -> CheckResult {
+    let decimals = |parsed: &ParsedDelivery<'_>| {
         parsed.charge().and_then(|charge_object| decimal_count(text_at(charge_object, &[name])?))
     };
-    let wants = format!("a charge that has a {name}");
+    let needed = format!("a charge that has a {name}");
     judge_each_delivery(
         recording,
-        &wants,
-        |parsed| found(parsed).is_some(),
+        &needed,
+        |parsed| decimals(parsed).is_some(),
         |_, parsed| {
-            let is_valid = found(parsed)? == places;
+            let is_valid = decimals(parsed)? == required;
             (!is_valid).then(|| {
-                Some((format!("{name} with {places} decimals"), member_text(parsed.charge()?, name)))
+                Some((format!("{name} with {required} decimals"), member_text(parsed.charge()?, name)))
             })?
         },
     )
@@ -174,7 +177,7 @@ fn judge_status(recording: &Recording) -> CheckResult {
         let paid =
             || found.iter().filter(|subject| subject.is_payment() && subject.is_delivered == delivered);
         let Some(first) = paid().next() else { continue };
-        // A body may show the charge at the time of sending, when its status may have changed again: one is enough.
+        // A body may show the charge as of its sending, when its status may have changed again: one paid charge suffices.
         if !paid().any(|subject| text_at(&subject.object, &["status"]) == Some("paid")) {
             return Err(
                 first.violation("status paid of a charge that is paid", member_text(&first.object, "status"))
@@ -195,7 +198,7 @@ fn judge_metadata(recording: &Recording) -> CheckResult {
     })
 }
 
-fn payment_link(charge: &Value, _: &Subject) -> Option<Mismatch> {
+fn invalid_payment_link(charge: &Value, _: &Subject) -> Option<Mismatch> {
     let value = charge.get("payment_link")?;
     let is_valid = value.is_null() || value.as_str().is_some_and(|text| !text.is_empty());
     (!is_valid).then(|| ("payment_link as a string or null".into(), member_text(charge, "payment_link")))
@@ -224,9 +227,9 @@ fn judge_paid_at(recording: &Recording) -> CheckResult {
         let Some(value) = value else {
             // A late or refunded payment may have no `paid_at`, and a listed event may show a later state of the
             // charge: only a delivered payment must have it.
-            let sure =
+            let must_be_set =
                 subject.is_payment() && subject.is_delivered && subject.object.get("paid_at").is_some();
-            return sure.then(|| Some(("paid_at of a charge that is paid".into(), actual())));
+            return must_be_set.then(|| Some(("paid_at of a charge that is paid".into(), actual())));
         };
         let text = value.as_str().unwrap_or_default();
         if !subject.is_delivered {
@@ -238,17 +241,20 @@ fn judge_paid_at(recording: &Recording) -> CheckResult {
     })
 }
 
-/// Returns the union of the values in all received charges.
-fn observe_charges(recording: &Recording, look: impl Fn(&Value) -> Vec<String>) -> CheckResult {
+/// Returns the distinct values that `values_of` finds in all delivered charges.
+fn observe_charges(recording: &Recording, values_of: impl Fn(&Value) -> Vec<String>) -> CheckResult {
     let received = received_deliveries(recording)?;
     let charges: Vec<&Value> = received.readable_deliveries().filter_map(ParsedDelivery::charge).collect();
     if charges.is_empty() {
-        return Err(no_delivery_with(OF_A_CHARGE));
+        return Err(no_delivery_with(A_CHARGE));
     }
-    let seen: BTreeSet<String> = charges.into_iter().flat_map(look).collect();
-    let seen =
-        if seen.is_empty() { "nothing".to_owned() } else { seen.into_iter().collect::<Vec<_>>().join(", ") };
-    Ok(CheckOutcome::Observed(seen))
+    let values: BTreeSet<String> = charges.into_iter().flat_map(values_of).collect();
+    let values = if values.is_empty() {
+        "nothing".to_owned()
+    } else {
+        values.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    Ok(CheckOutcome::Observed(values))
 }
 
 fn observe_other_fields(recording: &Recording) -> CheckResult {
@@ -262,34 +268,34 @@ fn observe_statuses(recording: &Recording) -> CheckResult {
     observe_charges(recording, |charge| text_at(charge, &["status"]).map(str::to_owned).into_iter().collect())
 }
 
-/// Observes the order of statuses, by the time of the events.
+/// Observes the changes of status of each charge, in the order of the events' times.
 fn observe_transitions(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
-    let mut lives: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
+    let mut statuses_by_time: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
-        if let (Some(code), Some(status), Some(at)) = (
+        if let (Some(code), Some(status), Some(created_at)) = (
             parsed.text(&["data", "charge", "code"]),
             parsed.text(&["data", "charge", "status"]),
             parsed.text(&["created_at"]),
         ) {
-            lives.entry(code).or_default().entry(at).or_default().insert(status);
+            statuses_by_time.entry(code).or_default().entry(created_at).or_default().insert(status);
         }
     }
-    let mut seen = BTreeSet::new();
-    for life in lives.into_values() {
+    let mut transitions = BTreeSet::new();
+    for history in statuses_by_time.into_values() {
         // The order of events at the same time is unknown.
-        let statuses: Vec<_> = life.into_values().collect();
+        let statuses: Vec<_> = history.into_values().collect();
         let changes =
             statuses.windows(2).filter(|pair| pair[0].len() == 1 && pair[1].len() == 1 && pair[0] != pair[1]);
         let status = |statuses: &BTreeSet<&str>| statuses.first().copied().unwrap_or_default().to_owned();
-        seen.extend(changes.map(|pair| format!("{} to {}", status(&pair[0]), status(&pair[1]))));
+        transitions.extend(changes.map(|pair| format!("{} to {}", status(&pair[0]), status(&pair[1]))));
     }
-    match seen.is_empty() {
+    match transitions.is_empty() {
         true => Err(CheckError::unjudged(
             "no charge was delivered in two statuses",
             "open a charge and pay it while the suite receives",
         )),
-        false => Ok(CheckOutcome::Observed(seen.into_iter().collect::<Vec<_>>().join(", "))),
+        false => Ok(CheckOutcome::Observed(transitions.into_iter().collect::<Vec<_>>().join(", "))),
     }
 }
 
@@ -298,21 +304,21 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: Option<usize>) {
+    fn check_decimal_count(text: &str, expected: Option<usize>) {
         assert_eq!(decimal_count(text), expected, "{text}");
     }
 
     #[test]
-    fn decimals_are_counted_as_they_are_written() {
-        check("49.90", Some(2));
-        check("0.000000000000000000", Some(18));
-        check("100", Some(0));
+    fn trailing_zeros_count_as_decimals() {
+        check_decimal_count("49.90", Some(2));
+        check_decimal_count("0.000000000000000000", Some(18));
+        check_decimal_count("100", Some(0));
     }
 
     #[test]
     fn text_that_is_not_a_decimal_number_has_no_decimals() {
         for text in ["", ".", "1.", ".5", "1e3", "-", "1,5", "0x10", " 1", "NaN"] {
-            check(text, None);
+            check_decimal_count(text, None);
         }
     }
 }

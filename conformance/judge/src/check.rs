@@ -13,11 +13,11 @@ pub(crate) type Mismatch = (String, String);
 pub struct Check {
     /// The name of the statement in the catalogue.
     pub id: &'static str,
-    /// The groups of probes that test it. They determine its cost and the parts that exclude it.
+    /// The groups of probes that it requires. If one of them is excluded by `--without`, so is the check.
     pub needs: &'static [Group],
-    /// Probes with additional evidence, if they run.
+    /// The groups of probes that provide additional evidence if they run.
     pub also: &'static [Group],
-    /// A further part that excludes it.
+    /// A further part whose exclusion by `--without` excludes the check.
     pub part: Option<Part>,
     /// The function that judges it.
     pub judge: fn(&Recording) -> CheckResult,
@@ -38,7 +38,7 @@ impl Check {
         Check { also, ..self }
     }
 
-    /// Adds a part that excludes it.
+    /// Adds a part whose exclusion by `--without` excludes the check.
     pub(crate) const fn part(self, part: Part) -> Check {
         Check { part: Some(part), ..self }
     }

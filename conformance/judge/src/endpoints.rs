@@ -13,8 +13,8 @@ pub(super) const CHECKS: &[Check] =
 
 /// Judges the refusal of private addresses. It counts only if a public address was accepted.
 fn judge_addresses(recording: &Recording) -> CheckResult {
-    let tried = recording.deliveries.iter().flat_map(|deliveries| &deliveries.registrations);
-    let (public, private): (Vec<_>, Vec<_>) = tried.partition(|registration| registration.public);
+    let registrations = recording.deliveries.iter().flat_map(|deliveries| &deliveries.registrations);
+    let (public, private): (Vec<_>, Vec<_>) = registrations.partition(|registration| registration.public);
     if let Some(accepted) = private.iter().find(|registration| registration.accepted) {
         return Err(CheckError::violation(
             None,
@@ -24,7 +24,7 @@ fn judge_addresses(recording: &Recording) -> CheckResult {
     }
     if private.is_empty() {
         return Err(CheckError::unjudged(
-            "no endpoint was registered by the suite",
+            "the suite registered no endpoint",
             "endpoints are added in the dashboard: name a command that adds one with `--register COMMAND`, or declare \
              `--without registration`",
         ));

@@ -26,19 +26,21 @@ pub(super) const CHECKS: &[Check] = &[
 
 const FIELDS: [&str; 8] =
     ["code", "number", "status", "amount", "currency", "customer", "hosted_url", "charges"];
-const WANTS: &str = "an invoice";
+const AN_INVOICE: &str = "an invoice";
 
+/// Returns the invoice in the body of a delivery.
 fn invoice<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
     parsed.body.as_ref()?.get("data")?.get("invoice").filter(|invoice| invoice.is_object())
 }
 
 fn judge_fields(recording: &Recording) -> CheckResult {
-    shared_charge(recording)?;
-    judge_each_subject(recording, "invoice", WANTS, |subject| Some(missing_field(&subject.object)))
+    check_no_shared_charge(recording)?;
+    judge_each_subject(recording, "invoice", AN_INVOICE, |subject| Some(missing_field(&subject.object)))
 }
 
-/// Checks that no charge belongs to two invoices of one page of the list. The charges of a voided invoice may belong to another invoice.
-fn shared_charge(recording: &Recording) -> Result<(), CheckError> {
+/// Checks that no charge belongs to two invoices of one page of the list. The charges of a voided invoice may belong to
+/// another one.
+fn check_no_shared_charge(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
     let is_voided = |code: &str, mode: Mode| {
         let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
@@ -74,7 +76,7 @@ fn missing_field(invoice: &Value) -> Option<Mismatch> {
     Some((format!("{name} in the invoice"), member_text(invoice, name)))
 }
 
-fn form(value: &Value) -> &'static str {
+fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -87,28 +89,28 @@ fn form(value: &Value) -> &'static str {
 
 fn observe_formats(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
-    let mut forms: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut types: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for invoice in received.readable_deliveries().filter_map(invoice) {
         for (name, value) in FIELDS.iter().filter_map(|name| Some((*name, invoice.get(name)?))) {
-            forms.entry(name).or_default().insert(form(value));
+            types.entry(name).or_default().insert(json_type(value));
         }
     }
-    if forms.is_empty() {
-        return Err(no_delivery_with(WANTS));
+    if types.is_empty() {
+        return Err(no_delivery_with(AN_INVOICE));
     }
-    let observed = forms
+    let observed = types
         .into_iter()
-        .map(|(name, forms)| format!("{name} {}", forms.into_iter().collect::<Vec<_>>().join(" or ")));
+        .map(|(name, types)| format!("{name} {}", types.into_iter().collect::<Vec<_>>().join(" or ")));
     Ok(CheckOutcome::Observed(observed.collect::<Vec<_>>().join(", ")))
 }
 
 fn observe_statuses(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let status = |object: &Value| text_at(object, &["status"]).map(str::to_owned);
-    let seen: BTreeSet<String> =
+    let statuses: BTreeSet<String> =
         received.readable_deliveries().filter_map(invoice).filter_map(status).collect();
-    if seen.is_empty() {
-        return Err(no_delivery_with(WANTS));
+    if statuses.is_empty() {
+        return Err(no_delivery_with(AN_INVOICE));
     }
-    Ok(CheckOutcome::Observed(seen.into_iter().collect::<Vec<_>>().join(", ")))
+    Ok(CheckOutcome::Observed(statuses.into_iter().collect::<Vec<_>>().join(", ")))
 }

@@ -8,9 +8,10 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::{choice_response, display_value, no_sample};
 
+/// Returns the responses with a 4xx status.
 fn refusals(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)> {
-    let answers = recording.exchanges.iter().filter_map(|exchange| Some((exchange, exchange.answer()?)));
-    answers.filter(|(_, response)| (400..500).contains(&response.status))
+    let responses = recording.exchanges.iter().filter_map(|exchange| Some((exchange, exchange.answer()?)));
+    responses.filter(|(_, response)| (400..500).contains(&response.status))
 }
 
 pub(super) fn error_body(recording: &Recording) -> CheckResult {
@@ -26,14 +27,16 @@ pub(super) fn error_body(recording: &Recording) -> CheckResult {
                 exchange.summary(),
             ));
         }
-        let by_field = |errors: &Value| {
-            let lists = |list: &Value| {
+        let has_messages_by_field = |errors: &Value| {
+            let is_message_list = |list: &Value| {
                 list.as_array()
                     .is_some_and(|messages| !messages.is_empty() && messages.iter().all(Value::is_string))
             };
-            errors.as_object().is_some_and(|fields| !fields.is_empty() && fields.values().all(lists))
+            errors
+                .as_object()
+                .is_some_and(|fields| !fields.is_empty() && fields.values().all(is_message_list))
         };
-        if response.status == 422 && !body.get("errors").is_some_and(by_field) {
+        if response.status == 422 && !body.get("errors").is_some_and(has_messages_by_field) {
             let actual = format!("errors {}", display_value(body.get("errors")));
             return Err(CheckError::violation(
                 exchange.number,
@@ -58,11 +61,11 @@ pub(super) fn challenge(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample("401")) }
 }
 
-/// Checks that a request got a 422 that names the parameter.
+/// Checks that the response to a choice is a 422 with errors for this parameter.
 fn check_422(recording: &Recording, what: &str, name: &str) -> Result<(), CheckError> {
     let (exchange, response) = choice_response(recording, what)?;
-    let named = || response.body.json()?.get("errors")?.get(name).cloned();
-    if response.status != 422 || named().is_none() {
+    let field_errors = || response.body.json()?.get("errors")?.get(name).cloned();
+    if response.status != 422 || field_errors().is_none() {
         return Err(CheckError::violation(
             exchange.number,
             format!("422 with errors.{name}"),
@@ -105,7 +108,7 @@ pub(super) fn past_the_end(recording: &Recording) -> CheckResult {
 }
 
 pub(super) fn foreign_filters(recording: &Recording) -> CheckResult {
-    let named = |exchange: &&Exchange| {
+    let is_unmatched_code_filter = |exchange: &&Exchange| {
         // Types and statuses are enums, whose unknown values are refused; see `filter_values`.
         let is_code = |filter: &str| !matches!(filter, "type" | "status");
         matches!(&exchange.purpose, Purpose::Filter { side: Side::AbsentBefore | Side::Foreign, filter, .. }
@@ -113,7 +116,7 @@ pub(super) fn foreign_filters(recording: &Recording) -> CheckResult {
             && exchange.status().is_some_and(|status| !matches!(status, 429 | 502..=504))
     };
     let mut judged = false;
-    for exchange in recording.exchanges.iter().filter(named) {
+    for exchange in recording.exchanges.iter().filter(is_unmatched_code_filter) {
         if !is_empty_list(exchange) {
             return Err(CheckError::violation(exchange.number, "200 with empty data", exchange.summary()));
         }
@@ -162,7 +165,7 @@ pub(super) fn rate_headers(recording: &Recording) -> CheckResult {
         }
         judged = true;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample("answer")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample("response")) }
 }
 
 pub(super) fn retry_after(recording: &Recording) -> CheckResult {
@@ -181,6 +184,6 @@ pub(super) fn retry_after(recording: &Recording) -> CheckResult {
     if judged {
         Ok(CheckOutcome::Holds)
     } else {
-        Err(CheckError::unjudged("nothing was refused for the limit", "check again without --quick"))
+        Err(CheckError::unjudged("the rate limit refused no request", "check again without --quick"))
     }
 }
