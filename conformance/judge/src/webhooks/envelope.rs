@@ -20,24 +20,24 @@ use crate::delivered::{
 
 pub(crate) const CHECKS: &[Check] = &[
     Check::new("webhooks.post", NEEDS, judge_post),
-    Check::new("webhooks.content_type", NEEDS, |recording| judge_all(recording, content_type)),
-    Check::new("webhooks.user_agent", NEEDS, |recording| judge_all(recording, user_agent)),
-    Check::new("webhooks.event_header", NEEDS, |recording| judge_all(recording, event_header)),
+    Check::new("webhooks.content_type", NEEDS, |recording| judge_each(recording, wrong_content_type)),
+    Check::new("webhooks.user_agent", NEEDS, |recording| judge_each(recording, wrong_user_agent)),
+    Check::new("webhooks.event_header", NEEDS, |recording| judge_each(recording, wrong_event_header)),
     Check::new("webhooks.delivery_id", NEEDS, judge_delivery_ids),
-    Check::new("webhooks.body", NEEDS, |recording| judge_readable(recording, body)),
-    Check::new("webhooks.duplicate_keys", NEEDS, |recording| judge_readable(recording, duplicate_keys)),
-    Check::new("webhooks.event_type", NEEDS, |recording| judge_readable(recording, event_type)),
+    Check::new("webhooks.body", NEEDS, |recording| judge_each_body(recording, missing_member)),
+    Check::new("webhooks.duplicate_keys", NEEDS, |recording| judge_each_body(recording, repeated_key)),
+    Check::new("webhooks.event_type", NEEDS, |recording| judge_each_body(recording, invalid_event_type)),
     Check::new("webhooks.created_at", NEEDS, |recording| {
-        let outcome = judge_readable(recording, created_at)?;
+        let outcome = judge_each_body(recording, invalid_created_at)?;
         check_delivery_zone(recording).map(|()| outcome)
     }),
     Check::new("webhooks.data", NEEDS, |recording| {
-        let outcome = judge_readable(recording, data)?;
+        let outcome = judge_each_body(recording, invalid_data)?;
         check_history(recording, &received_deliveries(recording)?).map(|()| outcome)
     }),
 ];
 
-fn judge_all(
+fn judge_each(
     recording: &Recording,
     mismatch: fn(&Deliveries, &ParsedDelivery<'_>) -> Option<Mismatch>,
 ) -> CheckResult {
@@ -45,7 +45,7 @@ fn judge_all(
 }
 
 /// Judges the deliveries with a readable body. `webhooks.post` judges the others.
-fn judge_readable(
+fn judge_each_body(
     recording: &Recording,
     mismatch: fn(&Value, &ParsedDelivery<'_>) -> Option<Mismatch>,
 ) -> CheckResult {
@@ -58,7 +58,7 @@ fn judge_readable(
 }
 
 fn judge_post(recording: &Recording) -> CheckResult {
-    judge_all(recording, |_, parsed| {
+    judge_each(recording, |_, parsed| {
         if parsed.delivery.method != "POST" {
             return Some(("POST".into(), shorten(&parsed.delivery.method)));
         }
@@ -70,7 +70,7 @@ fn judge_post(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::HoldsWith("the receiver cannot observe HTTPS: TLS is terminated in front of it".into()))
 }
 
-/// Returns the single value of a header, or a description of the values otherwise.
+/// Returns the value of a header that occurs exactly once; otherwise the error describes the occurrences.
 fn single_value(parsed: &ParsedDelivery<'_>, name: &str) -> Result<String, String> {
     let values = parsed.delivery.values(name);
     match values.as_slice() {
@@ -80,29 +80,29 @@ fn single_value(parsed: &ParsedDelivery<'_>, name: &str) -> Result<String, Strin
     }
 }
 
-fn content_type(_: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+fn wrong_content_type(_: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     let found = single_value(parsed, "Content-Type");
-    let essence = |value: &String| {
+    let is_json = |value: &String| {
         let essence = value.split(';').next().unwrap_or_default().trim();
         essence.eq_ignore_ascii_case("application/json")
     };
-    let is_valid = found.as_ref().is_ok_and(essence);
-    let actual = || found.map_or_else(|none| none, |value| format!("Content-Type {}", shorten(&value)));
+    let is_valid = found.as_ref().is_ok_and(is_json);
+    let actual = || found.map_or_else(|problem| problem, |value| format!("Content-Type {}", shorten(&value)));
     (!is_valid).then(|| ("Content-Type application/json".into(), actual()))
 }
 
-fn user_agent(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+fn wrong_user_agent(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     let found = single_value(parsed, "User-Agent");
     let is_valid = found.as_ref().is_ok_and(|value| *value == all.user_agent);
-    let actual = || found.map_or_else(|none| none, |value| format!("User-Agent {}", shorten(&value)));
+    let actual = || found.map_or_else(|problem| problem, |value| format!("User-Agent {}", shorten(&value)));
     (!is_valid).then(|| (format!("User-Agent {}", all.user_agent), actual()))
 }
 
-fn event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+fn wrong_event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     let name = format!("{}-Event", all.header_prefix);
     let value = match single_value(parsed, &name) {
         Ok(value) => value,
-        Err(none) => return Some((format!("{name} with the type of the event"), none)),
+        Err(problem) => return Some((format!("{name} with the type of the event"), problem)),
     };
     match parsed.kind() {
         Some(kind) if kind != value => {
@@ -119,26 +119,27 @@ fn event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatc
 }
 
 fn judge_delivery_ids(recording: &Recording) -> CheckResult {
-    let outcome = judge_all(recording, delivery_id)?;
+    let outcome = judge_each(recording, wrong_delivery_id)?;
     let received = received_deliveries(recording)?;
     let mut events: BTreeMap<String, (&str, String)> = BTreeMap::new();
-    for seen in received.readable_deliveries() {
-        let (Some(id), Some(event)) = (seen.text(&["id"]), seen.text(&["event_id"])) else { continue };
-        let (before, name) = events.entry(id.to_ascii_lowercase()).or_insert_with(|| (event, seen.name()));
-        // A retry may have the same id. Two events are two deliveries in any interpretation.
-        if !before.eq_ignore_ascii_case(event) {
-            let expected = format!("another id than that of {name}, which announces another event");
-            return Err(seen.violation(expected, format!("id {}", shorten(id))));
+    for parsed in received.readable_deliveries() {
+        let (Some(id), Some(event)) = (parsed.text(&["id"]), parsed.text(&["event_id"])) else { continue };
+        let (known_event, name) =
+            events.entry(id.to_ascii_lowercase()).or_insert_with(|| (event, parsed.name()));
+        // A retry may have the same id, but deliveries of two events may not, in any interpretation.
+        if !known_event.eq_ignore_ascii_case(event) {
+            let expected = format!("an id other than that of {name}, which has another event");
+            return Err(parsed.violation(expected, format!("id {}", shorten(id))));
         }
     }
     Ok(outcome)
 }
 
-fn delivery_id(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+fn wrong_delivery_id(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     let name = format!("{}-Delivery", all.header_prefix);
     let value = match single_value(parsed, &name) {
         Ok(value) => value,
-        Err(none) => return Some((format!("{name} with a UUID"), none)),
+        Err(problem) => return Some((format!("{name} with a UUID"), problem)),
     };
     if !is_uuid(&value) {
         return Some((format!("{name} with a UUID"), format!("{name} {}", shorten(&value))));
@@ -151,7 +152,7 @@ fn delivery_id(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch
     }
 }
 
-fn body(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+fn missing_member(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     for name in ["id", "event_id", "event", "mode", "created_at"] {
         // A test delivery has no event.
         let is_valid =
@@ -164,31 +165,34 @@ fn body(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     (!is_valid).then(|| ("data as an object".into(), member_text(body, "data")))
 }
 
-fn duplicate_keys(_: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
-    let double = duplicate_key(&parsed.delivery.body.to_string_lossy())?;
-    Some(("each name once in an object".into(), format!("`{}` twice", shorten(&double))))
+fn repeated_key(_: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+    let repeated = duplicate_key(&parsed.delivery.body.to_string_lossy())?;
+    Some(("each name once in an object".into(), format!("`{}` twice", shorten(&repeated))))
 }
 
-fn event_type(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+fn invalid_event_type(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     let is_valid = EVENT_TYPES.contains(&parsed.kind()?);
     (!is_valid).then(|| ("one of the thirteen types".into(), member_text(body, "event")))
 }
 
-fn created_at(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+fn invalid_created_at(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     let is_valid = has_microseconds(parsed.text(&["created_at"])?);
     (!is_valid).then(|| ("an ISO 8601 time in UTC with microseconds".into(), member_text(body, "created_at")))
 }
 
-fn data(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
-    let (there, other) = match parsed.kind()?.split_once('.')?.0 {
+fn invalid_data(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+    let (required, forbidden) = match parsed.kind()?.split_once('.')?.0 {
         "charge" => ("charge", "invoice"),
         "invoice" => ("invoice", "charge"),
         _ => return None,
     };
     let data = body.get("data").filter(|data| data.is_object())?;
-    if !data.get(there).is_some_and(Value::is_object) {
-        return Some((format!("data.{there} as an object"), format!("data.{}", member_text(data, there))));
+    if !data.get(required).is_some_and(Value::is_object) {
+        return Some((
+            format!("data.{required} as an object"),
+            format!("data.{}", member_text(data, required)),
+        ));
     }
-    let alone = data.get(other).is_none_or(Value::is_null);
-    (!alone).then(|| (format!("no data.{other}"), format!("data.{}", member_text(data, other))))
+    let is_absent = data.get(forbidden).is_none_or(Value::is_null);
+    (!is_absent).then(|| (format!("no data.{forbidden}"), format!("data.{}", member_text(data, forbidden))))
 }
