@@ -34,8 +34,8 @@ impl Check {
     }
 
     /// Adds groups of probes that provide additional evidence if they run.
-    pub(crate) const fn with_optional_probes(self, also: &'static [Group]) -> Check {
-        Check { also, ..self }
+    pub(crate) const fn with_optional_probes(self, optional: &'static [Group]) -> Check {
+        Check { also: optional, ..self }
     }
 
     /// Adds a part whose exclusion by `--without` excludes the check.

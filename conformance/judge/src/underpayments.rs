@@ -33,7 +33,7 @@ const SHORTFALL_STEP: u128 = 50;
 const PAID_SHORT_MIN: usize = 3;
 
 /// The event types of a charge that one transfer paid in time, but not enough.
-const OF_ONE_SHORT_PAYMENT: [&str; 5] =
+const ONE_SHORT_PAYMENT_TYPES: [&str; 5] =
     ["charge.created", "charge.payment_detected", "charge.underpaid", "charge.expired", "charge.canceled"];
 /// The minimum number of fully paid charges that are underpaid, for a violation. A second transfer may not have its
 /// event yet.
@@ -104,7 +104,7 @@ fn check_full_payments<'a>(charges: impl Iterator<Item = &'a ObjectHistory<'a>>)
     let fully_paid: Vec<_> = charges
         .filter_map(|history| {
             let underpaid = history.of_type("charge.underpaid").last()?;
-            (history.has_types_of(&OF_ONE_SHORT_PAYMENT) && is_fully_received(&underpaid.row["charge"]))
+            (history.has_types_of(&ONE_SHORT_PAYMENT_TYPES) && is_fully_received(&underpaid.row["charge"]))
                 .then_some((history, underpaid))
         })
         .collect();
