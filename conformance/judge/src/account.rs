@@ -83,8 +83,8 @@ fn judge_accepted_assets(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-/// The minimum number of charges opened after `accepted_assets` was read as empty, for a violation. The merchant may
-/// have added a coin before the first one.
+/// The minimum number of charges opened after `accepted_assets` was read as empty, for a violation.
+/// The merchant may have added a coin before the first one.
 const CHARGES_OPENED_MIN: usize = 2;
 
 /// Returns the number of charges that were opened in a mode after a response, by the events.

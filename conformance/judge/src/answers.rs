@@ -115,7 +115,8 @@ fn judge_json(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-/// Returns `true` if a `Content-Encoding` names a coding other than `identity`. Encoded JSON would not be readable.
+/// Returns `true` if a `Content-Encoding` names a coding other than `identity`. Encoded JSON would
+/// not be readable.
 fn is_coding(value: &str) -> bool {
     value.split(',').map(str::trim).any(|token| !token.is_empty() && !token.eq_ignore_ascii_case("identity"))
 }

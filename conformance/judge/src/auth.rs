@@ -50,7 +50,8 @@ fn judge_forgery(recording: &Recording, forgery: Forgery) -> CheckResult {
     judge_refused(refused.last().ok_or_else(|| missing_response(None, "a request that must be refused"))?)
 }
 
-/// Judges an invalid token, and further ones of its kind if they were sent: older versions of the suite sent fewer.
+/// Judges an invalid token, and further ones of its kind if they were sent: older versions of the
+/// suite sent fewer.
 fn judge_forgeries(recording: &Recording, first: Forgery, more: &[Forgery]) -> CheckResult {
     judge_forgery(recording, first)?;
     let was_sent = |forgery: &&Forgery| {

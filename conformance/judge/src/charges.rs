@@ -177,7 +177,8 @@ fn judge_status(recording: &Recording) -> CheckResult {
         let paid =
             || found.iter().filter(|subject| subject.is_payment() && subject.is_delivered == delivered);
         let Some(first) = paid().next() else { continue };
-        // A body may show the charge as of its sending, when its status may have changed again: one paid charge suffices.
+        // A body may show the charge as of its sending, when its status may have changed again: one
+        // paid charge suffices.
         if !paid().any(|subject| text_at(&subject.object, &["status"]) == Some("paid")) {
             return Err(
                 first.violation("status paid of a charge that is paid", member_text(&first.object, "status"))

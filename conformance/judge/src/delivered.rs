@@ -111,7 +111,8 @@ fn no_deliveries(all: &Deliveries) -> CheckError {
     )
 }
 
-/// Judges the deliveries for which `applies_to` returns `true`. `needed` names them in the result if there are none.
+/// Judges the deliveries for which `applies_to` returns `true`. `needed` names them in the result
+/// if there are none.
 pub(super) fn judge_each_delivery(
     recording: &Recording,
     needed: &str,

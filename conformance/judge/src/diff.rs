@@ -53,8 +53,8 @@ pub(crate) fn contradict(first: &Value, second: &Value) -> bool {
     }
 }
 
-/// Like [`contradict`], but compares only numbers with equally many decimals: redaction makes equal amounts with
-/// different decimals differ.
+/// Like [`contradict`], but compares only numbers with equally many decimals: redaction makes equal
+/// amounts with different decimals differ.
 pub(crate) fn contradict_as_written(_: &str, first: &Value, second: &Value) -> bool {
     let decimals = |value: &Value| value.as_str().and_then(parse_number).map(|(_, decimals)| decimals);
     decimals(first) == decimals(second) && contradict(first, second)
@@ -94,8 +94,8 @@ pub(crate) fn recorded_at(row: &Value) -> Option<OffsetDateTime> {
     utc(text_at(row, &["created_at"])?)
 }
 
-/// Returns a time difference in hours if it is a nonzero whole number of hours, to within a minute: two times in
-/// different time zones.
+/// Returns a time difference in hours if it is a nonzero whole number of hours, to within a minute:
+/// two times in different time zones.
 pub(crate) fn whole_hours(difference: Duration) -> Option<i64> {
     let hours = (difference + Duration::minutes(30)).whole_minutes().div_euclid(60);
     (hours != 0 && (difference - Duration::hours(hours)).abs() <= Duration::minutes(1)).then_some(hours)

@@ -24,7 +24,8 @@ use crate::object_history::detail_texts;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 
-/// The minimum number of payments that show a wrong time zone, and the minimum time between the first and the last.
+/// The minimum number of payments that show a wrong time zone, and the minimum time between the
+/// first and the last.
 const PAYMENTS_MIN: usize = 3;
 const PAYMENT_SPREAD_MIN: Duration = Duration::hours(1);
 
@@ -94,11 +95,12 @@ fn invalid_details(event: &Value) -> Option<Mismatch> {
     (!is_valid).then(|| ("details as an object".into(), member_text(event, "details")))
 }
 
-/// The minimum number of events with the details of another object's payment, for a violation. One transaction may pay
-/// two charges.
+/// The minimum number of events with the details of another object's payment, for a violation. One
+/// transaction may pay two charges.
 const FOREIGN_DETAILS_MIN: usize = 2;
 
-/// Checks that events without a payment do not have the details of another object's payment, such as its transaction id.
+/// Checks that events without a payment do not have the details of another object's payment, such
+/// as its transaction id.
 fn check_foreign_details(recording: &Recording) -> Result<(), CheckError> {
     const WITHOUT_PAYMENT: [&str; 7] = [
         "charge.created",
@@ -266,8 +268,9 @@ fn judge_single_events(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_events()) }
 }
 
-/// Returns the first member that differs from the listed event, and its value here. Charges and invoices may change
-/// between two requests, so only their immutable fields are compared unless the object did not change for a while.
+/// Returns the first member that differs from the listed event, and its value here. Charges and
+/// invoices may change between two requests, so only their immutable fields are compared unless the
+/// object did not change for a while.
 fn difference_from_list(
     recording: &Recording,
     views: &[PageView<'_>],
@@ -295,7 +298,8 @@ fn difference_from_list(
     Some((format!("{member}.{name}"), member_text(&event[member], name)))
 }
 
-/// Returns a text field of the object that differs from all pages, if pages before and after the response agree.
+/// Returns a text field of the object that differs from all pages, if pages before and after the
+/// response agree.
 fn changed_text(
     views: &[PageView<'_>],
     mode: Mode,

@@ -45,8 +45,9 @@ impl Numbers {
 /// Returns `true` if each mode may number its own objects of a kind, `charge`, `invoice` or `payment_link`: then the same
 /// code does not mean the same object, and an unseen code may exist.
 ///
-/// A kind whose codes are random is not numbered. Otherwise the result is `true` if most codes of any kind occur in both
-/// modes. The kinds are considered together because there may be few payment links, most of them in one mode only.
+/// A kind whose codes are random is not numbered. Otherwise the result is `true` if most codes of
+/// any kind occur in both modes. The kinds are considered together because there may be few payment
+/// links, most of them in one mode only.
 pub(super) fn modes_share_codes(recording: &Recording, kind: &str) -> bool {
     let views = pages(recording);
     let codes = |kind: &str| {
@@ -165,8 +166,8 @@ pub(super) struct FullList<'s> {
 }
 
 impl<'s> FullList<'s> {
-    /// Concatenates the first long page of a list with later ones: those with the same total for which `is_included`
-    /// returns `true`.
+    /// Concatenates the first long page of a list with later ones: those with the same total for
+    /// which `is_included` returns `true`.
     fn join_pages(
         views: &'s [PageView<'_>],
         first: &'s PageView<'_>,
@@ -194,8 +195,8 @@ impl<'s> FullList<'s> {
         FullList::join_pages(views, first, |_| true)
     }
 
-    /// Returns the list as read between two reads of its first long page. It consists of that page only if the list grew
-    /// between them, or if `is_first_enough` is set.
+    /// Returns the list as read between two reads of its first long page. It consists of that page
+    /// only if the list grew between them, or if `is_first_enough` is set.
     pub(super) fn between_reads(
         views: &'s [PageView<'_>],
         [before, after]: [&'s PageView<'_>; 2],
@@ -264,8 +265,8 @@ fn page_view(exchange: &Exchange) -> Option<PageView<'_>> {
     Some(PageView { exchange, mode, request, page })
 }
 
-/// Returns `true` if the request was for a page past the end of the list and the response has an earlier page. The
-/// specification leaves it open.
+/// Returns `true` if the request was for a page past the end of the list and the response has an
+/// earlier page. The specification leaves it open.
 fn shows_last_page(page: &Page, request: &PageRequest) -> bool {
     let (Some(requested), Some(current), Some(total)) =
         (request.page, page.meta("current_page"), page.meta("total"))
@@ -315,7 +316,8 @@ pub(super) fn total_changed(views: &[PageView<'_>], list: List, mode: Mode) -> b
     totals.len() > 1
 }
 
-/// Returns `true` if a requested page must exist: it is the first one, or it lies within every total that the list had.
+/// Returns `true` if a requested page must exist: it is the first one, or it lies within every
+/// total that the list had.
 pub(super) fn page_must_exist(pages: &[PageView<'_>], exchange: &Exchange, request: &PageRequest) -> bool {
     let Some(page) = request.page.filter(|page| *page > 1) else { return true };
     let of_list = pages

@@ -74,8 +74,9 @@ fn unfiltered_list<'s>(
         .then(|| FullList::between_reads(views, [before, after], is_first_enough))
 }
 
-/// Returns the first difference between the rows of a filtered page and the records that its filters select: the
-/// expected and the actual record. `is_all`: the selected records are complete. `size`: the page size.
+/// Returns the first difference between the rows of a filtered page and the records that its
+/// filters select: the expected and the actual record. `is_all`: the selected records are complete.
+/// `size`: the page size.
 fn first_mismatch(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Option<Mismatch> {
     let expected = &selected[..selected.len().min(size)];
     let name = |row: &Value| named_identity(row).unwrap_or_default();
@@ -108,7 +109,8 @@ fn pages_with_only_filter<'s, 'a>(
     views.iter().filter_map(by_name).collect()
 }
 
-/// Returns the error if no page could be judged. `what`: the value to filter by, such as `a value of invoice`.
+/// Returns the error if no page could be judged. `what`: the value to filter by, such as `a value
+/// of invoice`.
 fn no_filter_value(what: &str) -> CheckError {
     CheckError::unjudged(
         format!("no event shows {what} to filter by, or the filtered list was not served"),
@@ -149,7 +151,8 @@ fn check_not_refused(recording: &Recording, list: List, name: &str) -> Result<()
     refusal.map_or(Ok(()), |exchange| Err(CheckError::violation(exchange.number, "200", exchange.summary())))
 }
 
-/// Returns `true` if a page filtered by status may no longer exist, because records changed their status.
+/// Returns `true` if a page filtered by status may no longer exist, because records changed their
+/// status.
 fn may_no_longer_exist(recording: &Recording, exchange: &Exchange, request: &PageRequest) -> bool {
     let is_later = request.page.is_some_and(|page| page > 1);
     let pages = pages(recording);
@@ -204,7 +207,8 @@ fn check_unused_value(recording: &Recording, list: List, name: &str) -> Result<(
             };
             let shows_outside_filter = page.rows().is_some_and(|rows| rows.iter().any(is_outside_filter));
             if modes_share_codes(recording, name) && !shows_outside_filter {
-                // Each mode numbers its own objects, so the value may be the number of an existing one.
+                // Each mode numbers its own objects, so the value may be the number of an existing
+                // one.
                 continue;
             }
             let expected = format!("no {} for {} that does not exist", list.as_str(), with_article(name));
@@ -251,7 +255,8 @@ fn judge_event_filter(recording: &Recording, name: &str) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_filter_value(&format!("a value of {name}"))) }
 }
 
-/// Compares the total and the rows of a filtered page with the unfiltered list. `None` if they cannot be judged.
+/// Compares the total and the rows of a filtered page with the unfiltered list. `None` if they
+/// cannot be judged.
 fn check_page(
     recording: &Recording,
     views: &[PageView<'_>],
@@ -367,8 +372,8 @@ fn judge_status_filter(recording: &Recording) -> CheckResult {
     outcome
 }
 
-/// Checks that a complete list of one status contains every object that had this status before and after, even if other
-/// objects changed meanwhile.
+/// Checks that a complete list of one status contains every object that had this status before and
+/// after, even if other objects changed meanwhile.
 fn check_unchanged_objects_are_listed(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
     for (list, member) in KINDS {
@@ -478,15 +483,16 @@ fn missing_charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &st
         .flat_map(PageView::rows)
         .filter(is_of_link)
         .map(|row| text_at(row, &["charge", "code"]).unwrap_or_default());
-    // A missing code proves nothing if rows have no codes, or if the page may not be the whole list.
+    // A missing code proves nothing if rows have no codes, or if the page may not be the whole
+    // list.
     let shows_codes = rows.iter().all(|row| text_at(row, &["code"]).is_some());
     let is_partial =
         view.request.page.is_some() || view.request.per_page.is_none_or(|size| rows.len() as u64 >= size);
     codes.find(|code| shows_codes && !is_partial && !has_code(code)).map(str::to_owned)
 }
 
-/// Judges a filter by the rows that have the filtered field. The fields of list items are not specified, so a row
-/// without the field proves nothing.
+/// Judges a filter by the rows that have the filtered field. The fields of list items are not
+/// specified, so a row without the field proves nothing.
 fn judge_shown_fields(filtered_pages: &[(&str, &PageView<'_>)], name: &str) -> CheckResult {
     let pairs = &ChargeInvoices::default();
     let mut judged = false;

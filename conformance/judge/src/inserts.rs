@@ -1,7 +1,7 @@
 //! Chapter "paging": the stability of pages while records are created.
 //!
-//! A client can page by number or by `links.next`. A skipped record violates the statement in every interpretation; a
-//! repeated record violates only the literal one.
+//! A client can page by number or by `links.next`. A skipped record violates the statement in every
+//! interpretation; a repeated record violates only the literal one.
 
 use std::collections::BTreeSet;
 
@@ -100,7 +100,8 @@ impl PageWalk {
 /// Returns the step that reads a page by its number.
 type StepOfPage = fn(u64) -> Step;
 
-/// Returns the identifiers of a page's records. `None` if a record has none: its loss could not be detected.
+/// Returns the identifiers of a page's records. `None` if a record has none: its loss could not be
+/// detected.
 fn ids(page: &Page) -> Option<Vec<String>> {
     page.rows()?.iter().map(named_identity).collect()
 }
@@ -353,7 +354,8 @@ fn judge_no_record_lost(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::HoldsWith(interpretations.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
-/// Judges the literal statement, which holds for a list if its pages do not shift by one of the paging methods.
+/// Judges the literal statement, which holds for a list if its pages do not shift by one of the
+/// paging methods.
 fn judge_pages_not_shifted(recording: &Recording) -> CheckResult {
     let walks = page_walks(recording)?;
     let mut unshifted_walks = BTreeSet::new();

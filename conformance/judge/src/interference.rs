@@ -73,8 +73,8 @@ fn group(exchange: &Exchange) -> Group {
     }
 }
 
-/// Returns the recording without the burst requests that got a cached response, which the limiter did not count.
-/// `None` if there is no such request.
+/// Returns the recording without the burst requests that got a cached response, which the limiter
+/// did not count. `None` if there is no such request.
 pub(crate) fn without_cached_shots(
     recording: &Recording,
     cached: &[(&Exchange, String)],
@@ -134,8 +134,8 @@ pub(super) fn without_cached(recording: &Recording, cached: &[(&Exchange, String
     Recording { exchanges, ..recording.clone() }
 }
 
-/// Replaces a violation by "not judged" if cached responses may explain it: the check needs one of them, and the
-/// violation does not occur without them.
+/// Replaces a violation by "not judged" if cached responses may explain it: the check needs one of
+/// them, and the violation does not occur without them.
 pub(super) fn excuse_cached(
     check: &Check,
     judged: CheckResult,

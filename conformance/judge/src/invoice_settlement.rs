@@ -1,4 +1,5 @@
-//! Statements about paid invoices: each `invoice.paid` belongs to a `charge.paid` of one of its charges, and the reverse.
+//! Statements about paid invoices: each `invoice.paid` belongs to a `charge.paid` of one of its
+//! charges, and the reverse.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +27,8 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// The maximum time between the events of one payment.
 const SAME_PAYMENT_MAX: time::Duration = time::Duration::minutes(1);
-/// The minimum time between the oldest listed event and an event, for all related events to be listed.
+/// The minimum time between the oldest listed event and an event, for all related events to be
+/// listed.
 const RELATED_EVENTS_SPAN: time::Duration = time::Duration::days(1);
 /// The minimum number of invoices with a paid charge, none of them settled, for a violation.
 const UNSETTLED_MIN: usize = 3;
@@ -108,8 +110,8 @@ impl EventHistory {
         self.of_type("invoice.paid").find(|row| text_at(row, &["invoice", "code"]) == Some(code))
     }
 
-    /// Returns `true` if a related event of `row` would be listed: the events of that time or of all its charges are
-    /// listed, and every `charge.paid` has the code of its charge.
+    /// Returns `true` if a related event of `row` would be listed: the events of that time or of
+    /// all its charges are listed, and every `charge.paid` has the code of its charge.
     fn is_conclusive(&self, row: &Value) -> bool {
         let have_codes = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
         // The events of a charge are complete as of their page, which must be later than the event.
@@ -172,8 +174,8 @@ fn judge_both_paid(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_paid_invoice()) }
 }
 
-/// Returns the violation if one payment settled an invoice twice: two `invoice.paid` at about the same time, with at
-/// most one `charge.paid` of its charges at that time.
+/// Returns the violation if one payment settled an invoice twice: two `invoice.paid` at about the
+/// same time, with at most one `charge.paid` of its charges at that time.
 fn settled_twice(history: &EventHistory) -> Option<CheckError> {
     let paid: Vec<_> =
         history.rows.iter().filter(|row| text_at(row, &["type"]) == Some("invoice.paid")).collect();

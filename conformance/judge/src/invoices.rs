@@ -38,8 +38,8 @@ fn judge_fields(recording: &Recording) -> CheckResult {
     judge_each_subject(recording, "invoice", AN_INVOICE, |subject| Some(missing_field(&subject.object)))
 }
 
-/// Checks that no charge belongs to two invoices of one page of the list. The charges of a voided invoice may belong to
-/// another one.
+/// Checks that no charge belongs to two invoices of one page of the list. The charges of a voided
+/// invoice may belong to another one.
 fn check_no_shared_charge(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
     let is_voided = |code: &str, mode: Mode| {

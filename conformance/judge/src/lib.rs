@@ -1,8 +1,8 @@
-//! The judge: pure functions from a recording to verdicts. There is one file per chapter, which starts with its table of
-//! checks.
+//! The judge: pure functions from a recording to verdicts. There is one file per chapter, which
+//! starts with its table of checks.
 //!
-//! The judge opens no socket and does not depend on the probes: the recording contains all evidence. So old recordings
-//! can be judged again, and the tests need no server.
+//! The judge opens no socket and does not depend on the probes: the recording contains all
+//! evidence. So old recordings can be judged again, and the tests need no server.
 
 mod account;
 mod answers;

@@ -39,7 +39,8 @@ fn has_type(event: &Value, kind: &str) -> bool {
     text_at(event, &["type"]) == Some(kind)
 }
 
-/// Returns the time before which all records are visible in a list, by the `Date` of its response or the newest event.
+/// Returns the time before which all records are visible in a list, by the `Date` of its response
+/// or the newest event.
 fn visible_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDateTime> {
     let date = clock(later.exchange);
     let newest = || events.rows().iter().filter_map(|row| time_at(row, "created_at")).max();
@@ -48,8 +49,8 @@ fn visible_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDa
     latest.map(|latest| latest - LATENESS)
 }
 
-/// Returns `true` if no event was recorded in the ten minutes before the response `since` and none afterwards, by the
-/// last long page of events. `false` if no such page was read after it.
+/// Returns `true` if no event was recorded in the ten minutes before the response `since` and none
+/// afterwards, by the last long page of events. `false` if no such page was read after it.
 pub(super) fn is_quiet(views: &[PageView<'_>], since: Option<&Exchange>, mode: Mode) -> bool {
     let date = since.and_then(clock);
     let last_page = first_long_pages(views, List::Events, mode).next_back();
@@ -64,8 +65,8 @@ fn codes<'a>(view: &'a PageView<'_>) -> Option<BTreeSet<&'a str>> {
     view.page.rows()?.iter().map(|row| text_at(row, &["code"])).collect()
 }
 
-/// Returns the error if lists could not be compared with events. `needed`: the members of an item that a comparison
-/// needs.
+/// Returns the error if lists could not be compared with events. `needed`: the members of an item
+/// that a comparison needs.
 fn lists_not_comparable(recording: &Recording, lists: &[List], needed: &[&str]) -> CheckError {
     let comparable_groups = comparable_groups(recording);
     let is_new = |view: &PageView<'_>, row: &Value| {
@@ -177,8 +178,9 @@ fn judge_recorded(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Returns a time before a listed charge was opened: that of the creation event of the next older charge in the list.
-/// A newer charge must have a visible creation event too. Listed charges may have no time themselves.
+/// Returns a time before a listed charge was opened: that of the creation event of the next older
+/// charge in the list. A newer charge must have a visible creation event too. Listed charges may
+/// have no time themselves.
 fn opening_time_between(
     rows: &[Value],
     index: usize,
@@ -194,8 +196,8 @@ fn opening_time_between(
     rows[index..].iter().find_map(creation_time)
 }
 
-/// Checks that a listed charge has its events; the error is the type of a missing one. `None` if it cannot be judged:
-/// events older than the oldest listed one may have expired.
+/// Checks that a listed charge has its events; the error is the type of a missing one. `None` if it
+/// cannot be judged: events older than the oldest listed one may have expired.
 fn check_charge_events(
     row: &Value,
     opened_at: Option<OffsetDateTime>,
@@ -222,7 +224,8 @@ fn check_charge_events(
     Some(Ok(()))
 }
 
-/// Returns `true` if every event of a kind of object has the code of its object. Without it, the event may belong to any.
+/// Returns `true` if every event of a kind of object has the code of its object. Without it, the
+/// event may belong to any.
 fn all_have_codes(events: &PageView<'_>, member: &str) -> bool {
     events.rows().iter().all(|event| {
         let kind = text_at(event, &["type"]).filter(|kind| EVENT_TYPES.contains(kind));
@@ -230,8 +233,8 @@ fn all_have_codes(events: &PageView<'_>, member: &str) -> bool {
     })
 }
 
-/// Checks that no charge or invoice changed its status and back without a recent event. A single change may have no
-/// event, such as that of an invoice that became overdue.
+/// Checks that no charge or invoice changed its status and back without a recent event. A single
+/// change may have no event, such as that of an invoice that became overdue.
 fn check_status_changes(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
     let Some(events) = first_long_pages(views, List::Events, mode).last() else { return Ok(()) };
     let Some(until) = visible_until(events, events).map(|latest| latest - CONSISTENCY_TIME) else {
@@ -272,8 +275,8 @@ fn check_status_changes(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckE
     Ok(())
 }
 
-/// Checks that charges and invoices are listed in the order of their creation events, newest first, with a tolerance of
-/// one minute. Returns `true` if some could be compared.
+/// Checks that charges and invoices are listed in the order of their creation events, newest first,
+/// with a tolerance of one minute. Returns `true` if some could be compared.
 pub(super) fn check_creation_order(views: &[PageView<'_>]) -> Result<bool, CheckError> {
     let mut judged = false;
     for mode in Mode::BOTH {

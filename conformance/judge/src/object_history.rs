@@ -16,7 +16,8 @@ use crate::diff::{
 };
 use crate::evidence::{FullList, PageView, comparable_groups, first_long_pages, pages};
 
-/// The maximum delay between a timed change and its event: a job may record the expiry of a charge later.
+/// The maximum delay between a timed change and its event: a job may record the expiry of a charge
+/// later.
 const EVENT_DELAY_MAX: Duration = Duration::days(1);
 /// The event types that occur once per object. A view event is defined as the first view.
 const ONCE_PER_OBJECT: [&str; 3] = ["charge.created", "invoice.created", "invoice.viewed"];
@@ -31,8 +32,8 @@ pub(super) struct ObjectHistory<'a> {
     /// `charge` or `invoice`.
     member: &'static str,
     events: Vec<ListedEvent<'a>>,
-    /// `true` if events contain the object as of their time: two events on one page show different states. Otherwise
-    /// events may contain the current object.
+    /// `true` if events contain the object as of their time: two events on one page show different
+    /// states. Otherwise events may contain the current object.
     is_snapshot: bool,
 }
 
@@ -64,8 +65,9 @@ impl ListedEvent<'_> {
     }
 }
 
-/// Returns the histories of the objects in the most complete read of the list of events in each mode. The list starts
-/// with the newest event and has no gaps, so only events older than all others may be missing.
+/// Returns the histories of the objects in the most complete read of the list of events in each
+/// mode. The list starts with the newest event and has no gaps, so only events older than all
+/// others may be missing.
 pub(super) fn recent_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
     let mut found = Vec::new();
     for mode in Mode::BOTH {
@@ -83,7 +85,8 @@ pub(super) fn recent_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHisto
     found
 }
 
-/// Returns the histories of the objects in all events on all pages. Events between two others may be missing.
+/// Returns the histories of the objects in all events on all pages. Events between two others may
+/// be missing.
 fn all_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
     let mut found = Vec::new();
     for mode in Mode::BOTH {
@@ -172,8 +175,9 @@ impl<'a> ObjectHistory<'a> {
         self.of_type("charge.payment_detected").count() <= 1
     }
 
-    /// Returns `true` if an event certainly shows its object as of its own time: it was read long enough after it was
-    /// recorded, and is the last event of the object, or the events are snapshots and the next one is a minute later.
+    /// Returns `true` if an event certainly shows its object as of its own time: it was read long
+    /// enough after it was recorded, and is the last event of the object, or the events are
+    /// snapshots and the next one is a minute later.
     pub(super) fn shows_own_state(&self, event: &ListedEvent<'_>) -> bool {
         let is_settled = event.recorded_at().zip(event.read_at).is_some_and(|(at, now)| at + LATENESS < now);
         let mut others = self.events.iter().filter(|other| other.id() != event.id());
@@ -183,8 +187,8 @@ impl<'a> ObjectHistory<'a> {
     }
 }
 
-/// Checks the order of events of each object: the creation is the first and occurs once, a voided invoice is not paid, a
-/// paid charge is paid once and does not expire, and so on.
+/// Checks the order of events of each object: the creation is the first and occurs once, a voided
+/// invoice is not paid, a paid charge is paid once and does not expire, and so on.
 pub(super) fn check_created_first(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
     all_histories(&views).iter().try_for_each(check_order)?;
@@ -195,11 +199,12 @@ pub(super) fn check_created_first(recording: &Recording) -> Result<(), CheckErro
     check_late_payments(&recent)
 }
 
-/// The minimum number of charges with a late transfer but no `charge.late_payment`, for a violation.
+/// The minimum number of charges with a late transfer but no `charge.late_payment`, for a
+/// violation.
 const LATE_MIN: usize = 2;
 
-/// Checks that a charge has a `charge.late_payment` if its first transfer was detected after it expired or was canceled,
-/// and was confirmed or received long ago.
+/// Checks that a charge has a `charge.late_payment` if its first transfer was detected after it
+/// expired or was canceled, and was confirmed or received long ago.
 fn check_late_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     const END_TYPES: [&str; 2] = ["charge.expired", "charge.canceled"];
     const CONFIRMED_TYPES: [&str; 2] = ["charge.paid", "charge.underpaid"];
@@ -247,7 +252,8 @@ fn check_canceled(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     }
 }
 
-/// The minimum number of charges whose payment is recorded before its transfer is detected, for a violation.
+/// The minimum number of charges whose payment is recorded before its transfer is detected, for a
+/// violation.
 const DETECTED_LATER_MIN: usize = 2;
 
 /// Checks that transfers are detected before they are confirmed. A text in the details, such as the transaction id, shows
@@ -322,9 +328,9 @@ fn order_violation(
     CheckError::violation(event.number, expected, format!("{}, {}", event_text(earlier), event_text(event)))
 }
 
-/// Checks that a paid charge does not expire, and that one payment is not recorded twice: by two events with the same
-/// details or time, or by two snapshots of an unchanged charge. A second transfer, a late payment or a refund may cause
-/// another event.
+/// Checks that a paid charge does not expire, and that one payment is not recorded twice: by two
+/// events with the same details or time, or by two snapshots of an unchanged charge. A second
+/// transfer, a late payment or a refund may cause another event.
 fn check_paid_once(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     let paid: Vec<_> = history.of_type("charge.paid").collect();
     let Some(first) = paid.first().filter(|_| history.is_complete()) else { return Ok(()) };
@@ -354,12 +360,12 @@ fn check_paid_once(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// The minimum number of charges whose time of payment is that of an earlier event, for a violation. The clocks of a
-/// chain and a service may differ.
+/// The minimum number of charges whose time of payment is that of an earlier event, for a
+/// violation. The clocks of a chain and a service may differ.
 const PAID_EARLIER_MIN: usize = 2;
 
-/// Checks that no charge has a time of payment although its events report no confirmed payment, and that the times of
-/// payment are not those of earlier events, such as the creation.
+/// Checks that no charge has a time of payment although its events report no confirmed payment, and
+/// that the times of payment are not those of earlier events, such as the creation.
 pub(super) fn check_paid_at(recording: &Recording) -> Result<(), CheckError> {
     const WITHOUT_PAYMENT: [&str; 4] =
         ["charge.created", "charge.payment_detected", "charge.expired", "charge.canceled"];
@@ -384,8 +390,9 @@ pub(super) fn check_paid_at(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Checks that charges with one transfer do not have the time of an `earlier` event as their time of payment, if a `later`
-/// event that precedes the payment or reports it was recorded over a minute after that.
+/// Checks that charges with one transfer do not have the time of an `earlier` event as their time
+/// of payment, if a `later` event that precedes the payment or reports it was recorded over a
+/// minute after that.
 fn check_paid_later(histories: &[ObjectHistory<'_>], earlier: &str, later: &str) -> Result<(), CheckError> {
     let violating: Vec<_> = histories
         .iter()
@@ -446,8 +453,8 @@ pub(super) fn check_listed_values(recording: &Recording) -> Result<(), CheckErro
     Ok(())
 }
 
-/// Returns `true` if the status of an object in its newest event is final: no later change is possible without an event.
-/// An unpaid invoice may become overdue.
+/// Returns `true` if the status of an object in its newest event is final: no later change is
+/// possible without an event. An unpaid invoice may become overdue.
 fn is_final(member: &str, view: &PageView<'_>, event: &Value) -> bool {
     let is_old =
         recorded_at(event).zip(clock(view.exchange)).is_some_and(|(at, now)| at + EVENT_DELAY_MAX < now);
@@ -462,9 +469,10 @@ fn is_unchanged(member: &str, view: &PageView<'_>, row: &Value, event: &Value) -
     is_consistent && status.is_some() && status == text_at(event, &[member, "status"])
 }
 
-/// Checks one field of the listed items for which `counts` returns `true`, each with its page and its newest event. The
-/// fields and formats of items are not specified, so a different value counts only if some item has the value of its
-/// event, if both values are times, or if the listed time is null.
+/// Checks one field of the listed items for which `counts` returns `true`, each with its page and
+/// its newest event. The fields and formats of items are not specified, so a different value counts
+/// only if some item has the value of its event, if both values are times, or if the listed time is
+/// null.
 fn check_field(
     listed: &[(&PageView<'_>, &Value, &Value)],
     member: &str,

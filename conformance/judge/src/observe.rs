@@ -103,8 +103,8 @@ fn retry_after(recording: &Recording) -> BTreeSet<String> {
     refused.map(format).map(str::to_owned).collect()
 }
 
-/// Observes the media types of the responses with a status, and the members of their JSON. There is a topic for each
-/// status, because a run gets a 429 only if the key was used before.
+/// Observes the media types of the responses with a status, and the members of their JSON. There is
+/// a topic for each status, because a run gets a 429 only if the key was used before.
 fn refusal_types(recording: &Recording, status: u16) -> BTreeSet<String> {
     let refused = responses(recording).filter(|(_, response)| response.status == status);
     let choices = refused.map(|(_, response)| {
@@ -245,7 +245,8 @@ fn repeated_deliveries(recording: &Recording) -> BTreeSet<String> {
         .collect()
 }
 
-/// Observes whether the deliveries to each endpoint arrive in the order of the times in their bodies.
+/// Observes whether the deliveries to each endpoint arrive in the order of the times in their
+/// bodies.
 fn delivery_order(recording: &Recording) -> BTreeSet<String> {
     let mut last: BTreeMap<Option<usize>, String> = BTreeMap::new();
     let mut found = BTreeSet::new();

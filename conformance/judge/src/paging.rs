@@ -34,7 +34,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("paging.out_of_range", NEEDS, observe_out_of_range).with_optional_probes(&[Group::Leaks]),
 ];
 
-/// Judges that allowed pages get 200, except for outages, refusals by the limit and pages that may not exist.
+/// Judges that allowed pages get 200, except for outages, refusals by the limit and pages that may
+/// not exist.
 fn judge_served(recording: &Recording) -> CheckResult {
     let is_unclear =
         |exchange: &Exchange| exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504));
@@ -176,7 +177,8 @@ fn judge_current_page(recording: &Recording) -> CheckResult {
     if has_second_page { Ok(outcome) } else { Err(too_few_records()) }
 }
 
-/// Judges the number of rows by the numbers of the same page, so that concurrent creations do not matter.
+/// Judges the number of rows by the numbers of the same page, so that concurrent creations do not
+/// matter.
 fn judge_row_count(recording: &Recording) -> CheckResult {
     let mut has_rows = false;
     let outcome = judge_each_page(&pages(recording), |view| {
@@ -255,7 +257,8 @@ fn judge_joined(recording: &Recording) -> CheckResult {
                 let actual = format!("{duplicate} occurs twice");
                 return Err(CheckError::violation(view.number(), "every record once", actual));
             }
-            // paging.links_lead judges linked pages, and paging.per_page those of another size than requested.
+            // paging.links_lead judges linked pages, and paging.per_page those of another size than
+            // requested.
             let reported = view
                 .page
                 .meta("per_page")
@@ -332,9 +335,10 @@ fn first_disorder(view: &PageView<'_>) -> Option<(String, String)> {
     })
 }
 
-/// Returns the last time of payment in the first quarter of a page and the first one in the last quarter, if there are
-/// many payments and the former is over a day before the latter. A charge is paid soon after its creation, so such a page
-/// has the oldest charge first. A customer may pay open charges in the order of the list, but not for days.
+/// Returns the last time of payment in the first quarter of a page and the first one in the last
+/// quarter, if there are many payments and the former is over a day before the latter. A charge is
+/// paid soon after its creation, so such a page has the oldest charge first. A customer may pay
+/// open charges in the order of the list, but not for days.
 fn payments_oldest_first<'a>(view: &'a PageView<'_>) -> Option<(&'a str, &'a str)> {
     const PAYMENTS_MIN: usize = 12;
     let paid = view.rows().iter().filter_map(|row| text_at(row, &["paid_at"]));

@@ -13,11 +13,14 @@ use conformance_model::verdict::{CheckError, CheckResult};
 
 /// The minimum number of requests of a kind for a permanent failure.
 const REQUESTS_MIN: usize = 3;
-/// The minimum number of refusals of a burst other than by 429, if the live key is served meanwhile.
+/// The minimum number of refusals of a burst other than by 429, if the live key is served
+/// meanwhile.
 const REFUSALS_MIN: usize = 30;
-/// The minimum number of consecutive refusals other than by 429, if the live key is served between them.
+/// The minimum number of consecutive refusals other than by 429, if the live key is served between
+/// them.
 const CONSECUTIVE_MIN: usize = 6;
-/// The minimum number of consecutive refusals other than by 429, if nothing is known of the live key.
+/// The minimum number of consecutive refusals other than by 429, if nothing is known of the live
+/// key.
 const CONSECUTIVE_ALONE_MIN: usize = 60;
 /// The minimum number of list requests, if a third of them fails.
 const LISTS_MIN: usize = 12;
@@ -125,7 +128,8 @@ fn is_filtered(exchange: &Exchange, name: &str) -> bool {
         .is_some_and(|request| request.filters.iter().any(|(filter, _)| filter == name))
 }
 
-/// Returns `true` for a request of a burst that the limit may refuse: all but those of the live key beside it.
+/// Returns `true` for a request of a burst that the limit may refuse: all but those of the live key
+/// beside it.
 fn is_burst_request(exchange: &Exchange) -> bool {
     matches!(exchange.purpose, Purpose::Burst(ref burst) if !matches!(burst, Burst::Beside { .. }))
 }
@@ -176,7 +180,8 @@ fn never_complete(recording: &Recording) -> Option<CheckError> {
     Some(CheckError::violation(requests[0].number, "a complete HTTP response with a body of JSON", actual))
 }
 
-/// Returns the violation if no request of a kind got a usable response, although others did before and after.
+/// Returns the violation if no request of a kind got a usable response, although others did before
+/// and after.
 fn never_usable(
     recording: &Recording,
     fits: impl Fn(&Exchange) -> bool,

@@ -37,7 +37,8 @@ fn second_account(recording: &Recording) -> Result<&Exchange, CheckError> {
     }
 }
 
-/// Returns `true` if both keys get the same account or the same events. Otherwise their accounts may differ.
+/// Returns `true` if both keys get the same account or the same events. Otherwise their accounts
+/// may differ.
 fn is_same_account(recording: &Recording) -> bool {
     let account_data = |exchange: &Exchange| {
         let body = exchange.answer().and_then(|response| response.body.json())?;
@@ -122,8 +123,8 @@ fn check_same_event(recording: &Recording) -> Result<(), CheckError> {
     })
 }
 
-/// Checks that the second key lists the oldest record that the test key listed before: newer ones may not be listed yet,
-/// and records are never deleted.
+/// Checks that the second key lists the oldest record that the test key listed before: newer ones
+/// may not be listed yet, and records are never deleted.
 fn check_same_records(recording: &Recording, list: List) -> Result<(), CheckError> {
     let Some((exchange, page)) = second_key_page(recording, list) else { return Ok(()) };
     let Some(second_rows) = page.rows().filter(|rows| (rows.len() as u64) < LONG) else { return Ok(()) };

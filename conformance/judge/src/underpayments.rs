@@ -35,8 +35,8 @@ const PAID_SHORT_MIN: usize = 3;
 /// The event types of a charge that one transfer paid in time, but not enough.
 const ONE_SHORT_PAYMENT_TYPES: [&str; 5] =
     ["charge.created", "charge.payment_detected", "charge.underpaid", "charge.expired", "charge.canceled"];
-/// The minimum number of fully paid charges that are underpaid, for a violation. A second transfer may not have its
-/// event yet.
+/// The minimum number of fully paid charges that are underpaid, for a violation. A second transfer
+/// may not have its event yet.
 const UNDERPAID_FULL_MIN: usize = 2;
 
 /// The minimum number of paid charges with nothing received for a violation. The owner may have settled one manually.
@@ -98,8 +98,8 @@ fn judge_underpaid(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Checks that charges whose only transfer is as large as the amount due are not underpaid. The state that their events
-/// show does not matter.
+/// Checks that charges whose only transfer is as large as the amount due are not underpaid. The
+/// state that their events show does not matter.
 fn check_full_payments<'a>(charges: impl Iterator<Item = &'a ObjectHistory<'a>>) -> Result<(), CheckError> {
     let fully_paid: Vec<_> = charges
         .filter_map(|history| {
@@ -185,7 +185,8 @@ fn check_paid_with_shortfall(charges: &[&ObjectHistory<'_>]) -> Result<(), Check
         };
         violating.iter().any(is_on_side)
     };
-    // If the tolerance was changed once, the paid charges are either all before or all after the underpaid ones.
+    // If the tolerance was changed once, the paid charges are either all before or all after the
+    // underpaid ones.
     let is_mixed = is_any_on_side(Ordering::Less) && is_any_on_side(Ordering::Greater);
     let Some(last) = violating.last().filter(|_| violating.len() >= PAID_SHORT_MIN && is_mixed) else {
         return Ok(());

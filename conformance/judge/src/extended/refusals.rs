@@ -109,7 +109,8 @@ pub(super) fn past_the_end(recording: &Recording) -> CheckResult {
 
 pub(super) fn foreign_filters(recording: &Recording) -> CheckResult {
     let is_unmatched_code_filter = |exchange: &&Exchange| {
-        // Types and statuses are enums, whose unknown values are refused; see `judge_filter_values`.
+        // Types and statuses are enums, whose unknown values are refused; see
+        // `judge_filter_values`.
         let is_code = |filter: &str| !matches!(filter, "type" | "status");
         matches!(&exchange.purpose, Purpose::Filter { side: Side::AbsentBefore | Side::Foreign, filter, .. }
             if is_code(filter))

@@ -1,7 +1,7 @@
 //! Deposit addresses of charges in both modes.
 //!
-//! The specification does not name the field. A member of a charge counts if its name contains `address` and its value
-//! has the format of an address on a chain, not of an e-mail or IP address.
+//! The specification does not name the field. A member of a charge counts if its name contains
+//! `address` and its value has the format of an address on a chain, not of an e-mail or IP address.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! Comparison of 404 responses for absent and foreign objects.
 //!
-//! One round requests an absent, a foreign and an absent object, the other a foreign, an absent and a foreign one. A
-//! difference counts only if it depends on the object in both rounds, not on the position of the request.
+//! One round requests an absent, a foreign and an absent object, the other a foreign, an absent and
+//! a foreign one. A difference counts only if it depends on the object in both rounds, not on the
+//! position of the request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,7 +92,8 @@ pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> 
 }
 
 impl Round<'_> {
-    /// Returns the features that are equal in all foreign responses and equal in all absent ones, but differ between them.
+    /// Returns the features that are equal in all foreign responses and equal in all absent ones,
+    /// but differ between them.
     fn differences(&self) -> BTreeMap<String, [Option<String>; 2]> {
         let [foreign, absent] = [&self.foreign, &self.absent].map(|exchanges| {
             exchanges.iter().map(|exchange| features(exchange, &self.noise)).collect::<Vec<_>>()
@@ -195,7 +197,8 @@ fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, Str
     features
 }
 
-/// Adds the features of a JSON value: the names of each object and the value of each member, by its path.
+/// Adds the features of a JSON value: the names of each object and the value of each member, by its
+/// path.
 fn json_features(
     path: &str,
     value: &Value,

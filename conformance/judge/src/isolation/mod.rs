@@ -30,7 +30,8 @@
 //!
 //! `x-request-id` differs between the absent responses, so it is noise.
 //!
-//! Must not contain: a request, a list of headers to ignore, or knowledge of a particular implementation.
+//! Must not contain: a request, a list of headers to ignore, or knowledge of a particular
+//! implementation.
 
 use std::collections::BTreeMap;
 
@@ -77,8 +78,8 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("isolation.second_account", &[Group::Account, Group::Other], other_account::second_account),
 ];
 
-/// Returns the exchanges for absent or foreign ids that got a usable response. They count only if an own event gets 200
-/// at the same path.
+/// Returns the exchanges for absent or foreign ids that got a usable response. They count only if
+/// an own event gets 200 at the same path.
 fn exchanges_with_response<'a>(
     recording: &'a Recording,
     sides: &[Side],
@@ -282,8 +283,8 @@ fn check_no_foreign_objects(views: &[PageView<'_>]) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Returns `true` if an object with this code has other values than one of the other mode. Then they are different
-/// objects, because each mode numbers its own.
+/// Returns `true` if an object with this code has other values than one of the other mode. Then
+/// they are different objects, because each mode numbers its own.
 fn has_other_values(object: &Value, other: &Value, code: &str) -> bool {
     const IMMUTABLE: [&str; 7] =
         ["fiat_amount", "fiat_currency", "asset", "asset_amount", "amount", "currency", "number"];
@@ -336,8 +337,8 @@ fn judge_single_objects(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::HoldsWith(format!("judged on {}", judged.join(", "))))
 }
 
-/// Judges the objects of a kind of the other mode, which must be indistinguishable from absent ones. Returns `false` if
-/// none was requested.
+/// Judges the objects of a kind of the other mode, which must be indistinguishable from absent
+/// ones. Returns `false` if none was requested.
 fn judge_objects_of_kind(recording: &Recording, kind: ObjectKind, mode: Mode) -> Result<bool, CheckError> {
     let of_side = |wanted: Side| {
         recording.exchanges.iter().filter(move |exchange| {

@@ -125,8 +125,8 @@ fn check_lists_are_served(recording: &Recording, account: &Exchange) -> Result<(
     }
 }
 
-/// Returns `true` if two values show one object: its code is long, and all members that both have are equal. A code alone
-/// proves nothing, because each account may number its objects.
+/// Returns `true` if two values show one object: its code is long, and all members that both have
+/// are equal. A code alone proves nothing, because each account may number its objects.
 fn is_same_object(first: &Value, second: &Value) -> bool {
     const SHARED_MIN: usize = 5;
     let (Some(members), Some(code)) = (first.as_object(), text_at(second, &["code"])) else { return false };

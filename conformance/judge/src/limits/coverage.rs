@@ -120,8 +120,8 @@ pub(super) fn per_key(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Returns `true` if another key is at its own limit: outside the bursts it was refused before the test key was, or after
-/// the wait of this refusal.
+/// Returns `true` if another key is at its own limit: outside the bursts it was refused before the
+/// test key was, or after the wait of this refusal.
 pub(crate) fn is_busy(recording: &Recording, refused: &Exchange) -> bool {
     let first_refusal = test_key_exchanges(recording).find(|exchange| exchange.status() == Some(429));
     let is_earlier = |exchange: &Exchange| {

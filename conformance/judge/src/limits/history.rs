@@ -1,4 +1,5 @@
-//! The requests of the test key in the minutes before a refusal, and the windows of the limiter that they imply.
+//! The requests of the test key in the minutes before a refusal, and the windows of the limiter
+//! that they imply.
 
 use std::time::Duration;
 
@@ -10,7 +11,8 @@ use conformance_model::recording::{Caller, Exchange, Recording};
 const ROUNDING: Duration = Duration::from_secs(1);
 /// The tolerance for requests that may count for either of two minutes.
 const SLACK: u64 = 2;
-/// The maximum time for which the weighted count of the previous clock minute stays above the limit, if refusals count.
+/// The maximum time for which the weighted count of the previous clock minute stays above the
+/// limit, if refusals count.
 const SHARE_FALL_MAX: Duration = Duration::from_secs(15);
 /// The minimum number of consecutive served requests after a refusal that show a new window.
 const NEW_WINDOW_MIN: usize = 8;
@@ -33,7 +35,8 @@ pub(super) fn refusals_before(recording: &Recording, exchange: &Exchange) -> u32
     before.filter(|earlier| age(earlier) <= WINDOW * 2).count() as u32
 }
 
-/// Returns the number of requests of the test key that ended at most `age_max` and at least `age_min` before an exchange.
+/// Returns the number of requests of the test key that ended at most `age_max` and at least
+/// `age_min` before an exchange.
 fn count_requests(recording: &Recording, exchange: &Exchange, age_max: Duration, age_min: Duration) -> u64 {
     let before = test_key_exchanges(recording).filter(|earlier| earlier.number < exchange.number);
     let age = |earlier: &Exchange| exchange.sent.saturating_sub(earlier.ended);
@@ -62,13 +65,15 @@ pub(super) fn may_be_refused(recording: &Recording, refused: &Exchange) -> bool 
         || is_short_wait && seconds.any(explains_refusal)
 }
 
-/// Returns `true` if requests before the last minute may explain a refusal: a limiter may weight the previous minute.
+/// Returns `true` if requests before the last minute may explain a refusal: a limiter may weight
+/// the previous minute.
 pub(super) fn may_carry_over(recording: &Recording, refused: &Exchange) -> bool {
     count_requests(recording, refused, WINDOW * 2, WINDOW) > SLACK && may_be_refused(recording, refused)
 }
 
-/// Returns the evidence of two windows that end less than a minute apart: a key was refused, served the requests of a
-/// new window, refused and served again. Neither a bucket of two per second nor a sliding log serves that many.
+/// Returns the evidence of two windows that end less than a minute apart: a key was refused, served
+/// the requests of a new window, refused and served again. Neither a bucket of two per second nor a
+/// sliding log serves that many.
 pub(super) fn short_windows(recording: &Recording) -> Option<(u32, String)> {
     let all: Vec<_> = test_key_exchanges(recording).collect();
     let is_refused = |index: &usize| all[*index].status() == Some(429);

@@ -84,7 +84,8 @@ pub(super) fn check_has_burst(recording: &Recording) -> Result<(), CheckError> {
     last_burst(recording).map(drop)
 }
 
-/// Returns the error for a burst that was too slow, or had too many unclear or cached responses, to show a limit.
+/// Returns the error for a burst that was too slow, or had too many unclear or cached responses, to
+/// show a limit.
 fn unusable_burst(burst: BurstCounts) -> CheckError {
     /// The maximum number of responses other than 200 and 429 in a usable burst.
     const UNCLEAR_MAX: u32 = 10;
@@ -264,8 +265,8 @@ fn bucket_text(recording: &Recording, burst: BurstCounts) -> String {
     )
 }
 
-/// Judges a burst that served more than 120 requests. It is a violation only if the first burst did so too: a window may
-/// have ended within one of them.
+/// Judges a burst that served more than 120 requests. It is a violation only if the first burst did
+/// so too: a window may have ended within one of them.
 fn judge_surplus(recording: &Recording, burst: BurstCounts, first: Option<BurstCounts>) -> CheckResult {
     let refused_at = ordinal(burst.refused_at());
     let was_surplus = |burst: BurstCounts| {
@@ -292,8 +293,8 @@ fn judge_surplus(recording: &Recording, burst: BurstCounts, first: Option<BurstC
     }
 }
 
-/// Judges a first burst that served more requests than a bucket admits, if the second one shows a bucket. Fixed windows
-/// explain both only if a window also ended within the second burst.
+/// Judges a first burst that served more requests than a bucket admits, if the second one shows a
+/// bucket. Fixed windows explain both only if a window also ended within the second burst.
 fn judge_first_surplus(recording: &Recording, first: BurstCounts, second: BurstCounts) -> CheckResult {
     if crosses_minute(recording, 2) {
         return judge_surplus(recording, second, None);

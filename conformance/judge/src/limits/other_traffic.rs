@@ -172,12 +172,14 @@ pub(super) fn shared_quotas(recording: &Recording) -> Option<Vec<u64>> {
     is_shared.then(|| inside.into_iter().rev().collect())
 }
 
-/// The minimum number of refusals with quota left, and the minimum quota left, for another cause than the limit.
+/// The minimum number of refusals with quota left, and the minimum quota left, for another cause
+/// than the limit.
 const PREMATURE_MIN: usize = 3;
 const QUOTA_LEFT_MIN: u64 = 20;
 
-/// Returns the last refusal of the test key outside the bursts that states much quota left, and that quota. There must be
-/// several of them, and the refusals of the bursts must state no quota left.
+/// Returns the last refusal of the test key outside the bursts that states much quota left, and
+/// that quota. There must be several of them, and the refusals of the bursts must state no quota
+/// left.
 pub(super) fn premature_refusal(recording: &Recording) -> Option<(&Exchange, u64)> {
     let refused = recording
         .exchanges

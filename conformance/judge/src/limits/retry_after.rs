@@ -15,8 +15,8 @@ use crate::evidence::missing_response;
 const ROUNDING_MAX: Duration = Duration::from_secs(2);
 /// The additional wait for each refused request, if refusals count against the limit.
 const WAIT_PER_REFUSAL: Duration = Duration::from_millis(500);
-/// The maximum time by which a refusal that counts may defer the end of a window: the time between the first requests of
-/// a run.
+/// The maximum time by which a refusal that counts may defer the end of a window: the time between
+/// the first requests of a run.
 const WINDOW_DEFERRAL_MAX: Duration = Duration::from_secs(8);
 
 pub(super) fn judge_header(recording: &Recording) -> CheckResult {

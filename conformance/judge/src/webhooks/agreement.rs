@@ -42,7 +42,8 @@ impl<'a> ApiEvents<'a> {
         ApiEvents { recording, listed_events: listed.into() }
     }
 
-    /// Returns an event as read with the key of `key_mode`, if it was read. `claimed`: the mode in its delivery.
+    /// Returns an event as read with the key of `key_mode`, if it was read. `claimed`: the mode in
+    /// its delivery.
     fn event(&self, id: &str, claimed: Mode, key_mode: Mode) -> Option<Value> {
         let side = if claimed == key_mode { Side::Own } else { Side::Foreign };
         let single = event_request(self.recording, id, key_mode, side)
@@ -52,9 +53,9 @@ impl<'a> ApiEvents<'a> {
         single.or_else(|| self.listed_events[&key_mode].get(id).cloned())
     }
 
-    /// Returns the member and field of the first value in a delivered object (`sent`) that differs in the API, with the
-    /// value in the API. Each change of an object is recorded as an event, so the received amount must be equal if the
-    /// list shows this event as the newest of the object.
+    /// Returns the member and field of the first value in a delivered object (`sent`) that differs
+    /// in the API, with the value in the API. Each change of an object is recorded as an event, so
+    /// the received amount must be equal if the list shows this event as the newest of the object.
     fn first_contradiction(
         &self,
         event: &Value,
@@ -85,7 +86,8 @@ impl<'a> ApiEvents<'a> {
     }
 }
 
-/// Returns the deliveries of events, not those of "Send test event", each with its event id and mode.
+/// Returns the deliveries of events, not those of "Send test event", each with its event id and
+/// mode.
 fn deliveries_with_event<'a>(
     parsed: &'a [ParsedDelivery<'a>],
 ) -> impl Iterator<Item = (&'a ParsedDelivery<'a>, &'a str, Mode)> {

@@ -17,8 +17,8 @@ pub(crate) const CHECKS: &[Check] = &[Check::new("webhooks.clock", WITH_LISTS, j
 /// The maximum difference between the clocks of the service and the receiver.
 const CLOCK_DIFFERENCE_MAX_SECS: i64 = 300;
 
-/// Judges the first delivery of each event that was created during the run. The times of the event and of sending must
-/// lie between the start of the receiver and the arrival.
+/// Judges the first delivery of each event that was created during the run. The times of the event
+/// and of sending must lie between the start of the receiver and the arrival.
 fn judge_clock(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let Some(started_at) = received.all.began.filter(|_| !received.all.settled) else {

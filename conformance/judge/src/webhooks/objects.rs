@@ -17,8 +17,8 @@ use crate::underpayments::scaled;
 
 /// The fields of a charge that only its owner changes.
 const OWNER_FIELDS: [&str; 4] = ["description", "customer_email", "payment_link", "metadata"];
-/// The minimum number of charges with an altered field, for a violation. The owner may edit one between an event and its
-/// delivery.
+/// The minimum number of charges with an altered field, for a violation. The owner may edit one
+/// between an event and its delivery.
 const ALTERED_CHARGES_MIN: usize = 2;
 /// The minimum number of deliveries with a time in another time zone, for a violation.
 const ZONE_DELIVERIES_MIN: usize = 3;
@@ -27,8 +27,8 @@ fn code<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a str> {
     text_at(parsed.charge()?, &["code"])
 }
 
-/// Checks that the fields of delivered charges that only the owner changes equal those in the API. `pairs`: deliveries
-/// with their events.
+/// Checks that the fields of delivered charges that only the owner changes equal those in the API.
+/// `pairs`: deliveries with their events.
 pub(super) fn check_texts(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), CheckError> {
     for name in OWNER_FIELDS {
         let altered: BTreeMap<_, _> = pairs
@@ -60,9 +60,9 @@ pub(super) fn check_texts(pairs: &[(&ParsedDelivery<'_>, Value)]) -> Result<(), 
     Ok(())
 }
 
-/// Checks the deliveries of each charge against earlier ones: a refund does not change the time of payment, a refunded
-/// charge is not in the state of its creation, and a payment does not reduce the received amount. Also checks that final
-/// events change the status.
+/// Checks the deliveries of each charge against earlier ones: a refund does not change the time of
+/// payment, a refunded charge is not in the state of its creation, and a payment does not reduce
+/// the received amount. Also checks that final events change the status.
 pub(super) fn check_history(
     recording: &Recording,
     received: &ReceivedDeliveries<'_>,
@@ -136,9 +136,10 @@ const UNCHANGED_MIN: usize = 2;
 /// The status of an object in its deliveries, by the type of the event.
 type States<'a> = BTreeMap<&'a str, (&'a ParsedDelivery<'a>, &'a str)>;
 
-/// Checks that canceled, paid and voided objects do not have the status of their creation. A delivery may show the object
-/// as of its sending, so that the status of its creation may be a later one. Hence it counts only if all objects whose
-/// status changes have the same status at their creation.
+/// Checks that canceled, paid and voided objects do not have the status of their creation. A
+/// delivery may show the object as of its sending, so that the status of its creation may be a
+/// later one. Hence it counts only if all objects whose status changes have the same status at
+/// their creation.
 fn check_final_status(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
     let mut objects: BTreeMap<(&str, &str), States<'_>> = BTreeMap::new();
     for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {

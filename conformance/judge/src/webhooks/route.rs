@@ -31,7 +31,8 @@ pub(crate) const CHECKS: &[Check] = &[
     Check::new("webhooks.retries", NEEDS, observe_retries),
 ];
 
-/// The maximum time by which the deliveries of a type lag behind others. Beyond it, the type counts as not delivered.
+/// The maximum time by which the deliveries of a type lag behind others. Beyond it, the type counts
+/// as not delivered.
 const DELIVERY_LAG_MAX: Duration = Duration::from_secs(30);
 /// The maximum time between two deliveries of a service that has more to send.
 const QUEUE_PAUSE_MAX: Duration = Duration::from_secs(10);
@@ -206,7 +207,8 @@ fn judge_pushed(recording: &Recording) -> CheckResult {
     Err(no_assignable_delivery(&received))
 }
 
-/// Returns the result for an endpoint that received nothing, although this number of events was created in its mode.
+/// Returns the result for an endpoint that received nothing, although this number of events was
+/// created in its mode.
 fn silent_endpoint(all: &Deliveries, endpoint: &DeclaredEndpoint, events: usize) -> CheckError {
     let mode = endpoint.mode.map_or("its", Mode::as_str);
     if let Some(accepted) = silent_registration(all, endpoint) {
@@ -255,8 +257,8 @@ fn silent_registration<'a>(all: &'a Deliveries, endpoint: &DeclaredEndpoint) -> 
     (is_silent && endpoint.mode == Some(Mode::Test) && all.lasted >= DELIVERY_LAG_MAX).then_some(accepted)
 }
 
-/// Returns the result for an endpoint that received few of the types of the created events: it may be registered for
-/// these only.
+/// Returns the result for an endpoint that received few of the types of the created events: it may
+/// be registered for these only.
 fn too_few_types(endpoint: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckError {
     let types: Vec<_> = types.iter().copied().collect();
     CheckError::unjudged(
@@ -269,8 +271,9 @@ fn too_few_types(endpoint: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckEr
     )
 }
 
-/// Returns `true` if several events of a type were overtaken by newer ones, counted over all endpoints, and no event of the
-/// type was delivered anywhere. Deliveries lost on the way would not be limited to one type.
+/// Returns `true` if several events of a type were overtaken by newer ones, counted over all
+/// endpoints, and no event of the type was delivered anywhere. Deliveries lost on the way would not
+/// be limited to one type.
 fn is_never_delivered(
     endpoints: &[(&DeclaredEndpoint, EndpointEvents)],
     received: &ReceivedDeliveries<'_>,
@@ -288,8 +291,9 @@ fn is_never_delivered(
         && !was_delivered()
 }
 
-/// Returns `true` if an endpoint that accepted all deliveries no longer gets any: several events are missing there that are
-/// newer than its last one, but half a minute older than one that another endpoint received.
+/// Returns `true` if an endpoint that accepted all deliveries no longer gets any: several events
+/// are missing there that are newer than its last one, but half a minute older than one that
+/// another endpoint received.
 fn has_stopped(of_endpoint: &EndpointEvents, endpoints: &[(&DeclaredEndpoint, EndpointEvents)]) -> bool {
     let newest = endpoints.iter().filter_map(|(_, other)| other.newest_delivered()).max();
     let (Some(newest), Some(last)) = (newest, of_endpoint.newest_delivered()) else { return false };
@@ -396,8 +400,8 @@ impl EndpointEvents {
         self.events.iter().filter(|(_, arrival)| arrival.is_some()).count()
     }
 
-    /// Returns the undelivered events that are newer than the oldest event delivered after the last failure. The endpoint
-    /// may not have existed before that.
+    /// Returns the undelivered events that are newer than the oldest event delivered after the last
+    /// failure. The endpoint may not have existed before that.
     fn missing_events(&self) -> impl Iterator<Item = MissingEvent<'_>> {
         let is_after_failure = |arrival: &Option<Duration>| arrival.is_some() && *arrival > self.last_failure;
         let oldest = self.events.iter().rposition(|(_, arrival)| is_after_failure(arrival)).unwrap_or(0);
@@ -425,8 +429,9 @@ impl EndpointEvents {
             || (!was_delivered && self.missing_events().filter(is_same_type).count() > 1)
     }
 
-    /// Returns the delivered types if the endpoint subscribes to all types, but at least as many were never delivered.
-    /// Without `--subscribed`, an endpoint counts as subscribed to all types, but may be registered for these only.
+    /// Returns the delivered types if the endpoint subscribes to all types, but at least as many
+    /// were never delivered. Without `--subscribed`, an endpoint counts as subscribed to all types,
+    /// but may be registered for these only.
     fn types_if_few(&self) -> Option<BTreeSet<&str>> {
         let delivered =
             self.events.iter().filter(|(_, arrival)| arrival.is_some()).map(|(row, _)| event_type(row));

@@ -157,7 +157,8 @@ fn no_secret() -> CheckError {
     )
 }
 
-/// A delivery whose signature matches a secret, with the deviations of its construction from the usual one.
+/// A delivery whose signature matches a secret, with the deviations of its construction from the
+/// usual one.
 struct VerifiedSignature<'a> {
     parsed: ParsedDelivery<'a>,
     /// The names of the deviations.
