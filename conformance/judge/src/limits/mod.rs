@@ -18,9 +18,9 @@
 //!   allow.
 //! - `TooSlow`: too few requests in the time to reach any limit. Not judged.
 //!
-//! The other checks use the same idea: they fail only what no correct limiter does. `every_path` requests several
+//! The other checks use the same idea: they fail only what no correct limiter does. `limits.every_path` requests several
 //! paths while the key is refused, and fails a path only if others were refused in every round and more was served
-//! than a bucket refills meanwhile. `retry_after_held` compares with the response after the stated wait. `per_key`
+//! than a bucket refills meanwhile. `limits.retry_after_held` compares with the response after the stated wait. `limits.per_key`
 //! needs one request with the live key.
 //!
 //! Example: 122 requests are served in 900 ms and the 123rd gets 429. A window would have refused the 121st. A
