@@ -282,7 +282,7 @@ fn retries_of_refused_deliveries_are_observed() {
     for (all, says) in [
         (vec![attempt("1", 0, Some(200))], "every delivery was accepted"),
         (vec![attempt("1", 0, Some(500))], "after a 500 it was not delivered again within 60 s"),
-        (vec![attempt("1", 0, Some(0))], "after no answer it was not delivered again"),
+        (vec![attempt("1", 0, Some(0))], "after no response it was not delivered again"),
         (vec![attempt("1", 0, Some(302)), elsewhere], "after a 302 it was not delivered again"),
         (
             vec![attempt("1", 1, Some(500)), attempt("1", 8, Some(200))],
