@@ -73,9 +73,9 @@ fn filter_values_of_enums_are_checked_and_codes_are_not() {
 fn the_error_of_an_unknown_filter_value_lists_the_allowed_ones() {
     let mut service = TestService::new();
     for (target, field, allowed) in [
-        ("/v1/charges?status=lost", "status", "it takes pending, underpaid, paid, expired, canceled."),
-        ("/v1/invoices?status=lost", "status", "it takes open, paid, void."),
-        ("/v1/events?type=lost", "type", "it takes charge.created, charge.payment_detected, charge.paid, "),
+        ("/v1/charges?status=lost", "status", "the allowed values are pending, underpaid, paid, expired, canceled."),
+        ("/v1/invoices?status=lost", "status", "the allowed values are open, paid, void."),
+        ("/v1/events?type=lost", "type", "the allowed values are charge.created, charge.payment_detected, charge.paid, "),
     ] {
         let reply = service.get(target).json();
         let message = reply["errors"][field][0].as_str().expect("it is refused");
