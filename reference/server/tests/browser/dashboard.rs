@@ -208,10 +208,10 @@ async fn a_wallet_is_judged_set_and_removed() {
         found["key"].as_str().expect("a key").to_owned()
     };
     page.open(&shop.url("/dashboard/acme/test/wallets/BTC")).await;
-    for (typed, says) in [("nonsense", "checksum"), (of("live").as_str(), "vpub or tpub or upub")] {
+    for (typed, expected) in [("nonsense", "checksum"), (of("live").as_str(), "vpub or tpub or upub")] {
         page.fill("#key", typed).await;
         page.click("#save").await;
-        page.wait_for_text("#key-wrong", says).await;
+        page.wait_for_text("#key-wrong", expected).await;
         assert_eq!(page.eval("document.getElementById('key').value").await, json!(typed), "it stays typed");
     }
     let private = "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi";

@@ -158,7 +158,7 @@ async fn empty_pages_state_the_next_step() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
-    for (name, says) in [
+    for (name, expected) in [
         ("", "curl -s"),
         ("/charges", "curl -s"),
         ("/invoices", "curl -s"),
@@ -173,7 +173,7 @@ async fn empty_pages_state_the_next_step() {
     ] {
         let path = format!("/dashboard/acme/test{name}");
         page.open(&shop.url(&path)).await;
-        page.wait_for_text("main", says).await;
+        page.wait_for_text("main", expected).await;
         inspect(&page, &shop, &format!("empty{}", name.replace('/', "-")), &path).await;
     }
 }

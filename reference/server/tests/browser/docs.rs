@@ -21,10 +21,10 @@ async fn a_call_is_tried_on_the_page_that_describes_it() {
         response.split_once(r#""code": ""#).and_then(|(_, rest)| rest.split('"').next()).expect("a code");
 
     page.click("#getCharge-try summary").await;
-    for (typed, says) in [("nobody", "404 after"), (code, r#""status": "pending""#)] {
+    for (typed, expected) in [("nobody", "404 after"), (code, r#""status": "pending""#)] {
         page.fill("#getCharge-try input[data-in=path]", typed).await;
         page.click("#getCharge-try button").await;
-        page.wait_for_text("#getCharge-try [data-try-result]", says).await;
+        page.wait_for_text("#getCharge-try [data-try-result]", expected).await;
     }
     page.fill("#try-key", "svc_test_wrong").await;
     page.click("#getCharge-try button").await;
@@ -47,7 +47,7 @@ async fn documentation_pages_are_accessible() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Shop::frozen().await;
     let page = browser.page().await;
-    for (name, path, says) in [
+    for (name, path, expected) in [
         ("home", "/", "First steps"),
         ("lost", "/nowhere", "no page at this address"),
         ("docs", "/docs", "Signature and retries"),
@@ -56,7 +56,7 @@ async fn documentation_pages_are_accessible() {
         for look in Viewport::ALL {
             page.set_viewport(look).await;
             page.open(&shop.url(path)).await;
-            page.wait_for_text("main", says).await;
+            page.wait_for_text("main", expected).await;
             page.assert_fits().await;
             picture(&page, &format!("{name}-{}", look.name)).await;
         }

@@ -12,10 +12,10 @@ use crate::shop::{Shop, picture};
 type Piece = (&'static str, String, &'static str);
 
 /// Checks one page at every width and in every colour scheme.
-async fn judge(browser: &Browser, shop: &Shop, (name, path, says): Piece) {
+async fn judge(browser: &Browser, shop: &Shop, (name, path, expected): Piece) {
     let page = browser.page().await;
     page.open(&shop.url(&path)).await;
-    page.wait_for_text("main", says).await;
+    page.wait_for_text("main", expected).await;
     for look in Viewport::ALL {
         page.set_viewport(look).await;
         page.assert_fits().await;

@@ -78,9 +78,9 @@ async fn a_closed_link_shows_the_reason() {
     shop.sandbox("advance", json!({ "by": "2d" })).await;
 
     let page = browser.page().await;
-    for (path, says) in [(&archived, "archived"), (&expired, "expired"), (&sold_out, "sold out")] {
+    for (path, expected) in [(&archived, "archived"), (&expired, "expired"), (&sold_out, "sold out")] {
         page.open(&shop.url(path)).await;
-        page.wait_for_text(".note", says).await;
-        assert_eq!(page.count("form").await, 0, "{says}");
+        page.wait_for_text(".note", expected).await;
+        assert_eq!(page.count("form").await, 0, "{expected}");
     }
 }

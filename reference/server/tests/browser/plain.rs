@@ -156,15 +156,15 @@ async fn a_page_lists_its_allowed_methods() {
         ("GET", format!("/i/{code}/coin"), "POST"),
         ("PUT", format!("/c/{code}/sandbox"), "POST"),
     ] {
-        let reply = call(&shop, method, &path, &[], "").await;
-        assert_eq!((reply.status, reply.header("allow")), (405, Some(allow)), "{method} {path}");
+        let response = call(&shop, method, &path, &[], "").await;
+        assert_eq!((response.status, response.header("allow")), (405, Some(allow)), "{method} {path}");
     }
     for path in
         ["/c/aaaaaaaaaaaa", "/c/x", "/c/", "/i/aaaaaaaaaaaa/document", "/pay/aaaaaaaaaaaa", "/c/a/b/c"]
     {
-        let reply = call(&shop, "GET", path, &[], "").await;
-        assert_eq!(reply.status, 404, "{path}");
-        assert!(reply.body.contains("<h1>Page not found</h1>"), "{path}");
+        let response = call(&shop, "GET", path, &[], "").await;
+        assert_eq!(response.status, 404, "{path}");
+        assert!(response.body.contains("<h1>Page not found</h1>"), "{path}");
     }
 }
 

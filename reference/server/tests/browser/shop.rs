@@ -80,9 +80,14 @@ impl Shop {
             self.server.address(),
             body.len(),
         );
-        let reply = AsyncConnection::connect(self.server.address()).await.call(request).await;
-        assert!(matches!(reply.status, 200..300), "{method} {path} {body}: {} {}", reply.status, reply.body);
-        serde_json::from_str(&reply.body).expect("answers are JSON")
+        let response = AsyncConnection::connect(self.server.address()).await.call(request).await;
+        assert!(
+            matches!(response.status, 200..300),
+            "{method} {path} {body}: {} {}",
+            response.status,
+            response.body
+        );
+        serde_json::from_str(&response.body).expect("answers are JSON")
     }
 
     /// Calls the API with the live key and returns `data`.

@@ -64,7 +64,7 @@ async fn a_world_page_is_accessible() {
     let Some(browser) = Browser::start().await else { return };
     let drawn = workload::draw(4).script;
     let unmet = "expected  expired\nactual    paid\n".repeat(20);
-    for (name, script, fault, failure, says) in [
+    for (name, script, fault, failure, expected) in [
         ("world-drawn", &drawn, None, None, "every invariant held"),
         ("world-passed", &scenario(), None, None, "every invariant held"),
         ("world-failed", &scenario(), Some("retry-renamed"), None, "invariant 2 (once) is broken"),
@@ -78,7 +78,7 @@ async fn a_world_page_is_accessible() {
         );
         for look in Viewport::ALL.into_iter().chain([NARROW]) {
             page.set_viewport(look).await;
-            page.wait_for_text(".verdict", says).await;
+            page.wait_for_text(".verdict", expected).await;
             page.assert_fits().await;
             keep_picture(&page, &format!("{name}-{}", look.name)).await;
             // The rules are slow on a large page.
@@ -118,7 +118,7 @@ async fn marks_are_reachable_by_keyboard() {
     page.wait_for_text("#panel-details", "POST /sandbox/merchants").await;
     page.wait_for_text("#until", "chargeproof serve --scenario paid.yaml --until 3").await;
     // With the panel open, keys move through its contents.
-    for (key, says) in [
+    for (key, expected) in [
         ("ArrowRight", "charges BTC c1 201"),
         ("ArrowRight", "charge.created c1"),
         ("ArrowRight", "charge.created c1 unreachable"),
@@ -127,7 +127,7 @@ async fn marks_are_reachable_by_keyboard() {
         ("ArrowLeft", "endpoints shop 200"),
     ] {
         page.press(key).await;
-        page.wait_for_text("#panel-title", says).await;
+        page.wait_for_text("#panel-title", expected).await;
     }
     page.press("Escape").await;
     assert!(!page.is_visible("#panel").await);

@@ -71,13 +71,13 @@ pub(crate) fn play(steps: &[Step]) -> (TestService, String) {
 #[track_caller]
 pub(crate) fn check(steps: &[Step], expected: &str) {
     let (mut service, charge) = play(steps);
-    let shown = service.show_charge(&charge);
-    let (status, received) = (string(&shown["status"]), string(&shown["received_amount"]));
+    let object = service.show_charge(&charge);
+    let (status, received) = (string(&object["status"]), string(&object["received_amount"]));
     let events = service.event_types(&charge);
     let events = events.strip_prefix("created").expect("the first event is charge.created");
     assert_eq!(format!("{status} {received}:{events}"), expected, "{steps:?}");
-    assert_eq!(shown["paid_at"].is_string(), status == "paid", "paid_at is set exactly when paid");
-    assert_eq!(shown["receipt_url"].is_string(), status == "paid", "receipt_url is set exactly when paid");
+    assert_eq!(object["paid_at"].is_string(), status == "paid", "paid_at is set exactly when paid");
+    assert_eq!(object["receipt_url"].is_string(), status == "paid", "receipt_url is set exactly when paid");
 }
 
 #[test]
@@ -161,9 +161,9 @@ fn check_amount(asset: &str, fiat: &str, amount: &str, expected: (&str, bool)) {
     let mut service = TestService::new();
     let charge = service.create("/v1/charges", &json!({"asset": asset, "amount": fiat}));
     service.report_sighting(&charge, "a", amount, confirmed(100));
-    let shown = service.show_charge(&charge);
-    let found = (shown["status"].as_str().unwrap(), shown["overpaid"].as_bool().unwrap());
-    assert_eq!(found, expected, "{amount} of {} {asset}", shown["asset_amount"]);
+    let object = service.show_charge(&charge);
+    let found = (object["status"].as_str().unwrap(), object["overpaid"].as_bool().unwrap());
+    assert_eq!(found, expected, "{amount} of {} {asset}", object["asset_amount"]);
 }
 
 #[test]
@@ -214,8 +214,8 @@ fn a_charge_keeps_the_terms_it_was_opened_with() {
     service.report_sighting(&charge, "a", "0.002", confirmed(2));
     assert_eq!(service.status(&charge), "underpaid");
     service.report_sighting(&charge, "b", "0.00055", confirmed(2));
-    let shown = service.show_charge(&charge);
-    assert_eq!((&shown["status"], &shown["overpaid"]), (&json!("paid"), &json!(false)));
+    let object = service.show_charge(&charge);
+    assert_eq!((&object["status"], &object["overpaid"]), (&json!("paid"), &json!(false)));
 }
 
 #[test]
@@ -230,29 +230,32 @@ fn a_payment_in_the_microsecond_of_the_lock_end_is_late() {
 
 #[test]
 fn a_transfer_seen_in_time_holds_the_charge_open_for_a_day() {
-    let seen = See("a", "0.0025", MEMPOOL);
-    check(&[Until(-1), seen, Until(0)], "pending 0: payment_detected");
-    check(&[Until(-1), seen, Wait(Span::hours(24))], "pending 0: payment_detected");
+    let unconfirmed = See("a", "0.0025", MEMPOOL);
+    check(&[Until(-1), unconfirmed, Until(0)], "pending 0: payment_detected");
+    check(&[Until(-1), unconfirmed, Wait(Span::hours(24))], "pending 0: payment_detected");
     check(
-        &[Until(-1), seen, Wait(Span::hours(24)), See("a", "0.0025", confirmed(2))],
+        &[Until(-1), unconfirmed, Wait(Span::hours(24)), See("a", "0.0025", confirmed(2))],
         "paid 0.0025: payment_detected paid",
     );
     // After a day, the same transfer is late.
     let day = Wait(Span::hours(24));
-    check(&[Until(-1), seen, Until(0), day], "expired 0: payment_detected expired late_payment");
+    check(&[Until(-1), unconfirmed, Until(0), day], "expired 0: payment_detected expired late_payment");
     check(
-        &[Until(-1), seen, Until(0), day, See("a", "0.0025", confirmed(2))],
+        &[Until(-1), unconfirmed, Until(0), day, See("a", "0.0025", confirmed(2))],
         "expired 0: payment_detected expired late_payment",
     );
     for reason in [Disappearance::DoubleSpent, Disappearance::Replaced, Disappearance::Dropped] {
-        let gone = See("a", "0.0025", Depth::Gone(reason));
-        check(&[seen, gone, Until(-1)], "pending 0: payment_detected");
-        check(&[seen, gone, Until(0)], "expired 0: payment_detected expired");
-        check(&[seen, Until(9), gone], "expired 0: payment_detected expired");
-        check(&[seen, gone, See("a", "0.0025", confirmed(2))], "paid 0.0025: payment_detected paid");
+        let removed = See("a", "0.0025", Depth::Gone(reason));
+        check(&[unconfirmed, removed, Until(-1)], "pending 0: payment_detected");
+        check(&[unconfirmed, removed, Until(0)], "expired 0: payment_detected expired");
+        check(&[unconfirmed, Until(9), removed], "expired 0: payment_detected expired");
+        check(
+            &[unconfirmed, removed, See("a", "0.0025", confirmed(2))],
+            "paid 0.0025: payment_detected paid",
+        );
         // It returns after the charge has ended, so it is late.
         check(
-            &[seen, Until(9), gone, See("a", "0.0025", confirmed(2))],
+            &[unconfirmed, Until(9), removed, See("a", "0.0025", confirmed(2))],
             "expired 0: payment_detected expired late_payment",
         );
     }
@@ -287,9 +290,10 @@ fn payments_hold_a_charge_open_if_their_sum_suffices() {
 fn a_fee_bump_keeps_the_time_of_the_replaced_transfer() {
     type TransferState = (&'static str, &'static str, Depth);
     const OLD: TransferState = ("a", "0.0025", Depth::Gone(Disappearance::Replaced));
-    let seen = See("a", "0.0025", MEMPOOL);
-    let check_bump =
-        |bump: &'static [TransferState], expected: &str| check(&[seen, Until(9), Together(bump)], expected);
+    let unconfirmed = See("a", "0.0025", MEMPOOL);
+    let check_bump = |bump: &'static [TransferState], expected: &str| {
+        check(&[unconfirmed, Until(9), Together(bump)], expected)
+    };
     check_bump(&[OLD, ("b", "0.0025", MEMPOOL)], "pending 0: payment_detected payment_detected");
     // A replacement that pays less is late, also if it has two outputs or another transfer pays the rest.
     let late = "expired 0: payment_detected expired late_payment";
@@ -312,7 +316,7 @@ fn a_fee_bump_keeps_the_time_of_the_replaced_transfer() {
     const BUMP: &[TransferState] = &[OLD, ("b", "0.0025", MEMPOOL)];
     const AGAIN: &[TransferState] = &[OLD, ("c", "0.0025", MEMPOOL)];
     check(
-        &[seen, Until(-1), Together(BUMP), Until(9), Together(AGAIN)],
+        &[unconfirmed, Until(-1), Together(BUMP), Until(9), Together(AGAIN)],
         "pending 0: payment_detected payment_detected late_payment",
     );
     // If two transfers are replaced at once, two replacements keep their times.
@@ -323,7 +327,7 @@ fn a_fee_bump_keeps_the_time_of_the_replaced_transfer() {
         ("d", "0.0025", MEMPOOL),
     ];
     check(
-        &[seen, See("c", "0.0025", MEMPOOL), Until(9), Together(BOTH)],
+        &[unconfirmed, See("c", "0.0025", MEMPOOL), Until(9), Together(BOTH)],
         "pending 0: payment_detected payment_detected payment_detected payment_detected",
     );
 }
@@ -358,10 +362,10 @@ fn payments_first_seen_during_a_hold_are_late() {
 fn only_a_pending_charge_without_money_can_be_canceled() {
     check(&[Cancel(200), Cancel(409)], "canceled 0: canceled");
     check(&[See("a", "0.0025", MEMPOOL), Cancel(409)], "pending 0: payment_detected");
-    let (seen, gone) = (See("a", "0.0025", MEMPOOL), See("a", "0.0025", DROPPED));
-    check(&[seen, gone, Cancel(200)], "canceled 0: payment_detected canceled");
+    let (unconfirmed, removed) = (See("a", "0.0025", MEMPOOL), See("a", "0.0025", DROPPED));
+    check(&[unconfirmed, removed, Cancel(200)], "canceled 0: payment_detected canceled");
     check(
-        &[seen, gone, Cancel(200), See("a", "0.0025", confirmed(2))],
+        &[unconfirmed, removed, Cancel(200), See("a", "0.0025", confirmed(2))],
         "canceled 0: payment_detected canceled late_payment",
     );
     check(&[See("a", "0.0025", confirmed(2)), Cancel(409)], "paid 0.0025: payment_detected paid");
@@ -399,10 +403,10 @@ fn a_paid_charge_stays_paid_after_a_reorganisation() {
     let pays = See("a", "0.0025", confirmed(2));
     let (mut service, charge) =
         play(&[pays, See("a", "0.0025", Depth::Gone(Disappearance::DoubleSpent)), Until(9)]);
-    let shown = service.show_charge(&charge);
-    assert_eq!(shown["status"], "paid");
+    let object = service.show_charge(&charge);
+    assert_eq!(object["status"], "paid");
     assert_eq!(
-        shown["transactions"][0]["confirmations"], 0,
+        object["transactions"][0]["confirmations"], 0,
         "the dropped transfer is still in the list, without confirmations"
     );
     check(&[pays, See("a", "0.0025", MEMPOOL), pays], "paid 0.0025: payment_detected paid");

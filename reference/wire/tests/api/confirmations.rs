@@ -33,11 +33,11 @@ fn set_height(service: &mut TestService, height: u64) {
 fn every_block_adds_a_confirmation_to_confirmed_transfers() {
     for (first, expected) in [(0, [0, 0, 0]), (1, [1, 1, 1]), (2, [2, 3, 902]), (7, [7, 8, 907])] {
         let (mut service, charge) = charge_with_transfer(first);
-        let shown = [100, 101, 1_000].map(|height| {
+        let found = [100, 101, 1_000].map(|height| {
             set_height(&mut service, height);
             confirmations(&mut service, &charge)
         });
-        assert_eq!(shown, expected, "seen with {first}");
+        assert_eq!(found, expected, "seen with {first}");
     }
 }
 
@@ -90,7 +90,7 @@ fn a_delivery_keeps_the_confirmations_of_its_event() {
     set_height(&mut service, 200);
     let attempts = service.attempt_all(&AttemptResult::Answered(200));
     let bodies = attempts.iter().map(|(_, attempt)| serde_json::from_slice::<Value>(&attempt.body).unwrap());
-    let shown: Vec<Value> =
+    let found: Vec<Value> =
         bodies.map(|body| body["data"]["charge"]["transactions"][0]["confirmations"].clone()).collect();
-    assert_eq!(shown, [json!(2), json!(7)]);
+    assert_eq!(found, [json!(2), json!(7)]);
 }

@@ -236,11 +236,11 @@ fn another_seed_gives_other_keys_and_codes() {
     let ids = |seed: u64| {
         let mut service = TestService::with_seed_and_limit(Seed(seed), None);
         let charge = service.charge();
-        let shown = service.show_charge(&charge);
+        let object = service.show_charge(&charge);
         [
             service.live.clone(),
             charge,
-            shown["deposit_address"].to_string(),
+            object["deposit_address"].to_string(),
             service.list("/v1/events")[0]["id"].to_string(),
         ]
     };

@@ -100,8 +100,8 @@ fn is_transition_allowed(from: &str, to: &str, accepted_any: bool) -> bool {
 /// Checks the invariants of a charge, and updates its expected state.
 #[expect(clippy::too_many_lines, reason = "one invariant after the other")]
 fn check_charge(service: &mut TestService, charge: &mut ExpectedCharge) -> Result<(), TestCaseError> {
-    let shown = service.show_charge(&charge.code);
-    let status = string(&shown["status"]);
+    let object = service.show_charge(&charge.code);
+    let status = string(&object["status"]);
     prop_assert!(
         is_transition_allowed(&charge.status, &status, !charge.accepted.is_empty()),
         "{} became {status}",
@@ -118,15 +118,15 @@ fn check_charge(service: &mut TestService, charge: &mut ExpectedCharge) -> Resul
     };
 
     let refunds: Coin =
-        shown["refunds"].as_array().expect("a list").iter().map(|refund| coin_of(&refund["amount"])).sum();
-    prop_assert_eq!(coin_of(&shown["refunded_amount"]), refunds);
+        object["refunds"].as_array().expect("a list").iter().map(|refund| coin_of(&refund["amount"])).sum();
+    prop_assert_eq!(coin_of(&object["refunded_amount"]), refunds);
 
     // Each reported transaction is shown exactly once.
     let mut received = Coin::ZERO;
     // The credited amount without late payments that were not accepted.
     let mut counted = Coin::ZERO;
     let mut shown_transfers = BTreeMap::new();
-    for transaction in shown["transactions"].as_array().expect("a list") {
+    for transaction in object["transactions"].as_array().expect("a list") {
         let index = TRANSFERS
             .iter()
             .position(|(txid, _)| transaction["txid"] == *txid)
@@ -148,13 +148,13 @@ fn check_charge(service: &mut TestService, charge: &mut ExpectedCharge) -> Resul
                 "a paid charge credits every confirmed transfer that was not refunded"
             );
         }
-        prop_assert!(shown_transfers.insert(index, depth).is_none(), "a transaction is shown once");
+        prop_assert!(shown_transfers.insert(index, depth).is_none(), "a transaction is listed once");
     }
     prop_assert_eq!(shown_transfers.len(), charge.transfers.len(), "every transfer is shown");
-    prop_assert_eq!(coin_of(&shown["received_amount"]), received, "received is the sum of what is credited");
+    prop_assert_eq!(coin_of(&object["received_amount"]), received, "received is the sum of what is credited");
     // While the charge is not paid, refunded parts of the received amount are due again. Refunded late payments were never
     // part of it.
-    let remaining = coin_of(&shown["remaining_amount"]);
+    let remaining = coin_of(&object["remaining_amount"]);
     let largest_received = if status == "paid" { received } else { received.saturating_sub(refunds) };
     prop_assert!(
         (coin(DUE).saturating_sub(received)..=coin(DUE).saturating_sub(largest_received))
@@ -195,7 +195,7 @@ fn check_charge(service: &mut TestService, charge: &mut ExpectedCharge) -> Resul
     charge.event_count = events.len();
     prop_assert!(events.is_sorted_by(|a, b| a["id"].as_str() < b["id"].as_str()), "event ids rise strictly");
     prop_assert!(events.is_sorted_by(|a, b| a["created_at"].as_str() <= b["created_at"].as_str()));
-    let timeline: Vec<&str> = shown["timeline"]
+    let timeline: Vec<&str> = object["timeline"]
         .as_array()
         .expect("a list")
         .iter()
@@ -218,7 +218,7 @@ fn check_charge(service: &mut TestService, charge: &mut ExpectedCharge) -> Resul
     prop_assert!(
         position_of("charge.underpaid").is_none_or(|short| first_sighting.is_some_and(|seen| seen < short))
     );
-    prop_assert_eq!(count("charge.refunded"), shown["refunds"].as_array().expect("a list").len());
+    prop_assert_eq!(count("charge.refunded"), object["refunds"].as_array().expect("a list").len());
     for (index, (txid, _)) in TRANSFERS.iter().enumerate() {
         let (detected, late) =
             (events_of(index, "charge.payment_detected"), events_of(index, "charge.late_payment"));
@@ -232,9 +232,9 @@ fn check_charge(service: &mut TestService, charge: &mut ExpectedCharge) -> Resul
     }
 
     // paid_at.
-    prop_assert_eq!(shown["paid_at"].is_string(), status == "paid");
-    prop_assert!(charge.status != "paid" || shown["paid_at"] == charge.paid_at, "paid_at is set once");
-    charge.paid_at = shown["paid_at"].clone();
+    prop_assert_eq!(object["paid_at"].is_string(), status == "paid");
+    prop_assert!(charge.status != "paid" || object["paid_at"] == charge.paid_at, "paid_at is set once");
+    charge.paid_at = object["paid_at"].clone();
     charge.status = status;
     Ok(())
 }

@@ -65,18 +65,18 @@ fn a_paid_charge_settles_its_invoice() {
     let mut service = TestService::new();
     let invoice = issue(&mut service);
     let charge = service.choose_coin(&invoice, Asset::Btc).unwrap();
-    let shown = service.show_charge(&charge);
+    let object = service.show_charge(&charge);
     assert_eq!(
-        (&shown["invoice"], &shown["fiat_amount"], &shown["customer_email"]),
+        (&object["invoice"], &object["fiat_amount"], &object["customer_email"]),
         (&json!(invoice), &json!("150.00"), &json!("ada@shop.example"))
     );
     service.report_sighting(&charge, "a", "0.001", confirmed(2));
     assert_eq!(service.show_invoice(&invoice)["status"], "open", "an underpaid charge settles no invoice");
     service.wait(TICK);
     service.report_sighting(&charge, "b", "0.0015", confirmed(2));
-    let shown = service.show_invoice(&invoice);
+    let object = service.show_invoice(&invoice);
     assert_eq!(
-        (&shown["status"], &shown["paid_at"]),
+        (&object["status"], &object["paid_at"]),
         (&json!("paid"), &json!("2026-09-20T10:00:00.000001Z"))
     );
     assert_eq!(event_types(&mut service)[5..], ["charge.paid", "invoice.paid"]);
@@ -170,8 +170,8 @@ fn a_late_payment_never_settles_a_voided_invoice() {
     );
     service.report_sighting(&charge, "a", "0.0025", confirmed(2));
     service.accept(&charge, None).unwrap();
-    let shown = service.show_invoice(&invoice);
-    assert_eq!((&shown["status"], &shown["paid_at"]), (&json!("void"), &Value::Null));
+    let object = service.show_invoice(&invoice);
+    assert_eq!((&object["status"], &object["paid_at"]), (&json!("void"), &Value::Null));
     assert!(!event_types(&mut service).contains(&"invoice.paid".to_owned()));
     for response in [send(&mut service, &invoice), void(&mut service, &invoice)] {
         assert_eq!(response.status(), 409);

@@ -118,8 +118,8 @@ fn a_link_accepts_no_payment_after_max_payments() {
     }
     assert_eq!(pay(&mut service, &link, &json!({})).status(), 409);
     let patch = Call::new("PATCH", &format!("/v1/payment-links/{link}")).key(&service.live.clone());
-    let shown = service.send(&patch.json(&json!({"max_payments": null}))).data();
-    assert_eq!((&shown["max_payments"], &shown["accepting_payments"]), (&Value::Null, &json!(true)));
+    let object = service.send(&patch.json(&json!({"max_payments": null}))).data();
+    assert_eq!((&object["max_payments"], &object["accepting_payments"]), (&Value::Null, &json!(true)));
     assert_eq!(pay(&mut service, &link, &json!({})).status(), 201);
 }
 
@@ -200,11 +200,11 @@ fn the_page_creates_charges_by_the_rules_of_the_api() {
         panic!("the visit creates a charge")
     };
     let charge = service.api.service.account(account).book(mode).charge(no).code.to_string();
-    let shown = service.show_charge(&charge);
-    assert_eq!((&shown["payment_link"], &shown["description"]), (&json!(link), &json!("A gift")));
-    assert_eq!(shown["custom_fields"], json!([{"label": "Wish", "value": "peace"}]));
+    let object = service.show_charge(&charge);
+    assert_eq!((&object["payment_link"], &object["description"]), (&json!(link), &json!("A gift")));
+    assert_eq!(object["custom_fields"], json!([{"label": "Wish", "value": "peace"}]));
     let listed = service.list(&format!("/v1/charges?payment_link={link}"));
-    assert_eq!(listed, [shown]);
+    assert_eq!(listed, [object]);
 }
 
 #[test]
@@ -237,6 +237,6 @@ fn only_page_visits_are_counted_as_views() {
     for _ in 0..3 {
         service.visit(Visit::ViewLink(code(&link))).unwrap();
     }
-    let shown = service.get(&format!("/v1/payment-links/{link}")).data();
-    assert_eq!((&shown["views_count"], &shown["updated_at"]), (&json!(3), &shown["created_at"]));
+    let object = service.get(&format!("/v1/payment-links/{link}")).data();
+    assert_eq!((&object["views_count"], &object["updated_at"]), (&json!(3), &object["created_at"]));
 }

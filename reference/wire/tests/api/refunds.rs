@@ -18,8 +18,8 @@ const OTHER_HALF: Step = See("b", "0.00125", confirmed(2));
 #[track_caller]
 fn check_shown(steps: &[Step], remaining: &str, overpaid: bool) {
     let (mut service, charge) = play(steps);
-    let shown = service.show_charge(&charge);
-    let found = (string(&shown["remaining_amount"]), shown["overpaid"] == true);
+    let object = service.show_charge(&charge);
+    let found = (string(&object["remaining_amount"]), object["overpaid"] == true);
     assert_eq!(found, (remaining.to_owned(), overpaid), "{steps:?}");
 }
 

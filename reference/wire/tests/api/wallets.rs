@@ -90,9 +90,9 @@ fn the_account_shows_its_current_wallets_and_settings() {
     ];
     for (change, name, accepts_sol) in changes {
         change(&mut service).expect("the change is valid");
-        let shown = service.get("/v1/account").json();
-        let accepted = shown["meta"]["accepted_assets"].as_array().expect("a list");
-        assert_eq!((&shown["data"]["name"], accepted.contains(&json!("SOL"))), (&json!(name), accepts_sol));
+        let object = service.get("/v1/account").json();
+        let accepted = object["meta"]["accepted_assets"].as_array().expect("a list");
+        assert_eq!((&object["data"]["name"], accepted.contains(&json!("SOL"))), (&json!(name), accepts_sol));
     }
 }
 

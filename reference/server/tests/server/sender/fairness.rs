@@ -24,19 +24,19 @@ async fn within_limit<T>(operation: impl Future<Output = T>) -> T {
 /// Creates another account with an endpoint at `url`; returns the path that sends a test delivery to it.
 async fn add_second_account(shop: &Shop, url: &str) -> String {
     let account = json!({ "id": "neighbour" });
-    let (status, answer) = call(&shop.server, "POST", "/sandbox/accounts", &account).await;
-    assert_eq!(status, 200, "{answer}");
+    let (status, response) = call(&shop.server, "POST", "/sandbox/accounts", &account).await;
+    assert_eq!(status, 200, "{response}");
     let endpoint = json!({ "account": "neighbour", "url": url });
-    let (status, answer) = call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
-    assert_eq!(status, 200, "{answer}");
-    format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id"))
+    let (status, response) = call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
+    assert_eq!(status, 200, "{response}");
+    format!("/sandbox/endpoints/{}/test", response["endpoint"]["id"].as_str().expect("an id"))
 }
 
 /// Sends a test delivery and returns its id.
 async fn send(shop: &Shop, path: &str) -> String {
-    let (status, answer) = call(&shop.server, "POST", path, &json!({})).await;
-    assert_eq!(status, 200, "{answer}");
-    answer["delivery"].as_str().expect("an id").to_owned()
+    let (status, response) = call(&shop.server, "POST", path, &json!({})).await;
+    assert_eq!(status, 200, "{response}");
+    response["delivery"].as_str().expect("an id").to_owned()
 }
 
 fn delivery(seen: &Message) -> &str {
@@ -47,9 +47,10 @@ fn delivery(seen: &Message) -> &str {
 async fn endpoints(shop: &Shop, hosts: impl Iterator<Item = String>) -> Vec<String> {
     let mut paths = Vec::new();
     for host in hosts {
-        let (status, answer) = save(&shop.server, &format!("https://{host}/")).await;
-        assert_eq!(status, 200, "{answer}");
-        paths.push(format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id")));
+        let (status, response) = save(&shop.server, &format!("https://{host}/")).await;
+        assert_eq!(status, 200, "{response}");
+        paths
+            .push(format!("/sandbox/endpoints/{}/test", response["endpoint"]["id"].as_str().expect("an id")));
     }
     paths
 }
@@ -110,9 +111,9 @@ async fn an_account_without_a_slot_gets_one_however_many_accounts_hold_the_other
         let name = format!("hostile-{n}");
         assert_eq!(call(&shop.server, "POST", "/sandbox/accounts", &json!({ "id": name })).await.0, 200);
         let endpoint = json!({ "account": name, "url": "https://shop.example/" });
-        let (status, answer) = call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
-        assert_eq!(status, 200, "{answer}");
-        let id = answer["endpoint"]["id"].as_str().expect("an id").to_owned();
+        let (status, response) = call(&shop.server, "POST", "/sandbox/endpoints", &endpoint).await;
+        assert_eq!(status, 200, "{response}");
+        let id = response["endpoint"]["id"].as_str().expect("an id").to_owned();
         hostile.push(send(&shop, &format!("/sandbox/endpoints/{id}/test")).await);
         // The fifth and the sixth get slots of aborted attempts.
         within_limit(slow.next()).await;
@@ -178,9 +179,9 @@ async fn slow_names_of_one_account_delay_no_other_and_are_reported() {
         let error = attempt["error"].as_str().expect("it failed");
         assert!(error.ends_with(".example: the name lookup timed out"), "{error}");
     }
-    let (status, answer) = save(&shop.server, "https://slow99.example/").await;
-    let message = answer["errors"]["url"][0].as_str().unwrap_or_default();
-    assert!(status == 422 && message.contains("slow99.example could not be looked up in time"), "{answer}");
+    let (status, response) = save(&shop.server, "https://slow99.example/").await;
+    let message = response["errors"]["url"][0].as_str().unwrap_or_default();
+    assert!(status == 422 && message.contains("slow99.example could not be looked up in time"), "{response}");
 }
 
 #[tokio::test]
@@ -206,8 +207,8 @@ async fn saving_a_slow_name_delays_no_other_account() {
         names.wait_for_stall().await;
         save("neighbour", "https://good.example/").await
     };
-    let ((slow, _), (status, answer)) = tokio::join!(save("acme", "https://slow.example/"), neighbour);
-    assert_eq!((slow, status), (422, 200), "{answer}");
+    let ((slow, _), (status, response)) = tokio::join!(save("acme", "https://slow.example/"), neighbour);
+    assert_eq!((slow, status), (422, 200), "{response}");
 }
 
 #[tokio::test]
@@ -216,9 +217,9 @@ async fn a_book_has_fifty_endpoints_at_most() {
     let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
     // The shop already has one.
     endpoints(&shop, (0..49).map(|n| format!("h{n}.sim"))).await;
-    let (status, answer) = save(&shop.server, "https://h49.sim/").await;
-    let message = answer["errors"]["url"][0].as_str().unwrap_or_default();
-    assert!(status == 422 && message.starts_with("There are 50 webhook endpoints already"), "{answer}");
+    let (status, response) = save(&shop.server, "https://h49.sim/").await;
+    let message = response["errors"]["url"][0].as_str().unwrap_or_default();
+    assert!(status == 422 && message.starts_with("There are 50 webhook endpoints already"), "{response}");
     let path = format!("/sandbox/endpoints/{}", shop.endpoint);
     assert_eq!(call(&shop.server, "DELETE", &path, &json!(null)).await.0, 200);
     assert_eq!(save(&shop.server, "https://h49.sim/").await.0, 200);

@@ -53,18 +53,18 @@ async fn a_handler_is_added_while_the_server_runs() {
     let (server, mut receiver) = (open().await, Receiver::plain(ReceiverBehavior::Says(OK)).await);
     let to = format!("http://{}/hooks?a=1", receiver.address);
     let mut document = Document::read();
-    let mut judged = |method: &str, status: u16, answer: &Value| {
+    let mut judged = |method: &str, status: u16, response: &Value| {
         let operation = Operation { method: method.to_owned(), path: PATH.to_owned() };
-        document.judge(&operation, status, answer).unwrap_or_else(|why| panic!("{why}: {answer}"));
+        document.judge(&operation, status, response).unwrap_or_else(|why| panic!("{why}: {response}"));
     };
-    let (status, answer) = call(&server, "POST", PATH, &json!({ "to": to })).await;
-    assert_eq!(status, 200, "{answer}");
-    judged("POST", status, &answer);
-    check_arrives(&server, &mut receiver, &answer["forward"]).await;
-    let (status, answer) = call(&server, "GET", PATH, &Value::Null).await;
-    judged("GET", status, &answer);
+    let (status, response) = call(&server, "POST", PATH, &json!({ "to": to })).await;
+    assert_eq!(status, 200, "{response}");
+    judged("POST", status, &response);
+    check_arrives(&server, &mut receiver, &response["forward"]).await;
+    let (status, response) = call(&server, "GET", PATH, &Value::Null).await;
+    judged("GET", status, &response);
     let host = receiver.address.to_string().replace(['.', ':'], "-");
-    assert_eq!(answer["forwards"], json!([format!("https://{host}.example=http://{}", receiver.address)]));
+    assert_eq!(response["forwards"], json!([format!("https://{host}.example=http://{}", receiver.address)]));
 
     for (method, body, status) in [
         ("POST", json!({ "to": to }), 409),
@@ -74,10 +74,10 @@ async fn a_handler_is_added_while_the_server_runs() {
         ("POST", json!({ "to": "http://localhost", "account": "nobody" }), 422),
         ("DELETE", json!({}), 405),
     ] {
-        let (found, answer) = call(&server, method, PATH, &body).await;
-        assert_eq!(found, status, "{method} {body}: {answer}");
+        let (found, response) = call(&server, method, PATH, &body).await;
+        assert_eq!(found, status, "{method} {body}: {response}");
         if method == "POST" {
-            judged(method, status, &answer);
+            judged(method, status, &response);
         }
     }
 }
@@ -93,9 +93,9 @@ async fn forwards_are_bounded() {
             path = format!("/w/{}{PATH}", world["world"].as_str().expect("an id"));
         }
         let body = json!({ "to": format!("http://localhost:{port}/") });
-        let (status, answer) = call(&server, "POST", &path, &body).await;
+        let (status, response) = call(&server, "POST", &path, &body).await;
         if status != 200 {
-            refused = answer;
+            refused = response;
             break;
         }
         taken += 1;
@@ -111,9 +111,9 @@ async fn forwards_are_bounded() {
 async fn a_forward_ends_with_the_last_world_that_has_it() {
     let server = open().await;
     let open_world = async |body: Value| {
-        let (status, answer) = call(&server, "POST", "/sandbox/worlds", &body).await;
-        assert_eq!(status, 201, "{answer}");
-        answer["world"].as_str().expect("an id").to_owned()
+        let (status, response) = call(&server, "POST", "/sandbox/worlds", &body).await;
+        assert_eq!(status, 201, "{response}");
+        response["world"].as_str().expect("an id").to_owned()
     };
     let forwards =
         async || call(&server, "GET", PATH, &Value::Null).await.1["forwards"].as_array().map(Vec::len);
@@ -141,11 +141,11 @@ async fn a_forward_without_room_for_its_endpoints_is_undone() {
         let body = json!({ "url": format!("https://shop-{n}.sim/"), "mode": "test" });
         assert_eq!(call(&server, "POST", "/sandbox/endpoints", &body).await.0, 200);
     }
-    let (status, answer) = call(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;
-    let why = answer["errors"]["to"][0].as_str().unwrap_or_default();
-    let says = "A forward needs an endpoint in each mode: There are 50 webhook endpoints already";
-    assert!(status == 422 && why.starts_with(says), "{answer}");
-    assert_eq!(answer["errors"].as_object().map(serde_json::Map::len), Some(1), "{answer}");
+    let (status, response) = call(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;
+    let why = response["errors"]["to"][0].as_str().unwrap_or_default();
+    let expected = "A forward needs an endpoint in each mode: There are 50 webhook endpoints already";
+    assert!(status == 422 && why.starts_with(expected), "{response}");
+    assert_eq!(response["errors"].as_object().map(serde_json::Map::len), Some(1), "{response}");
     let (_, all) = call(&server, "GET", "/sandbox/endpoints", &Value::Null).await;
     let live = |value: &&Value| value["mode"] == "live" && value["status"] != "removed";
     assert_eq!(all["endpoints"].as_array().expect("a list").iter().filter(live).count(), 0, "{all}");
@@ -155,6 +155,6 @@ async fn a_forward_without_room_for_its_endpoints_is_undone() {
 #[tokio::test]
 async fn simulated_deliveries_allow_no_forwards() {
     let server = Server::start(config(SenderConfig::default())).await.expect("loopback has a free port");
-    let (status, answer) = call(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;
-    assert_eq!(status, 409, "{answer}");
+    let (status, response) = call(&server, "POST", PATH, &json!({ "to": "http://localhost:3000" })).await;
+    assert_eq!(status, 409, "{response}");
 }

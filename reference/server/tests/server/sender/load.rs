@@ -68,8 +68,8 @@ impl Hosts {
         let status = if is_failing(&host) { "500 No" } else { "200 OK" };
         // Counted as left before the webhook sender can know the result.
         self.on_end(&host);
-        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
-        connection.send(answer).await;
+        let response = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+        connection.send(response).await;
     }
 }
 
@@ -84,8 +84,8 @@ fn check(hosts: &Hosts, work: usize, fail: usize) {
 }
 
 async fn advance(server: &Server, by: &str) {
-    let (status, answer) = call(server, "POST", "/sandbox/advance", &json!({ "by": by })).await;
-    assert_eq!(status, 200, "{answer}");
+    let (status, response) = call(server, "POST", "/sandbox/advance", &json!({ "by": by })).await;
+    assert_eq!(status, 200, "{response}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

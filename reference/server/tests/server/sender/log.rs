@@ -141,8 +141,8 @@ async fn no_secret_is_in_the_log() {
     let delivery = shop.send().await;
     shop.wait_for_attempts().await;
     for path in ["/sandbox/deliveries", "/sandbox/happenings", "/sandbox/endpoints", "/sandbox"] {
-        let (_, answer) = call(&shop.server, "GET", path, &Value::Null).await;
-        assert!(!answer.to_string().contains("whsec_"), "{path}: {answer}");
+        let (_, response) = call(&shop.server, "GET", path, &Value::Null).await;
+        assert!(!response.to_string().contains("whsec_"), "{path}: {response}");
     }
     assert!(!shop.delivery_record(&delivery).await.to_string().contains("whsec_"));
 }
@@ -152,8 +152,8 @@ async fn a_rotated_secret_signs_the_next_attempt() {
     let mut receiver = Receiver::plain(ReceiverBehavior::Says(OK)).await;
     let shop = Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await;
     let path = format!("/sandbox/endpoints/{}/rotate", shop.endpoint);
-    let (_, answer) = call(&shop.server, "POST", &path, &json!({})).await;
+    let (_, response) = call(&shop.server, "POST", &path, &json!({})).await;
     shop.send().await;
-    let secret = answer["endpoint"]["secret"].as_str().expect("a secret");
+    let secret = response["endpoint"]["secret"].as_str().expect("a secret");
     assert!(is_signed(&receiver.next().await, "X-Service-Signature", secret));
 }

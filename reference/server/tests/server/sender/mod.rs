@@ -71,24 +71,24 @@ impl Shop {
 
     async fn open_with(config: Config) -> Shop {
         let server = Server::start(config).await.expect("loopback has a free port");
-        let (status, answer) = save(&server, "https://shop.example/hooks?a=1").await;
-        assert_eq!(status, 200, "{answer}");
-        let text = |name: &str| answer["endpoint"][name].as_str().expect("a string").to_owned();
+        let (status, response) = save(&server, "https://shop.example/hooks?a=1").await;
+        assert_eq!(status, 200, "{response}");
+        let text = |name: &str| response["endpoint"][name].as_str().expect("a string").to_owned();
         Shop { endpoint: text("id"), secret: text("secret"), server }
     }
 
     /// Sends a test delivery and returns its id.
     async fn send(&self) -> String {
         let path = format!("/sandbox/endpoints/{}/test", self.endpoint);
-        let (status, answer) = call(&self.server, "POST", &path, &json!({})).await;
-        assert_eq!(status, 200, "{answer}");
-        answer["delivery"].as_str().expect("an id").to_owned()
+        let (status, response) = call(&self.server, "POST", &path, &json!({})).await;
+        assert_eq!(status, 200, "{response}");
+        response["delivery"].as_str().expect("an id").to_owned()
     }
 
     /// Waits until every attempt in flight has ended.
     async fn wait_for_attempts(&self) {
-        let (status, answer) = call(&self.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
-        assert_eq!(status, 200, "{answer}");
+        let (status, response) = call(&self.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
+        assert_eq!(status, 200, "{response}");
     }
 
     /// Returns the log entry of a delivery.
@@ -122,6 +122,6 @@ pub(crate) async fn call(server: &Server, method: &str, path: &str, body: &Value
 pub(crate) async fn call_text(server: &Server, method: &str, path: &str, body: &str) -> (u16, String) {
     let key = server.first_keys().expect("a sound world").live;
     let request = Request { method, body, key: Some(&key), ..Request::get(path) };
-    let answer = AsyncConnection::connect(server.address()).await.call_once(request).await;
-    (answer.status, answer.body)
+    let response = AsyncConnection::connect(server.address()).await.call_once(request).await;
+    (response.status, response.body)
 }

@@ -113,10 +113,10 @@ async fn handle_request<S: AsyncRead + AsyncWrite + Unpin>(
     // The test may have dropped its end.
     let _ = sees.send(seen);
     // The webhook sender may close early.
-    let _ = answer(connection.stream(), behavior).await;
+    let _ = respond(connection.stream(), behavior).await;
 }
 
-async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, behavior: ReceiverBehavior) -> std::io::Result<()> {
+async fn respond<S: AsyncWrite + Unpin>(stream: &mut S, behavior: ReceiverBehavior) -> std::io::Result<()> {
     match behavior {
         ReceiverBehavior::Says(bytes) => {
             stream.write_all(bytes.as_bytes()).await?;

@@ -23,12 +23,12 @@ async fn check_save(url: &str, addresses: Option<&[&str]>, refusal: Option<&str>
     let bounds = SenderBounds { connect_time: Duration::from_millis(200), ..super::BOUNDS };
     let sender = SenderConfig { bounds, ..sender(&names, &[]) };
     let server = Server::start(config(sender)).await.expect("loopback has a free port");
-    let (status, answer) = save(&server, url).await;
+    let (status, response) = save(&server, url).await;
     match refusal {
-        None => assert_eq!(status, 200, "{answer}"),
+        None => assert_eq!(status, 200, "{response}"),
         Some(part) => {
-            assert_eq!(status, 422, "{answer}");
-            let why = answer["errors"]["url"][0].as_str().expect("a reason");
+            assert_eq!(status, 422, "{response}");
+            let why = response["errors"]["url"][0].as_str().expect("a reason");
             assert!(why.contains(part), "{why}");
         }
     }
@@ -67,9 +67,9 @@ async fn a_local_address_is_refused_with_the_forward_option() {
     for url in ["http://shop.example/hooks", "http://169.254.169.254/", "http://localhost/#x"] {
         let names = Names::default();
         let server = Server::start(config(sender(&names, &[]))).await.expect("loopback has a free port");
-        let (status, answer) = save(&server, url).await;
-        assert_eq!(status, 422, "{answer}");
-        assert!(!answer.to_string().contains("--forward-to"), "{answer}");
+        let (status, response) = save(&server, url).await;
+        assert_eq!(status, 422, "{response}");
+        assert!(!response.to_string().contains("--forward-to"), "{response}");
     }
 }
 
@@ -124,8 +124,8 @@ async fn a_forward_is_for_one_host_and_port() {
     names.set("shop.example", &["127.0.0.1"]);
     let shop = Shop::open(sender(&names, &[super::shop_forward(&receiver)])).await;
     for url in ["https://other.example", "https://shop.example:8443"] {
-        let (status, answer) = save(&shop.server, url).await;
-        assert_eq!(status, 422, "{url}: {answer}");
+        let (status, response) = save(&shop.server, url).await;
+        assert_eq!(status, 422, "{url}: {response}");
     }
     let attempt = shop.attempt().await;
     assert_eq!(attempt["status"], 200, "{attempt}");

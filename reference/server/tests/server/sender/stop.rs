@@ -80,8 +80,8 @@ async fn start_busy_server(
     let config = Config { bounds: Bounds { drain_time, ..Bounds::default() }, ..config(sender) };
     let server = Server::start_with(config, |setup| ReportingWorld(Sandbox::new(setup), reporter)).await;
     let server = server.expect("loopback has a free port");
-    let (_, answer) = save(&server, "https://shop.example").await;
-    let path = format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id"));
+    let (_, response) = save(&server, "https://shop.example").await;
+    let path = format!("/sandbox/endpoints/{}/test", response["endpoint"]["id"].as_str().expect("an id"));
     for _ in 0..count {
         assert_eq!(call(&server, "POST", &path, &json!({})).await.0, 200);
     }

@@ -18,8 +18,8 @@ async fn shop(behavior: ReceiverBehavior) -> (Shop, Receiver) {
     (Shop::open(sender(&Names::default(), &[shop_forward(&receiver)])).await, receiver)
 }
 
-fn posts(answer: &Value) -> Vec<String> {
-    let happened = answer["happened"].as_array().expect("what happened");
+fn posts(response: &Value) -> Vec<String> {
+    let happened = response["happened"].as_array().expect("what happened");
     happened
         .iter()
         .filter(|entry| entry["what"] == "post")
@@ -33,9 +33,9 @@ fn posts(answer: &Value) -> Vec<String> {
 async fn retries_happen_at_their_times_when_the_clock_is_moved_past_them() {
     let (shop, receiver) = shop(ReceiverBehavior::Says(BROKEN)).await;
     shop.send().await;
-    let (_, answer) = call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1h" })).await;
+    let (_, response) = call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1h" })).await;
     assert_eq!(
-        posts(&answer),
+        posts(&response),
         [
             "2026-09-20T10:05:41.000000Z 1 \"500\"",
             "2026-09-20T10:06:41.000000Z 2 \"500\"",
@@ -43,7 +43,7 @@ async fn retries_happen_at_their_times_when_the_clock_is_moved_past_them() {
             "2026-09-20T10:41:41.000000Z 4 \"500\"",
         ]
     );
-    assert_eq!(answer["now"], "2026-09-20T11:05:41.000000Z");
+    assert_eq!(response["now"], "2026-09-20T11:05:41.000000Z");
     assert_eq!(receiver.connections(), 4);
 }
 
@@ -56,9 +56,9 @@ async fn mining_waits_for_the_deliveries_that_it_causes() {
     let code = charge["data"]["code"].as_str().expect("a code");
     assert_eq!(call(&shop.server, "POST", "/sandbox/pay", &json!({ "charge": code })).await.0, 200);
     let mine = json!({ "asset": "BTC", "blocks": 3 });
-    let (_, answer) = call(&shop.server, "POST", "/sandbox/mine", &mine).await;
-    let last = answer["happened"].as_array().and_then(|all| all.last()).expect("something happened");
-    assert_eq!((&last["what"], &last["type"]), (&json!("post"), &json!("charge.paid")), "{answer}");
+    let (_, response) = call(&shop.server, "POST", "/sandbox/mine", &mine).await;
+    let last = response["happened"].as_array().and_then(|all| all.last()).expect("something happened");
+    assert_eq!((&last["what"], &last["type"]), (&json!("post"), &json!("charge.paid")), "{response}");
     assert_eq!(receiver.connections(), 3, "created, detected, paid");
 }
 
@@ -74,17 +74,17 @@ async fn other_requests_are_answered_while_a_call_waits() {
     for _ in 0..20 {
         tokio::select! {
             biased;
-            answer = &mut advance => panic!("it does not wait: {answer:?}"),
-            (status, answer) = call(&shop.server, "GET", "/sandbox", &nothing) => {
+            response = &mut advance => panic!("it does not wait: {response:?}"),
+            (status, response) = call(&shop.server, "GET", "/sandbox", &nothing) => {
                 assert_eq!(status, 200);
-                assert_eq!(answer["now"], "2026-09-20T10:05:41.000000Z", "where the post left");
+                assert_eq!(response["now"], "2026-09-20T10:05:41.000000Z", "where the post left");
             }
         }
     }
     permits.add_permits(1);
-    let (status, answer) = advance.await;
-    assert_eq!((status, &answer["now"]), (200, &json!("2026-10-01T00:00:00.000000Z")));
-    assert_eq!(posts(&answer), ["2026-09-20T10:05:41.000000Z 1 \"200\""]);
+    let (status, response) = advance.await;
+    assert_eq!((status, &response["now"]), (200, &json!("2026-10-01T00:00:00.000000Z")));
+    assert_eq!(posts(&response), ["2026-09-20T10:05:41.000000Z 1 \"200\""]);
 }
 
 #[tokio::test]
@@ -109,9 +109,9 @@ async fn a_client_whose_call_waits_is_not_idle() {
     let bounds = Bounds { idle_time: Duration::from_millis(200), ..Bounds::default() };
     let shop = Shop::open_with(Config { bounds, ..config(sender) }).await;
     shop.send().await;
-    let (status, answer) = call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
+    let (status, response) = call(&shop.server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
     assert_eq!(status, 200);
-    assert_eq!(posts(&answer), ["2026-09-20T10:05:41.000000Z 1 \"timeout\""]);
+    assert_eq!(posts(&response), ["2026-09-20T10:05:41.000000Z 1 \"timeout\""]);
 }
 
 #[tokio::test]
@@ -127,8 +127,8 @@ async fn a_slow_host_delays_no_other() {
     for _ in 0..10 {
         shop.send().await;
     }
-    let (_, answer) = save(&shop.server, "https://quick.example").await;
-    let path = format!("/sandbox/endpoints/{}/test", answer["endpoint"]["id"].as_str().expect("an id"));
+    let (_, response) = save(&shop.server, "https://quick.example").await;
+    let path = format!("/sandbox/endpoints/{}/test", response["endpoint"]["id"].as_str().expect("an id"));
     for _ in 0..10 {
         assert_eq!(call(&shop.server, "POST", &path, &json!({})).await.0, 200);
         quick.next().await;

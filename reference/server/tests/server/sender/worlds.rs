@@ -62,8 +62,8 @@ async fn a_closed_world_starts_no_attempt_and_blocks_no_caller() {
     let (status, ended) = call(&server, "DELETE", &format!("/sandbox/worlds/{id}"), &Value::Null).await;
     assert_eq!((status, &ended["world"]), (200, &json!(id)));
     // 409 while it waited, or 404 if it came later.
-    let (status, answer) = waiting.await.expect("the call is answered");
-    assert!(matches!(status, 404 | 409), "{status} {answer}");
+    let (status, response) = waiting.await.expect("the call is answered");
+    assert!(matches!(status, 404 | 409), "{status} {response}");
     permits.add_permits(9);
     // A delivery of another world gets the freed slot, and is the only one that follows.
     let body = json!({ "url": "https://shop.example/hooks" });

@@ -19,17 +19,17 @@ fn head_with_length(length: usize, more: &str) -> String {
 async fn a_body_may_have_the_maximum_size() {
     let (_server, mut client) = start_frozen().await;
     client.send(head_with_length(BODY_MAX, "")).await;
-    let reply = client.call("x".repeat(BODY_MAX)).await;
-    assert_eq!(reply.status, 200);
-    assert!(reply.body.len() > BODY_MAX);
+    let response = client.call("x".repeat(BODY_MAX)).await;
+    assert_eq!(response.status, 200);
+    assert!(response.body.len() > BODY_MAX);
 }
 
 #[track_caller]
-fn check_too_large(reply: Option<testkit::Message>) {
-    let reply = reply.expect("a refusal");
-    assert_eq!(reply.status, 413);
-    assert_eq!(reply.body, "{\"message\":\"The body may have at most 262144 bytes.\"}");
-    assert_eq!(reply.header("connection"), Some("close"));
+fn check_too_large(response: Option<testkit::Message>) {
+    let response = response.expect("a refusal");
+    assert_eq!(response.status, 413);
+    assert_eq!(response.body, "{\"message\":\"The body may have at most 262144 bytes.\"}");
+    assert_eq!(response.header("connection"), Some("close"));
 }
 
 #[tokio::test]
@@ -88,8 +88,8 @@ async fn a_head_over_the_bound_is_refused() {
     ] {
         let (server, mut client) = start_frozen().await;
         client.try_send(head).await;
-        let reply = client.reply().await.expect("a refusal");
-        assert_eq!((reply.status, &*reply.body), (431, ""));
+        let response = client.reply().await.expect("a refusal");
+        assert_eq!((response.status, &*response.body), (431, ""));
 
         let mut client = Client::connect(server.address()).await;
         assert_eq!(client.call("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await.status, 200);
@@ -99,9 +99,9 @@ async fn a_head_over_the_bound_is_refused() {
 #[tokio::test]
 async fn a_head_within_the_bound_is_taken() {
     let (_server, mut client) = start_frozen().await;
-    let reply =
+    let response =
         client.call(format!("GET /v1/a HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(30_000))).await;
-    assert_eq!(reply.status, 200);
+    assert_eq!(response.status, 200);
 }
 
 const GET: &str = "GET /v1/a HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -149,9 +149,9 @@ async fn an_unread_response_blocks_other_large_ones() {
     let mut other = Client::connect(server.address()).await;
     // Repeated until the first response has been made.
     let refused = loop {
-        let reply = other.call(request_for_bytes(100_000)).await;
-        if reply.status != 200 {
-            break reply;
+        let response = other.call(request_for_bytes(100_000)).await;
+        if response.status != 200 {
+            break response;
         }
     };
     assert_eq!((refused.status, refused.header("retry-after")), (503, Some("1")));

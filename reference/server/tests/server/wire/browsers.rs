@@ -35,12 +35,12 @@ async fn a_browser_gets_pages_and_a_program_gets_json() {
         ("GET", "/sandbox/nowhere", BROWSER, 404, json, "message"),
         ("GET", "/docs", PROGRAM, 200, html, "<h1>API</h1>"),
     ] {
-        let reply = call(&mut client, method, path, accept).await;
-        let found = (reply.status, reply.header("content-type"));
-        assert_eq!(found, (status, Some(kind)), "{method} {path} {accept}: {}", reply.body);
-        assert!(reply.body.contains(part), "{method} {path} {accept}: {part} in {}", reply.body);
+        let response = call(&mut client, method, path, accept).await;
+        let found = (response.status, response.header("content-type"));
+        assert_eq!(found, (status, Some(kind)), "{method} {path} {accept}: {}", response.body);
+        assert!(response.body.contains(part), "{method} {path} {accept}: {part} in {}", response.body);
         if kind == html {
-            assert!(reply.header("content-security-policy").is_some(), "{path}");
+            assert!(response.header("content-security-policy").is_some(), "{path}");
         }
     }
 }

@@ -36,14 +36,14 @@ pub(super) fn form_token(page: &Message) -> String {
 }
 
 /// Returns the cookie that a response sets, as a browser sends it back.
-fn cookie(reply: &Message) -> String {
-    let line = reply.header("set-cookie").expect("a cookie");
+fn cookie(response: &Message) -> String {
+    let line = response.header("set-cookie").expect("a cookie");
     format!("Cookie: {}\r\n", line.split(';').next().expect("a value"))
 }
 
 async fn count_keys(client: &mut Client) -> usize {
-    let reply = get(client, "/sandbox/keys", HOST).await;
-    serde_json::from_str::<serde_json::Value>(&reply.body).expect("JSON")["keys"]
+    let response = get(client, "/sandbox/keys", HOST).await;
+    serde_json::from_str::<serde_json::Value>(&response.body).expect("JSON")["keys"]
         .as_array()
         .map_or(0, Vec::len)
 }
@@ -51,8 +51,8 @@ async fn count_keys(client: &mut Client) -> usize {
 #[tokio::test]
 async fn this_machine_needs_no_login() {
     let (server, mut client) = open().await;
-    let reply = get(&mut client, "/dashboard", HOST).await;
-    assert_eq!((reply.status, reply.header("location")), (303, Some("/dashboard/acme/test")));
+    let response = get(&mut client, "/dashboard", HOST).await;
+    assert_eq!((response.status, response.header("location")), (303, Some("/dashboard/acme/test")));
     let page = get(&mut client, PLACE, HOST).await;
     assert_eq!(page.status, 200);
     assert!(page.body.contains("<h1>Overview</h1>"), "{}", page.body);
@@ -114,9 +114,10 @@ async fn other_machines_must_log_in() {
 async fn a_token_in_the_url_is_exchanged_for_a_cookie() {
     let (server, mut client) = open().await;
     let path = format!("{PLACE}/keys?token={}", server.sandbox_token());
-    let reply = get(&mut client, &path, ELSEWHERE).await;
-    assert_eq!((reply.status, reply.header("location")), (303, Some("/dashboard/acme/live/keys")));
-    let page = get(&mut client, "/dashboard/acme/live/keys", &format!("{ELSEWHERE}{}", cookie(&reply))).await;
+    let response = get(&mut client, &path, ELSEWHERE).await;
+    assert_eq!((response.status, response.header("location")), (303, Some("/dashboard/acme/live/keys")));
+    let page =
+        get(&mut client, "/dashboard/acme/live/keys", &format!("{ELSEWHERE}{}", cookie(&response))).await;
     assert_eq!(page.status, 200);
     let wrong = get(&mut client, &format!("{PLACE}?token=sandbox_x"), ELSEWHERE).await;
     assert_eq!((wrong.status, wrong.header("set-cookie")), (403, None));
@@ -134,11 +135,11 @@ async fn foreign_hosts_and_origins_are_refused_even_with_credentials() {
         "Host: localhost\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n".to_owned(),
         "Host: localhost\r\nSec-Fetch-Site: same-site\r\nSec-Fetch-Mode: cors\r\n".to_owned(),
     ] {
-        let reply = get(&mut client, PLACE, &lines).await;
-        assert_eq!(reply.status, 403, "{lines}");
-        assert!(!reply.body.contains("Overview</h1>"), "{lines}");
-        let reply = get(&mut client, &format!("{PLACE}?token={token}"), &lines).await;
-        assert_eq!((reply.status, reply.header("set-cookie")), (403, None), "{lines}");
+        let response = get(&mut client, PLACE, &lines).await;
+        assert_eq!(response.status, 403, "{lines}");
+        assert!(!response.body.contains("Overview</h1>"), "{lines}");
+        let response = get(&mut client, &format!("{PLACE}?token={token}"), &lines).await;
+        assert_eq!((response.status, response.header("set-cookie")), (403, None), "{lines}");
     }
     let link = "Host: localhost\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n";
     assert_eq!(get(&mut client, PLACE, link).await.status, 200, "a link from elsewhere may lead here");
@@ -164,12 +165,12 @@ async fn foreign_forms_change_nothing() {
         (format!("{HOST}Content-Type: text/plain\r\n"), &good, 415),
         (format!("{HOST}Content-Type: application/json\r\n"), "{}", 415),
     ] {
-        let reply = post(&mut client, "/dashboard/acme/live/keys", &lines, body).await;
-        assert_eq!(reply.status, status, "{lines}{body}: {}", reply.body);
+        let response = post(&mut client, "/dashboard/acme/live/keys", &lines, body).await;
+        assert_eq!(response.status, status, "{lines}{body}: {}", response.body);
         assert_eq!(count_keys(&mut client).await, before, "{lines}{body}");
     }
-    let reply = post(&mut client, "/dashboard/acme/live/keys", &format!("{HOST}{FORM}"), &good).await;
-    assert_eq!(reply.status, 303);
+    let response = post(&mut client, "/dashboard/acme/live/keys", &format!("{HOST}{FORM}"), &good).await;
+    assert_eq!(response.status, 303);
     assert_eq!(count_keys(&mut client).await, before + 1);
 }
 
@@ -198,16 +199,16 @@ async fn a_refused_form_is_shown_with_its_input() {
     let (_server, mut client) = open().await;
     let page = get(&mut client, "/dashboard/acme/live/endpoints", HOST).await;
     let lines = format!("{HOST}{FORM}");
-    for (typed, says) in [
+    for (typed, expected) in [
         ("https%3A%2F%2F10.0.0.1%2Fx", "https://10.0.0.1/x"),
         ("http%3A%2F%2Fshop.sim%2F%3Cb%3E", "http://shop.sim/&#60;b&#62;"),
     ] {
         let body = format!("word={}&url={typed}&events=charge.paid", form_token(&page));
-        let reply = post(&mut client, "/dashboard/acme/live/endpoints", &lines, &body).await;
-        assert_eq!(reply.status, 422, "{typed}");
-        assert!(reply.body.contains(&format!("value=\"{says}\"")), "{typed}: {}", reply.body);
-        assert!(reply.body.contains(r#"aria-invalid="true""#), "{typed}");
-        assert_eq!(reply.body.matches(" checked").count(), 1, "the chosen type stays chosen");
+        let response = post(&mut client, "/dashboard/acme/live/endpoints", &lines, &body).await;
+        assert_eq!(response.status, 422, "{typed}");
+        assert!(response.body.contains(&format!("value=\"{expected}\"")), "{typed}: {}", response.body);
+        assert!(response.body.contains(r#"aria-invalid="true""#), "{typed}");
+        assert_eq!(response.body.matches(" checked").count(), 1, "the chosen type stays chosen");
     }
 }
 
@@ -245,18 +246,18 @@ async fn objects_of_other_books_are_not_found() {
     }
     for path in [format!("charges/{code}/cancel"), format!("endpoints/{endpoint}/remove")] {
         let path = format!("/dashboard/acme/test/{path}");
-        let reply = post(&mut client, &path, &format!("{HOST}{FORM}"), &body).await;
-        assert_eq!(reply.status, 404, "{path}");
+        let response = post(&mut client, &path, &format!("{HOST}{FORM}"), &body).await;
+        assert_eq!(response.status, 404, "{path}");
     }
     for path in
         ["/dashboard/acme/both", "/dashboard/nobody/live", "/dashboard/acme/live/nowhere", "/dashboard/acme"]
     {
-        let reply = get(&mut client, path, HOST).await;
-        assert_eq!(reply.status, 404, "{path}");
-        assert!(reply.body.contains("Page not found"), "{path}");
+        let response = get(&mut client, path, HOST).await;
+        assert_eq!(response.status, 404, "{path}");
+        assert!(response.body.contains("Page not found"), "{path}");
     }
-    let reply = client.call(format!("DELETE {PLACE} HTTP/1.1\r\n{HOST}\r\n")).await;
-    assert_eq!((reply.status, reply.header("allow")), (405, Some("GET, HEAD, POST")));
+    let response = client.call(format!("DELETE {PLACE} HTTP/1.1\r\n{HOST}\r\n")).await;
+    assert_eq!((response.status, response.header("allow")), (405, Some("GET, HEAD, POST")));
 }
 
 #[tokio::test]
@@ -265,11 +266,11 @@ async fn links_and_the_cookie_carry_the_public_prefix() {
     let (server, mut client) = open_with(Config { public_url, ..config(ClockKind::Frozen) }).await;
     let host = "Host: shop.example\r\n";
     let path = format!("/pay/dashboard?token={}", server.sandbox_token());
-    let reply = get(&mut client, &path, host).await;
-    assert_eq!((reply.status, reply.header("location")), (303, Some("/pay/dashboard")));
-    let line = reply.header("set-cookie").expect("a cookie");
+    let response = get(&mut client, &path, host).await;
+    assert_eq!((response.status, response.header("location")), (303, Some("/pay/dashboard")));
+    let line = response.header("set-cookie").expect("a cookie");
     assert!(line.ends_with("; Path=/pay/; HttpOnly; SameSite=Strict; Secure"), "{line}");
-    let lines = format!("{host}{}", cookie(&reply));
+    let lines = format!("{host}{}", cookie(&response));
     let page = get(&mut client, "/pay/dashboard/acme/live", &lines).await;
     assert_eq!(page.status, 200);
     assert!(page.body.contains(r#"href="/pay/dashboard/acme/live/charges""#));
@@ -289,10 +290,10 @@ async fn forms_return_to_pages_of_their_book_only() {
         ("%2Fcharges%0d%0aX%3A+y", "/dashboard/acme/live/world?notice="),
     ] {
         let body = format!("word={}&by=1s&back={back}", form_token(&page));
-        let reply =
+        let response =
             post(&mut client, "/dashboard/acme/live/world/advance", &format!("{HOST}{FORM}"), &body).await;
-        assert_eq!(reply.status, 303, "{back}");
-        assert!(reply.header("location").is_some_and(|to| to.starts_with(on)), "{back}: {reply:?}");
+        assert_eq!(response.status, 303, "{back}");
+        assert!(response.header("location").is_some_and(|to| to.starts_with(on)), "{back}: {response:?}");
     }
 }
 
@@ -443,10 +444,13 @@ async fn the_history_lists_everything_and_each_row_can_start_a_branch() {
     assert!(page.body.contains(&format!(r#"name="at" value="{at}""#)), "{}", page.body);
     let form = |at: &str| format!("word={}&back=%2Fhistory&at={}", form_token(&page), at.replace(':', "%3A"));
     let (path, lines) = (format!("{PLACE}/world/branch"), format!("{HOST}{FORM}"));
-    let reply = post(&mut client, &path, &lines, &form(at)).await;
-    let location = reply.header("location").expect("a page to go on to").to_owned();
+    let response = post(&mut client, &path, &lines, &form(at)).await;
+    let location = response.header("location").expect("a page to go on to").to_owned();
     let (dashboard, _) = location.split_once("?notice=").expect("a notice");
-    assert!(reply.status == 303 && dashboard.starts_with("/w/") && dashboard.ends_with(PLACE), "{location}");
+    assert!(
+        response.status == 303 && dashboard.starts_with("/w/") && dashboard.ends_with(PLACE),
+        "{location}"
+    );
     let shown = get(&mut client, &location, HOST).await;
     assert!(
         shown.body.contains("a branch that continues from") && shown.body.contains("World "),
@@ -456,8 +460,12 @@ async fn the_history_lists_everything_and_each_row_can_start_a_branch() {
     let branch = get(&mut client, &format!("{dashboard}/charges"), HOST).await;
     assert!(branch.status == 200 && branch.body.contains(code) && branch.body.contains("pending"));
     let after = form("2026-09-20T12:05:41.000001Z");
-    let reply = post(&mut client, &path, &lines, &after).await;
-    assert!(reply.status == 422 && reply.body.contains("from 2026-09-20T10:05:41"), "{}", reply.body);
+    let response = post(&mut client, &path, &lines, &after).await;
+    assert!(
+        response.status == 422 && response.body.contains("from 2026-09-20T10:05:41"),
+        "{}",
+        response.body
+    );
     assert_eq!(post(&mut client, &path, &lines, &form("soon")).await.status, 404);
     let forged = post(&mut client, &path, &lines, &format!("word=x&at={at}")).await;
     assert_eq!(forged.status, 403);

@@ -15,8 +15,8 @@ fn check_with(config: Config, request: &str, expected: &str) {
     let (found, bound) = runtime.block_on(async {
         let (server, _) = start(config).await;
         let mut client = Client::connect(server.address()).await;
-        let reply = client.call(request).await;
-        (format!("{} {}", reply.status, reply.body), server.address().to_string())
+        let response = client.call(request).await;
+        (format!("{} {}", response.status, response.body), server.address().to_string())
     });
     assert_eq!(found.replace(&bound, "BOUND"), expected);
 }
@@ -118,9 +118,9 @@ fn invalid_http_gets_an_empty_error() {
 async fn a_connection_takes_one_request_after_another() {
     let (_server, mut client) = start_frozen().await;
     for n in 0..3 {
-        let reply = client.call(format!("GET /v1/{n} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
-        assert!(reply.body.starts_with(&format!("GET /v1/{n} ")), "{reply:?}");
-        assert_eq!(reply.header("connection"), None);
+        let response = client.call(format!("GET /v1/{n} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        assert!(response.body.starts_with(&format!("GET /v1/{n} ")), "{response:?}");
+        assert_eq!(response.header("connection"), None);
     }
 }
 
@@ -133,9 +133,9 @@ async fn requests_in_one_packet_are_answered_in_order() {
     }
     client.send(packet).await;
     for n in 0..20 {
-        let reply = client.reply().await.expect("every request is answered");
-        assert!(reply.body.starts_with(&format!("POST /v1/{n} ")), "{reply:?}");
-        assert!(reply.body.ends_with(&format!("body=body{}", n % 10)), "{reply:?}");
+        let response = client.reply().await.expect("every request is answered");
+        assert!(response.body.starts_with(&format!("POST /v1/{n} ")), "{response:?}");
+        assert!(response.body.ends_with(&format!("body=body{}", n % 10)), "{response:?}");
     }
 }
 
@@ -157,8 +157,8 @@ async fn a_half_closed_connection_gets_its_responses() {
     client.send("GET /v1/1 HTTP/1.1\r\nHost: a\r\n\r\nGET /v1/2 HTTP/1.1\r\nHost: a\r\n\r\n").await;
     client.close_sending_side().await;
     for n in 1..3 {
-        let reply = client.reply().await.expect("both are answered");
-        assert!(reply.body.starts_with(&format!("GET /v1/{n} ")), "{reply:?}");
+        let response = client.reply().await.expect("both are answered");
+        assert!(response.body.starts_with(&format!("GET /v1/{n} ")), "{response:?}");
     }
     assert!(client.is_closed().await);
 }
@@ -202,14 +202,14 @@ async fn head_is_get_without_the_body() {
 async fn responses_have_a_content_type_and_no_store() {
     let (_server, mut client) = start_frozen().await;
     for path in ["/v1/charges", "/nowhere", "/healthz"] {
-        let reply = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        let response = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
         for (name, value) in [
             ("content-type", "application/json"),
             ("cache-control", "no-store"),
             ("x-content-type-options", "nosniff"),
         ] {
-            assert_eq!(reply.header(name), Some(value), "{path}");
+            assert_eq!(response.header(name), Some(value), "{path}");
         }
-        assert!(reply.header("date").is_some(), "{path}");
+        assert!(response.header("date").is_some(), "{path}");
     }
 }

@@ -24,8 +24,8 @@ async fn a_stopping_server_finishes_running_requests() {
     let stopping = tokio::spawn(server.stop());
     assert!(idle.is_closed().await, "an idle connection is closed at once");
     assert!(tokio::net::TcpStream::connect(address).await.is_err(), "the port is closed");
-    let reply = busy.call("body").await;
-    assert!(reply.body.ends_with("body=body"), "{reply:?}");
+    let response = busy.call("body").await;
+    assert!(response.body.ends_with("body=body"), "{response:?}");
     assert!(busy.is_closed().await);
     assert_eq!(stopping.await.expect("the server stops"), 0);
 }
@@ -62,15 +62,15 @@ async fn a_dropped_server_is_gone() {
 async fn a_panic_of_the_world_is_reported_and_stops_the_service() {
     let (server, mut client) = start_frozen().await;
     for path in ["/v1/bug", "/v1/a", "/v1/a"] {
-        let reply = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
-        assert_eq!(reply.status, 500, "{path}");
+        let response = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
+        assert_eq!(response.status, 500, "{path}");
         assert!(
-            reply.body.starts_with("{\"message\":\"The server failed with an internal error"),
-            "{reply:?}"
+            response.body.starts_with("{\"message\":\"The server failed with an internal error"),
+            "{response:?}"
         );
     }
-    let reply = client.call("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    assert_eq!((reply.status, &*reply.body), (503, "{\"status\":\"broken\"}"));
+    let response = client.call("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!((response.status, &*response.body), (503, "{\"status\":\"broken\"}"));
     let page = client.call("GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n").await.body;
     assert!(page.contains("chargeproof_healthy 0\n"), "{page}");
     assert!(server.first_keys().is_none());
@@ -81,9 +81,9 @@ async fn a_panic_of_the_world_is_reported_and_stops_the_service() {
 #[tokio::test]
 async fn the_world_learns_the_address_that_was_bound() {
     let (server, mut client) = start_frozen().await;
-    let reply = client.call("GET /v1/public HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    assert_eq!(reply.body, format!("http://{}", server.address()));
-    assert_eq!(server.url(), reply.body);
+    let response = client.call("GET /v1/public HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert_eq!(response.body, format!("http://{}", server.address()));
+    assert_eq!(server.url(), response.body);
     assert_ne!(server.address().port(), 0);
 }
 
@@ -91,9 +91,9 @@ async fn the_world_learns_the_address_that_was_bound() {
 async fn the_built_in_world_is_served() {
     let server = Server::start(config(ClockKind::Frozen)).await.expect("loopback has a free port");
     let mut client = Client::connect(server.address()).await;
-    let reply = client.call("GET /v1/nowhere HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    assert!((400..500).contains(&reply.status), "{reply:?}");
-    assert_eq!(reply.header("content-type"), Some("application/json"));
+    let response = client.call("GET /v1/nowhere HTTP/1.1\r\nHost: a\r\n\r\n").await;
+    assert!((400..500).contains(&response.status), "{response:?}");
+    assert_eq!(response.header("content-type"), Some("application/json"));
 }
 
 #[tokio::test]

@@ -31,9 +31,9 @@ impl Sale {
     /// Sends JSON that must be accepted.
     async fn call(&mut self, path: &str, body: Value) -> Value {
         let lines = format!("{HOST}Authorization: Bearer {}\r\nContent-Type: application/json\r\n", self.key);
-        let reply = post(&mut self.client, path, &lines, &body.to_string()).await;
-        assert!(reply.status < 300, "{path}: {} {}", reply.status, reply.body);
-        serde_json::from_str(&reply.body).expect("JSON")
+        let response = post(&mut self.client, path, &lines, &body.to_string()).await;
+        assert!(response.status < 300, "{path}: {} {}", response.status, response.body);
+        serde_json::from_str(&response.body).expect("JSON")
     }
 
     /// Pays and mines a block; returns the transaction id.
@@ -105,12 +105,13 @@ async fn a_paid_checkout_shows_a_reorganisation_of_its_block() {
     sale.check(&dashboard, &["5 confirmations"], &["reorganised"]).await;
     let depth = json!({"mode": "live", "asset": "BTC", "depth": 5});
     assert_eq!(sale.call("/sandbox/reorg", depth).await["orphaned"], json!([txid]));
-    let says = ["Paid, but no longer confirmed", "0 of 0.01 BTC is confirmed now", "waits for another block"];
-    sale.check("/c/{code}", &says, &["0 BTC received"]).await;
+    let expected =
+        ["Paid, but no longer confirmed", "0 of 0.01 BTC is confirmed now", "waits for another block"];
+    sale.check("/c/{code}", &expected, &["0 BTC received"]).await;
     sale.check("/c/{code}/receipt", &["took the payment out of the chain"], &[]).await;
     sale.check(&dashboard, &["a reorganisation of the chain removed"], &[]).await;
     sale.call("/sandbox/drop", json!({"txid": txid})).await;
-    sale.check("/c/{code}", &says[..2], &["waits for another block", "0 BTC received"]).await;
+    sale.check("/c/{code}", &expected[..2], &["waits for another block", "0 BTC received"]).await;
     sale.call("/sandbox/rebroadcast", json!({"txid": txid})).await;
     sale.mine(2).await;
     sale.check("/c/{code}", &["0.01 BTC received"], &["no longer confirmed"]).await;

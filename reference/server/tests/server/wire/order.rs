@@ -40,9 +40,9 @@ impl Shop {
     /// Opens a charge and returns its code.
     async fn charge(&self, key: &str) -> String {
         let body = r#"{"asset":"BTC","amount":"1"}"#;
-        let reply = self.call("POST /v1/charges", key, JSON, (body.len(), body)).await;
-        assert_eq!(reply.status, 201, "{reply:?}");
-        let charge: serde_json::Value = serde_json::from_str(&reply.body).expect("JSON");
+        let response = self.call("POST /v1/charges", key, JSON, (body.len(), body)).await;
+        assert_eq!(response.status, 201, "{response:?}");
+        let charge: serde_json::Value = serde_json::from_str(&response.body).expect("JSON");
         charge["data"]["id"].as_str().expect("an id").to_owned()
     }
 }
@@ -77,15 +77,15 @@ async fn the_first_error_in_the_order_is_returned() {
         (&cancel, &shop.live, JSON, (1, "["), 400),
         (&cancel, &shop.live, JSON, (2, "{}"), 409),
     ] {
-        let reply = shop.call(line, key, more, body).await;
-        assert_eq!(reply.status, status, "{line} {more}{body:?}: {reply:?}");
-        assert_eq!(reply.header("allow"), (status == 405).then_some("GET, HEAD, POST"), "{reply:?}");
-        let remaining = reply.header("x-ratelimit-remaining").map(|n| n.parse::<u32>().expect("a number"));
+        let response = shop.call(line, key, more, body).await;
+        assert_eq!(response.status, status, "{line} {more}{body:?}: {response:?}");
+        assert_eq!(response.header("allow"), (status == 405).then_some("GET, HEAD, POST"), "{response:?}");
+        let remaining = response.header("x-ratelimit-remaining").map(|n| n.parse::<u32>().expect("a number"));
         if status == 401 {
-            assert_eq!(remaining, None, "it counts for no key: {reply:?}");
+            assert_eq!(remaining, None, "it counts for no key: {response:?}");
         } else {
-            assert_eq!(remaining, left.map_or(remaining, |left: u32| Some(left - 1)), "{line}: {reply:?}");
-            assert_eq!(reply.header("x-ratelimit-limit"), Some("120"), "{reply:?}");
+            assert_eq!(remaining, left.map_or(remaining, |left: u32| Some(left - 1)), "{line}: {response:?}");
+            assert_eq!(response.header("x-ratelimit-limit"), Some("120"), "{response:?}");
             left = remaining;
         }
     }
@@ -101,9 +101,9 @@ async fn errors_of_the_head_are_returned_before_the_body_arrives() {
         ("POST /v1/charges", &shop.live, 429),
         ("POST /v1/nowhere", &shop.live, 429),
     ] {
-        let reply = shop.call(line, key, JSON, (9, "")).await;
-        assert_eq!(reply.status, status, "{line}: {reply:?}");
-        assert_eq!(reply.header("retry-after").is_some(), status == 429, "{reply:?}");
+        let response = shop.call(line, key, JSON, (9, "")).await;
+        assert_eq!(response.status, status, "{line}: {response:?}");
+        assert_eq!(response.header("retry-after").is_some(), status == 429, "{response:?}");
     }
 }
 
@@ -129,8 +129,8 @@ async fn pages_and_the_sandbox_check_the_head_first() {
         ("POST /healthz", "", 405),
     ] {
         let head = format!("{line} HTTP/1.1\r\nHost: localhost\r\n{more}Content-Length: 9\r\n\r\n");
-        let reply = shop.client().await.call(head).await;
-        assert_eq!(reply.status, status, "{line} {more}: {reply:?}");
+        let response = shop.client().await.call(head).await;
+        assert_eq!(response.status, status, "{line} {more}: {response:?}");
     }
 }
 

@@ -11,14 +11,14 @@ use crate::START;
 const DELIVERIES: usize = 250;
 
 async fn call<T: for<'de> Deserialize<'de>>(client: &mut Client, method: &str, path: &str, body: &str) -> T {
-    let reply = client
+    let response = client
         .call(format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         ))
         .await;
-    assert_eq!(reply.status, 200, "{path}: {}", reply.body);
-    serde_json::from_str(&reply.body).unwrap_or_else(|error| panic!("{path}: {error}: {}", reply.body))
+    assert_eq!(response.status, 200, "{path}: {}", response.body);
+    serde_json::from_str(&response.body).unwrap_or_else(|error| panic!("{path}: {error}: {}", response.body))
 }
 
 /// The fields of every response.

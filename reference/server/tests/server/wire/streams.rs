@@ -9,9 +9,9 @@ use crate::sender::call;
 /// Opens a charge in mode live and returns its code.
 async fn charge(server: &Server) -> String {
     let body = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
-    let (status, answer) = call(server, "POST", "/v1/charges", &body).await;
-    assert_eq!(status, 201, "{answer}");
-    answer["data"]["code"].as_str().expect("a code").to_owned()
+    let (status, response) = call(server, "POST", "/v1/charges", &body).await;
+    assert_eq!(status, 201, "{response}");
+    response["data"]["code"].as_str().expect("a code").to_owned()
 }
 
 async fn open(server: &Server, path: &str) -> Client {
@@ -39,8 +39,8 @@ async fn streams_of_a_checkout_follow_its_charge_and_no_other() {
     for _ in 0..3 {
         charge(&server).await;
     }
-    let (status, answer) = call(&server, "POST", "/sandbox/pay", &json!({ "charge": code })).await;
-    assert_eq!(status, 200, "{answer}");
+    let (status, response) = call(&server, "POST", "/sandbox/pay", &json!({ "charge": code })).await;
+    assert_eq!(status, 200, "{response}");
     // The other charges caused no message in between.
     let (one, other) = (first.event().await, second.event().await);
     assert_eq!(parts(&one), ["payment", "sandbox"]);
@@ -53,7 +53,7 @@ async fn a_stream_sends_the_time_when_the_clock_is_moved() {
     let path = format!("/c/{}/live", charge(&server).await);
     let mut stream = open(&server, &path).await;
     let before = stream.event().await["now"].as_u64().expect("a time");
-    let (status, answer) = call(&server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
-    assert_eq!(status, 200, "{answer}");
+    let (status, response) = call(&server, "POST", "/sandbox/advance", &json!({ "by": "1s" })).await;
+    assert_eq!(status, 200, "{response}");
     assert_eq!(stream.event().await["now"].as_u64(), Some(before + 1_000));
 }

@@ -13,13 +13,13 @@ const FAST: ClockKind = ClockKind::Fast { factor: NonZeroU32::new(3_600_000).unw
 
 async fn post(server: &Server, path: &str, body: &str) -> (u16, String) {
     let mut client = Client::connect(server.address()).await;
-    let reply = client
+    let response = client
         .call(format!(
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         ))
         .await;
-    (reply.status, reply.body)
+    (response.status, response.body)
 }
 
 async fn service_time(server: &Server) -> Timestamp {

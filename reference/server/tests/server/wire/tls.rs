@@ -76,9 +76,9 @@ async fn one_address_answers_both_and_links_are_secure() {
     let server = open(&identity).await;
     let port = server.address().port();
     assert_eq!(server.url(), format!("https://127.0.0.1:{port}"));
-    let answer = call(&server, &connector(&identity), "/openapi.json").await.expect("it is trusted");
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert!(answer.body.contains(&format!("https://localhost:{port}")), "links start with https");
+    let response = call(&server, &connector(&identity), "/openapi.json").await.expect("it is trusted");
+    assert_eq!(response.status, 200, "{response:?}");
+    assert!(response.body.contains(&format!("https://localhost:{port}")), "links start with https");
     let mut plain = Client::connect(server.address()).await;
     assert_eq!(plain.call("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await.status, 200);
     let other_ca = connector(&self::identity());
@@ -87,8 +87,8 @@ async fn one_address_answers_both_and_links_are_secure() {
     let mut half = Client::connect(server.address()).await;
     half.send([0x16, 3, 1]).await;
     drop(half);
-    let answer = call(&server, &connector(&identity), "/healthz").await.expect("it is trusted");
-    assert_eq!(answer.status, 200, "{answer:?}");
+    let response = call(&server, &connector(&identity), "/healthz").await.expect("it is trusted");
+    assert_eq!(response.status, 200, "{response:?}");
 }
 
 #[tokio::test]
@@ -104,10 +104,10 @@ async fn a_world_that_is_opened_over_tls_has_secure_addresses_and_answers_at_the
     let key = Some(text("test_key"));
     // By its address and by its key alone.
     for path in [format!("/w/{}/v1/charges", text("world")), "/v1/charges".to_owned()] {
-        let answer =
+        let response =
             send(&server, &connector, Request { key, ..Request::get(&path) }).await.expect("an answer");
-        assert_eq!(answer.status, 200, "{path}: {answer:?}");
-        assert!(answer.body.contains(&format!("\"{base}/v1/charges?")), "{path}: {answer:?}");
+        assert_eq!(response.status, 200, "{path}: {response:?}");
+        assert!(response.body.contains(&format!("\"{base}/v1/charges?")), "{path}: {response:?}");
     }
     let page = call(&server, &connector, &format!("/w/{}/dashboard/acme/test", text("world"))).await;
     assert_eq!(page.expect("an answer").status, 200);
@@ -117,7 +117,7 @@ async fn a_world_that_is_opened_over_tls_has_secure_addresses_and_answers_at_the
 async fn invalid_certificates_are_rejected_at_start() {
     let (good, other) = (identity(), identity());
     let empty = Vec::new;
-    for (certificates, key, says) in [
+    for (certificates, key, expected) in [
         (empty(), good.key.clone(), "no `BEGIN CERTIFICATE`"),
         (good.key.clone(), good.key.clone(), "no `BEGIN CERTIFICATE`"),
         (good.certificates.clone(), empty(), "the server's private key"),
@@ -127,6 +127,6 @@ async fn invalid_certificates_are_rejected_at_start() {
         let refused = Server::start(Config { tls: Some(tls), ..config(ClockKind::Frozen) }).await;
         let error = refused.err().expect("it does not start");
         assert_eq!(error.kind(), std::io::ErrorKind::InvalidInput);
-        assert!(error.to_string().contains(says), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
 }

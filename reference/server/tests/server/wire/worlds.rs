@@ -29,9 +29,9 @@ impl Visitor {
             self.server.address(),
             body.len()
         );
-        let reply = self.client.call(request).await;
-        let text = reply.body.clone();
-        (reply.status, serde_json::from_str(&reply.body).unwrap_or(Value::String(text)))
+        let response = self.client.call(request).await;
+        let text = response.body.clone();
+        (response.status, serde_json::from_str(&response.body).unwrap_or(Value::String(text)))
     }
 
     async fn get(&mut self, path: &str, key: &str) -> (u16, Value) {
@@ -39,28 +39,28 @@ impl Visitor {
     }
 
     async fn open(&mut self, body: Value) -> OpenedWorld {
-        let (status, answer) = self.call("POST", "/sandbox/worlds", "", body).await;
-        assert_eq!(status, 201, "{answer}");
-        let text = |name: &str| answer[name].as_str().expect("a string").to_owned();
+        let (status, response) = self.call("POST", "/sandbox/worlds", "", body).await;
+        assert_eq!(status, 201, "{response}");
+        let text = |name: &str| response[name].as_str().expect("a string").to_owned();
         OpenedWorld {
             path: format!("/w/{}", text("world")),
             live: text("live_key"),
             test: text("test_key"),
-            answer,
+            response,
         }
     }
 
     /// Opens a charge and returns its code.
     async fn charge(&mut self, key: &str) -> String {
         let body = json!({ "asset": "BTC", "amount": "49.90", "currency": "EUR" });
-        let (status, answer) = self.call("POST", "/v1/charges", key, body).await;
-        assert_eq!(status, 201, "{answer}");
-        answer["data"]["code"].as_str().expect("a code").to_owned()
+        let (status, response) = self.call("POST", "/v1/charges", key, body).await;
+        assert_eq!(status, 201, "{response}");
+        response["data"]["code"].as_str().expect("a code").to_owned()
     }
 
     async fn service_time(&mut self, path: &str) -> String {
-        let (_, answer) = self.get(&format!("{path}/sandbox"), "").await;
-        answer["now"].as_str().expect("a moment").to_owned()
+        let (_, response) = self.get(&format!("{path}/sandbox"), "").await;
+        response["now"].as_str().expect("a moment").to_owned()
     }
 }
 
@@ -68,7 +68,7 @@ struct OpenedWorld {
     path: String,
     live: String,
     test: String,
-    answer: Value,
+    response: Value,
 }
 
 fn frozen_config() -> Config {
@@ -84,7 +84,7 @@ async fn each_world_has_its_own_keys_urls_and_settings() {
     let base = format!("{}{}", visitor.server.url(), world.path);
     let id = &world.path["/w/".len()..];
     assert!(world.live.starts_with(&format!("svc_live_{id}")) && world.live.len() == "svc_live_".len() + 40);
-    let mut created = world.answer.clone();
+    let mut created = world.response.clone();
     for (name, value) in [
         ("base_url", json!(base)),
         ("sandbox_url", json!(format!("{base}/sandbox"))),
@@ -139,11 +139,14 @@ async fn a_key_gives_access_to_its_own_world_only() {
         ("/w/../w", &first, 404),
         ("/w/", &first, 404),
     ] {
-        let (found, answer) = visitor.get(&format!("{prefix}/v1/account"), key).await;
-        assert_eq!(found, status, "{prefix} {key}: {answer}");
+        let (found, response) = visitor.get(&format!("{prefix}/v1/account"), key).await;
+        assert_eq!(found, status, "{prefix} {key}: {response}");
     }
-    let (_, answer) = visitor.get(&format!("{}/v1/account", gone.path), "").await;
-    assert!(answer["message"].as_str().is_some_and(|text| text.contains("POST /sandbox/worlds")), "{answer}");
+    let (_, response) = visitor.get(&format!("{}/v1/account", gone.path), "").await;
+    assert!(
+        response["message"].as_str().is_some_and(|text| text.contains("POST /sandbox/worlds")),
+        "{response}"
+    );
     // Objects of one world are absent in the other, although both have the same seed.
     let code = visitor.charge(&a.live).await;
     for (key, status) in [(&a.live, 200), (&b.live, 404), (&a.test, 404), (&first, 404)] {
@@ -177,10 +180,10 @@ async fn a_key_selects_the_world_of_a_sandbox_call() {
         visitor.call("DELETE", &format!("/sandbox/worlds/{}", &a.path[3..]), "", Value::Null).await.0,
         200
     );
-    let (status, answer) = visitor.call("POST", "/sandbox/advance", &a.live, hour()).await;
+    let (status, response) = visitor.call("POST", "/sandbox/advance", &a.live, hour()).await;
     assert!(
-        status == 403 && answer["message"].as_str().is_some_and(|text| text.contains("no open world")),
-        "{answer}"
+        status == 403 && response["message"].as_str().is_some_and(|text| text.contains("no open world")),
+        "{response}"
     );
     assert_eq!(visitor.service_time("").await, shown[0]);
 }
@@ -238,12 +241,12 @@ async fn a_page_of_an_ended_world_is_html_in_a_browser_and_json_elsewhere() {
         let address = visitor.server.address();
         let path = format!("{}/dashboard/acme/test", world.path);
         let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: {accept}\r\n\r\n");
-        let reply = visitor.client.call(request).await;
+        let response = visitor.client.call(request).await;
         assert!(
-            reply.status == 404 && reply.body.contains(part),
+            response.status == 404 && response.body.contains(part),
             "{accept}: {} {}",
-            reply.status,
-            reply.body
+            response.status,
+            response.body
         );
     }
 }
@@ -266,8 +269,8 @@ async fn invalid_worlds_are_refused() {
         ("DELETE", &*itself, json!({ "name": "a" }), 422),
         ("POST", &*inside, json!({}), 404),
     ] {
-        let (found, answer) = visitor.call(method, path, "", body).await;
-        assert_eq!(found, status, "{method} {path}: {answer}");
+        let (found, response) = visitor.call(method, path, "", body).await;
+        assert_eq!(found, status, "{method} {path}: {response}");
     }
     let foreign = "POST /sandbox/worlds HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 0\r\n\r\n";
     assert_eq!(visitor.client.call(foreign).await.status, 403);
@@ -279,9 +282,9 @@ async fn invalid_worlds_are_refused() {
 async fn a_list_that_has_no_filters_refuses_them() {
     let mut visitor = Visitor::start(frozen_config()).await;
     for path in ["worlds?name=a", "snapshots?name=a", "forwards?to=a", "scenario?from=s1", "keys?mode=live"] {
-        let (status, answer) = visitor.get(&format!("/sandbox/{path}"), "").await;
-        let message = answer["message"].as_str().unwrap_or_default();
-        assert!(status == 422 && message.contains("is not known here"), "{path}: {answer}");
+        let (status, response) = visitor.get(&format!("/sandbox/{path}"), "").await;
+        let message = response["message"].as_str().unwrap_or_default();
+        assert!(status == 422 && message.contains("is not known here"), "{path}: {response}");
     }
 }
 
@@ -296,8 +299,11 @@ async fn a_thousand_worlds_are_open_and_no_more() {
         last = Some(world);
     }
     assert_eq!(keys.len(), 3_000, "worlds of one seed share no key and no path");
-    let (status, answer) = visitor.call("POST", "/sandbox/worlds", "", json!({})).await;
-    assert!(status == 409 && answer["message"].as_str().is_some_and(|text| text.contains("ttl")), "{answer}");
+    let (status, response) = visitor.call("POST", "/sandbox/worlds", "", json!({})).await;
+    assert!(
+        status == 409 && response["message"].as_str().is_some_and(|text| text.contains("ttl")),
+        "{response}"
+    );
     let last = last.expect("there are some");
     assert_eq!(visitor.get("/v1/account", &last.live).await.0, 200);
     // An idle world has no running timer, whatever its clock.
@@ -344,11 +350,11 @@ async fn the_memory_limit_covers_all_worlds() {
     // Branches of the whole world, until there is no memory for another.
     let mut branches = Vec::new();
     let refusal = loop {
-        let (status, answer) = visitor.call("POST", "/sandbox/worlds", "", json!({ "from": {} })).await;
+        let (status, response) = visitor.call("POST", "/sandbox/worlds", "", json!({ "from": {} })).await;
         if status != 201 {
-            break (status, answer["message"].as_str().expect("a reason").to_owned());
+            break (status, response["message"].as_str().expect("a reason").to_owned());
         }
-        branches.push(answer);
+        branches.push(response);
     };
     assert_eq!(refusal.0, 409);
     for part in ["at most 16.0 MiB is allowed (serve --worlds-memory)", "DELETE /sandbox/worlds"] {
@@ -361,9 +367,9 @@ async fn the_memory_limit_covers_all_worlds() {
     let branch = branches[0]["live_key"].as_str().expect("a key").to_owned();
     let mut grown = 0;
     let refusal = loop {
-        let (status, answer) = visitor.call("POST", "/v1/charges", &branch, large.clone()).await;
+        let (status, response) = visitor.call("POST", "/v1/charges", &branch, large.clone()).await;
         if status != 201 {
-            break (status, answer["message"].as_str().expect("a reason").to_owned());
+            break (status, response["message"].as_str().expect("a reason").to_owned());
         }
         grown += 1;
     };
@@ -424,7 +430,7 @@ async fn a_world_branches_from_a_time_of_another() {
         (json!({ "at": "2026-09-20T11:05:42Z" }), "2026-09-20T11:05:42.000000Z", 2),
     ] {
         let world = visitor.open(json!({ "from": from })).await;
-        assert_eq!((&world.answer["now"], &world.answer["seed"]), (&json!(now), &json!(1)), "{from}");
+        assert_eq!((&world.response["now"], &world.response["seed"]), (&json!(now), &json!(1)), "{from}");
         assert_eq!(visitor.charges(&world.live).await, codes[2 - charges..], "{from}");
         // Links lead into the branch, and its changes affect no other world.
         let (_, charge) = visitor.get(&format!("/v1/charges/{}", codes[1]), &world.live).await;
@@ -439,7 +445,7 @@ async fn a_world_branches_from_a_time_of_another() {
         let next = visitor.open(json!({ "from": { "world": id }, "clock": "fast" })).await;
         assert_eq!(visitor.charges(&next.test).await.len(), 0);
         assert_eq!(visitor.charges(&next.live).await.len(), charges + 1);
-        assert_eq!(next.answer["clock"], "fast");
+        assert_eq!(next.response["clock"], "fast");
         assert_eq!(visitor.charges(&first).await, codes, "the first world stays as it is");
     }
 }
@@ -452,7 +458,7 @@ async fn replayed_responses_of_a_branch_link_into_it() {
     let repeat = format!("{}\r\nIdempotency-Key: once", one.live);
     let (_, made) = visitor.call("POST", "/v1/charges", &repeat, body.clone()).await;
     let other = visitor.open(json!({ "from": { "world": &one.path["/w/".len()..] } })).await;
-    assert_eq!(other.answer["rate_limit"], 4);
+    assert_eq!(other.response["rate_limit"], 4);
     let repeat = format!("{}\r\nIdempotency-Key: once", other.live);
     let (status, again) = visitor.call("POST", "/v1/charges", &repeat, body).await;
     assert_eq!(status, 201, "{again}");
@@ -481,9 +487,9 @@ async fn an_unknown_branch_point_is_refused_by_name() {
         (json!({ "from": {}, "seed": 7 }), "seed", "leave it out"),
         (json!({ "from": {}, "rate_limit": null }), "rate_limit", "leave it out"),
     ] {
-        let (status, answer) = visitor.call("POST", "/sandbox/worlds", "", body.clone()).await;
-        let why = answer["errors"][field][0].as_str().unwrap_or_default();
-        assert!(status == 422 && why.contains(part), "{body}: {status} {answer}");
+        let (status, response) = visitor.call("POST", "/sandbox/worlds", "", body.clone()).await;
+        let why = response["errors"][field][0].as_str().unwrap_or_default();
+        assert!(status == 422 && why.contains(part), "{body}: {status} {response}");
     }
     let (_, all) = visitor.get("/sandbox/worlds", "").await;
     assert_eq!(all["worlds"].as_array().map(Vec::len), Some(0));
@@ -494,14 +500,14 @@ async fn a_world_is_restored_to_any_earlier_time() {
     let (mut visitor, codes) = with_two_charges().await;
     let key = visitor.server.first_keys().expect("a sound world").live;
     let mut back = async |to: Value| visitor.call("POST", "/sandbox/restore", "", to).await;
-    let (status, answer) = back(json!({ "at": "2026-09-20T12:05:42Z" })).await;
-    assert!(status == 422 && answer["errors"]["at"].is_array(), "{answer}");
-    let (status, answer) = back(json!({ "at": "2026-09-20T11:05:41Z" })).await;
-    assert_eq!((status, &answer), (200, &json!({ "now": "2026-09-20T11:05:41.000000Z" })));
+    let (status, response) = back(json!({ "at": "2026-09-20T12:05:42Z" })).await;
+    assert!(status == 422 && response["errors"]["at"].is_array(), "{response}");
+    let (status, response) = back(json!({ "at": "2026-09-20T11:05:41Z" })).await;
+    assert_eq!((status, &response), (200, &json!({ "now": "2026-09-20T11:05:41.000000Z" })));
     assert_eq!(visitor.charges(&key).await, codes);
     for at in ["2026-09-20T11:00:00.000000Z", "2026-09-20T10:06:00.000000Z"] {
-        let (status, answer) = visitor.call("POST", "/sandbox/restore", "", json!({ "at": at })).await;
-        assert_eq!((status, &answer["now"]), (200, &json!(at)));
+        let (status, response) = visitor.call("POST", "/sandbox/restore", "", json!({ "at": at })).await;
+        assert_eq!((status, &response["now"]), (200, &json!(at)));
         assert_eq!(visitor.charges(&key).await, codes[1..]);
     }
     // New changes are a branch that starts with the restored state.
