@@ -31,7 +31,7 @@ async fn a_stopping_server_finishes_running_requests() {
 }
 
 #[tokio::test]
-async fn a_stopping_server_does_not_wait_forever() {
+async fn a_stopping_server_closes_running_requests_after_the_drain_time() {
     let bounds = Bounds { drain_time: Duration::from_millis(50), ..Bounds::default() };
     let (server, _) = start(Config { bounds, ..config(ClockKind::Frozen) }).await;
     let mut client = Client::connect(server.address()).await;
@@ -51,7 +51,7 @@ async fn a_server_runs_until_it_is_stopped() {
 }
 
 #[tokio::test]
-async fn a_dropped_server_is_gone() {
+async fn a_dropped_server_closes_its_connections() {
     let (server, mut client) = start_frozen().await;
     start_request(&mut client).await;
     drop(server);
@@ -59,7 +59,7 @@ async fn a_dropped_server_is_gone() {
 }
 
 #[tokio::test]
-async fn a_panic_of_the_world_is_reported_and_stops_the_service() {
+async fn after_a_panic_of_the_world_every_request_gets_500() {
     let (server, mut client) = start_frozen().await;
     for path in ["/v1/bug", "/v1/a", "/v1/a"] {
         let response = client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
@@ -79,7 +79,7 @@ async fn a_panic_of_the_world_is_reported_and_stops_the_service() {
 }
 
 #[tokio::test]
-async fn the_world_learns_the_address_that_was_bound() {
+async fn the_public_url_contains_the_bound_address() {
     let (server, mut client) = start_frozen().await;
     let response = client.call("GET /v1/public HTTP/1.1\r\nHost: a\r\n\r\n").await;
     assert_eq!(response.body, format!("http://{}", server.address()));
@@ -88,7 +88,7 @@ async fn the_world_learns_the_address_that_was_bound() {
 }
 
 #[tokio::test]
-async fn the_built_in_world_is_served() {
+async fn a_server_serves_the_sandbox_by_default() {
     let server = Server::start(config(ClockKind::Frozen)).await.expect("loopback has a free port");
     let mut client = Client::connect(server.address()).await;
     let response = client.call("GET /v1/nowhere HTTP/1.1\r\nHost: a\r\n\r\n").await;
@@ -99,12 +99,12 @@ async fn the_built_in_world_is_served() {
 #[tokio::test]
 async fn a_server_that_cannot_start_returns_the_reason() {
     let (server, _client) = start_frozen().await;
-    let taken = Config { address: server.address(), ..config(ClockKind::Frozen) };
-    let error = Server::start(taken).await.err().expect("the address is taken");
+    let in_use = Config { address: server.address(), ..config(ClockKind::Frozen) };
+    let error = Server::start(in_use).await.err().expect("the address is in use");
     assert_eq!(error.kind(), ErrorKind::AddrInUse);
 
-    let unfit = Config { public_url: Some("shop.example".to_string()), ..config(ClockKind::Frozen) };
-    let error = Server::start(unfit).await.err().expect("the public URL is invalid");
+    let invalid = Config { public_url: Some("shop.example".to_string()), ..config(ClockKind::Frozen) };
+    let error = Server::start(invalid).await.err().expect("the public URL is invalid");
     assert_eq!(error.kind(), ErrorKind::InvalidInput);
     assert!(error.to_string().contains("`shop.example`"), "{error}");
 }

@@ -1,9 +1,9 @@
-//! Routing between the server's parts, and access to each.
+//! Routing of paths to the world and to the server itself, and access to the sandbox.
 
 use super::{Client, config, start, start_frozen};
 use reference_server::{ClockKind, Config, SandboxAccess};
 
-/// Sends `GET` or `POST` without a body from this machine, by a local name.
+/// Sends a request without a body to the host `localhost`; checks the status and a part of the body.
 #[track_caller]
 fn check(method: &str, path: &str, status: u16, part: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -16,7 +16,7 @@ fn check(method: &str, path: &str, status: u16, part: &str) {
 }
 
 #[test]
-fn the_api_and_the_sandbox_belong_to_the_world() {
+fn requests_to_the_api_and_the_sandbox_reach_the_world() {
     for path in ["/v1", "/v1/", "/v1/charges/x", "/sandbox", "/sandbox/", "/sandbox/keys/x"] {
         check("GET", path, 200, &format!("GET {path} "));
         check("POST", path, 200, &format!("POST {path} "));
@@ -24,7 +24,7 @@ fn the_api_and_the_sandbox_belong_to_the_world() {
 }
 
 #[test]
-fn the_server_has_a_few_pages_of_its_own() {
+fn healthz_metrics_and_the_index_are_served_without_the_world() {
     check("GET", "/healthz", 200, r#"{"status":"ok"}"#);
     check("GET", "/metrics", 200, "chargeproof_http_connections 1\n");
     check("GET", "/", 200, r#""sandbox":"/sandbox""#);
@@ -42,7 +42,7 @@ fn other_paths_are_not_found() {
 }
 
 #[tokio::test]
-async fn metrics_count_what_was_answered() {
+async fn metrics_count_responses() {
     let (_server, mut client) = start_frozen().await;
     for path in ["/v1/a", "/v1/b", "/nowhere"] {
         client.call(format!("GET {path} HTTP/1.1\r\nHost: a\r\n\r\n")).await;
@@ -136,10 +136,10 @@ async fn an_absolute_target_sets_the_host() {
 }
 
 #[tokio::test]
-async fn the_public_prefix_gives_no_other_access() {
+async fn the_public_path_prefix_does_not_change_access() {
     let public_url = Some("https://shop.example/pay".to_string());
-    let (_server, _) = start(Config { public_url, ..config(ClockKind::Frozen) }).await;
-    let mut client = Client::connect(_server.address()).await;
+    let (server, _) = start(Config { public_url, ..config(ClockKind::Frozen) }).await;
+    let mut client = Client::connect(server.address()).await;
     for path in ["/pay/sandbox", "/sandbox"] {
         let response = client.call(format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\n\r\n")).await;
         assert_eq!(response.status, 403, "{path}: {response:?}");
@@ -155,10 +155,10 @@ async fn a_public_address_requires_the_token() {
             Config { public_url: public_url.clone(), sandbox_access: access, ..config(ClockKind::Frozen) };
         let (server, _) = start(config).await;
         let mut client = Client::connect(server.address()).await;
-        let line = "GET /sandbox HTTP/1.1\r\nHost: localhost\r\n";
-        assert_eq!(client.call(format!("{line}\r\n")).await.status, status, "{access:?}");
+        let head = "GET /sandbox HTTP/1.1\r\nHost: localhost\r\n";
+        assert_eq!(client.call(format!("{head}\r\n")).await.status, status, "{access:?}");
         let token = server.sandbox_token();
-        let response = client.call(format!("{line}Authorization: Bearer {token}\r\n\r\n")).await;
+        let response = client.call(format!("{head}Authorization: Bearer {token}\r\n\r\n")).await;
         assert_eq!(response.status, 200, "{access:?}");
         let dashboard = client.call("GET /dashboard/acme/live HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         assert_eq!(dashboard.status == 401, status == 403, "{access:?}: {dashboard:?}");
@@ -166,7 +166,7 @@ async fn a_public_address_requires_the_token() {
 }
 
 #[tokio::test]
-async fn http_1_0_counts_as_a_proxy() {
+async fn http_1_0_requests_count_as_proxied() {
     let (_server, mut client) = start_frozen().await;
     let response = client.call("GET /sandbox HTTP/1.0\r\nHost: localhost\r\n\r\n").await;
     assert_eq!(response.status, 403, "{response:?}");
