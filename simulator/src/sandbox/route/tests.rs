@@ -161,7 +161,10 @@ fn unknown_fields_are_refused_everywhere() {
 fn unknown_filters_are_refused_with_the_allowed_values() {
     let mut world = world();
     for (path, says) in [
-        ("/sandbox/deliveries?status=late", "the allowed values are waiting, in_flight, delivered, failed, canceled"),
+        (
+            "/sandbox/deliveries?status=late",
+            "the allowed values are waiting, in_flight, delivered, failed, canceled",
+        ),
         ("/sandbox/deliveries?mode=LIVE", "the allowed values are live, test"),
         ("/sandbox/deliveries?state=failed", "The state field is not known here"),
         ("/sandbox/mails?mode=both", "the allowed values are live, test"),

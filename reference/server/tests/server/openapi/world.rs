@@ -1,4 +1,4 @@
-//! [`World`]: a world whose responses and webhooks are compared with the document.
+//! [`CheckedWorld`]: a world whose responses and webhooks are compared with the document.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! [`Authority`]: a certificate authority for tests, and self-signed certificates.
+//! [`CertificateAuthority`]: a certificate authority for tests, and self-signed certificates.
 
 use std::sync::Arc;
 

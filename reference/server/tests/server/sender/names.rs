@@ -1,4 +1,4 @@
-//! [`Names`]: a DNS resolver whose results a test sets and changes.
+//! [`TestResolver`]: a DNS resolver whose results a test sets and changes.
 
 use std::{
     collections::BTreeMap,

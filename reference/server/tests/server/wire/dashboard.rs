@@ -478,11 +478,15 @@ async fn the_history_is_filtered_and_its_rows_can_start_branches() {
     assert_eq!(post(&mut client, &path, &lines, &form("soon")).await.status, 404);
     let forged = post(&mut client, &path, &lines, &format!("word=x&at={at}")).await;
     assert_eq!(forged.status, 403);
+    check_scenario_file(&mut client).await;
+}
 
-    let file = get(&mut client, &format!("{PLACE}/scenario"), HOST).await;
+/// Checks the scenario file that the history page offers, against that of the sandbox.
+async fn check_scenario_file(client: &mut Client) {
+    let file = get(client, &format!("{PLACE}/scenario"), HOST).await;
     assert_eq!(file.header("content-type"), Some("application/yaml"));
     assert!(file.header("content-disposition").is_some_and(|value| value.contains("scenario.yaml")));
-    let text = get(&mut client, "/sandbox/scenario", &format!("{HOST}Accept: application/yaml\r\n")).await;
+    let text = get(client, "/sandbox/scenario", &format!("{HOST}Accept: application/yaml\r\n")).await;
     assert_eq!((text.header("content-type"), &text.body), (Some("application/yaml"), &file.body));
     assert!(
         file.body.contains("path: /v1/charges") && file.body.ends_with("  - wait: 2h\n"),

@@ -1,4 +1,4 @@
-//! [`Mirror`]: a world that echoes its requests, so that tests check what the server passes to the world.
+//! [`EchoWorld`]: a world that echoes its requests, so that tests check what the server passes to the world.
 
 use std::borrow::Cow;
 

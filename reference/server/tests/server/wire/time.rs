@@ -23,7 +23,7 @@ async fn post(server: &Server, path: &str, body: &str) -> (u16, String) {
 }
 
 async fn service_time(server: &Server) -> Timestamp {
-    Timestamp::parse(&post(server, "/v1/now", "").await.1).expect("the mirror responds with its time")
+    Timestamp::parse(&post(server, "/v1/now", "").await.1).expect("the world responds with its time")
 }
 
 /// Returns the time at which the timer woke the world. Its timeout is shorter than the ten seconds after which the
