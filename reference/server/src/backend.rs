@@ -98,7 +98,7 @@ impl Backend {
         let log = shared.log.as_ref().map(|sink| if is_first { sink.clone() } else { sink.for_world(id) });
         let mut clock = Clock::new(terms.clock, terms.start);
         let start = clock.read();
-        let RunningWorld { world, journal, setup, in_flight, last_end } = create_world(&Setup {
+        let RunningWorld { world, journal, setup, in_flight: attempts, last_end } = create_world(&Setup {
             rate_limit: terms.rate_limit,
             dialect: shared.dialect.clone(),
             reach: if shared.exit.is_some() { Reach::Network } else { Reach::Simulated },
@@ -120,7 +120,7 @@ impl Backend {
         let requests =
             RequestLog::new(&shared.dialect, token, log.clone(), requests_max, memory.unbounded_share());
         let host = Arc::new(Host::new(world, clock, exit, log, durability, memory));
-        host.dispatch(in_flight);
+        host.dispatch(attempts);
         Ok(Backend {
             host,
             addresses,

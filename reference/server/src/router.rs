@@ -31,7 +31,7 @@ use crate::{
     log::Exchange,
     metrics::Metrics,
     openapi::Document,
-    pages::{self, Call, Pages, docs::Docs, home},
+    pages::{self, PageRequest, Pages, docs::Docs, home},
     refusal::Refusal,
     snapshots,
     world::RequestHead,
@@ -140,7 +140,7 @@ impl Router {
             world.as_ref().map_or((&self.backend, full_path), |world| (world.backend(), world.path));
         let request = match &world {
             // A browser that returns to an ended world gets the page for unknown paths.
-            Err(Refusal::UnknownWorld) if !home::wants_page(&head) => Err(Refusal::UnknownWorld),
+            Err(Refusal::UnknownWorld) if !home::accepts_html(&head) => Err(Refusal::UnknownWorld),
             Ok(_) | Err(Refusal::UnknownWorld) => requested_host(&head, routing.host)
                 .map(|authority| WorldRequest { backend, head: &head, routing: &routing, path, authority }),
             Err(refusal) => Err(*refusal),
@@ -192,13 +192,14 @@ impl Router {
         api_body: &mut Bytes,
     ) -> Result<Answer, Refusal> {
         let WorldRequest { backend, head, path, authority, .. } = *request;
-        let call = Call { pages: &self.pages, backend, addrs, activity, head, path, authority, body };
+        let page_request =
+            PageRequest { pages: &self.pages, backend, addrs, activity, head, path, authority, body };
         let Some(area) = Area::from_path(path) else {
-            return home::not_found(&call);
+            return home::not_found(&page_request);
         };
         match area {
-            Area::Hosted => return pages::hosted::respond(&call).await,
-            Area::Dashboard => return pages::dashboard::respond(&call).await,
+            Area::Hosted => return pages::hosted::respond(&page_request).await,
+            Area::Dashboard => return pages::dashboard::respond(&page_request).await,
             Area::Api => return request.call_api(body, api_body).await,
             Area::Sandbox => {
                 gate::admit(addrs, head, authority, &backend.addresses, &backend.token)?;
@@ -221,12 +222,12 @@ impl Router {
             Area::Asset | Area::Index | Area::Health | Area::Metrics | Area::Document | Area::Docs => {
                 return match area {
                     _ if !matches!(head.method, Method::GET | Method::HEAD) => Err(Refusal::ReadOnly),
-                    Area::Docs => pages::docs::docs(&call, &self.docs, &self.document)
+                    Area::Docs => pages::docs::docs(&page_request, &self.docs, &self.document)
                         .map(|response| compression::compress(response, &head.headers)),
                     Area::Document | Area::Asset => self
                         .public_page(&area, request)
                         .map(|response| compression::compress(response, &head.headers)),
-                    Area::Index if home::wants_page(head) => home::home(&call),
+                    Area::Index if home::accepts_html(head) => home::home(&page_request),
                     _ => self.public_page(&area, request),
                 };
             }

@@ -46,7 +46,7 @@ impl TlsIdentity {
             .with_no_client_auth()
             .with_single_cert(chain, key)
             .map_err(|error| {
-                invalid(format!("the server's certificate and private key do not fit together: {error}"))
+                invalid(format!("the certificate and the key of the server do not match: {error}"))
             })?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(TlsAcceptor::from(Arc::new(config)))

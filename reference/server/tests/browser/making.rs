@@ -117,7 +117,7 @@ async fn a_payment_on_its_way_is_not_paid_again() {
     page.wait_until(&title("pending · Charge"), || "the tab says nothing".to_owned()).await;
     page.fill("#amount", "0.0001").await;
     page.click_through("#pay").await;
-    page.wait_for_text("main", "A payment is on its way").await;
+    page.wait_for_text("main", "A payment is pending").await;
     assert!(!page.is_visible("#pay").await, "a second payment is a step of its own");
     hosted.wait_for("#act-twice").await;
     assert_eq!(hosted.count("#act-exact").await, 0);
