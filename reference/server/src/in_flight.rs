@@ -1,5 +1,5 @@
-//! [`ResponseBudget`]: the memory budget of responses that clients have not received yet, so that slow clients can neither
-//! fill the memory nor block others.
+//! [`ResponseBudget`]: the memory budget of responses that clients have not received yet, so that slow clients can
+//! neither fill the memory nor block others.
 
 use std::{
     collections::BTreeMap,

@@ -118,8 +118,8 @@ impl Local {
         Local::with(Config { clock: ClockKind::Frozen, start: Some(start), ..Config::local() })
     }
 
-    /// Starts a server with this configuration, such as another seed, no rate limit, or a handler that receives forwarded
-    /// webhooks.
+    /// Starts a server with this configuration, such as another seed, no rate limit, or a handler that receives
+    /// forwarded webhooks.
     ///
     /// # Errors
     ///

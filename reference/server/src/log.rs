@@ -257,8 +257,8 @@ impl RequestLog {
         }
     }
 
-    /// Counts a request and evicts the oldest one if the maximum is stored. Returns the number of the new request and the
-    /// evicted record, whose allocation is reused; a reader that still holds it causes a copy.
+    /// Counts a request and evicts the oldest one if the maximum is stored. Returns the number of the new request and
+    /// the evicted record, whose allocation is reused; a reader that still holds it causes a copy.
     fn next_record(&self) -> (u64, Arc<RequestRecord>) {
         let (mut stored, mut evicted) = (self.lock(), None);
         stored.count += 1;

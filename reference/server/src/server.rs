@@ -84,8 +84,8 @@ impl Server {
         Server::launch(config, |setup| journal::open_or_create(setup, data.as_ref(), from.as_deref())).await
     }
 
-    /// Starts a server with a custom first world. `create_world` gets the resolved setup, after the address was bound and
-    /// the clock was read.
+    /// Starts a server with a custom first world. `create_world` gets the resolved setup, after the address was bound
+    /// and the clock was read.
     ///
     /// # Errors
     ///

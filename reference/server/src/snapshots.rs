@@ -1,5 +1,5 @@
-//! `/sandbox/snapshots`, `/sandbox/restore` and `/sandbox/scenario`: snapshots of a world, restoring and exporting them,
-//! and the scenario of the calls that changed a world.
+//! `/sandbox/snapshots`, `/sandbox/restore` and `/sandbox/scenario`: snapshots of a world, restoring and exporting
+//! them, and the scenario of the calls that changed a world.
 
 use std::{io, sync::Arc};
 

@@ -1,5 +1,5 @@
-//! [`Asset`]: style sheets, scripts and images that are part of the binary. Their names contain a digest of their content, so that
-//! browsers may cache them forever.
+//! [`Asset`]: style sheets, scripts and images that are part of the binary. Their names contain a digest of their
+//! content, so that browsers may cache them forever.
 
 use std::sync::OnceLock;
 

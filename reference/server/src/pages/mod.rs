@@ -1,8 +1,8 @@
 //! HTML pages: the code that all pages share.
 //!
-//! A page contains no rule of the service. It reads objects of the core, and a form becomes a request to `/sandbox`. Pages
-//! load nothing from other origins and run no script except the files under `/assets`; the content security policy
-//! enforces both.
+//! A page contains no rule of the service. It reads objects of the core, and a form becomes a request to `/sandbox`.
+//! Pages load nothing from other origins and run no script except the files under `/assets`; the content security
+//! policy enforces both.
 
 mod asset;
 mod book;
@@ -184,7 +184,7 @@ impl WorldClient {
         result.ok_or(Refusal::Unreadable)?.map_err(|_| Refusal::NotFound)
     }
 
-    /// Sends a request to the world as an HTTP client would; it is recorded like one. Returns the parsed response, or the
+    /// Sends a request to the world, which records it like that of an HTTP client. Returns the parsed response, or the
     /// error response of the world.
     pub(crate) async fn send<T: DeserializeOwned>(
         &self,

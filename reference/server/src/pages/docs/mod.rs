@@ -33,7 +33,7 @@ const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The style sheet of the page, in addition to that of the dashboard.
 pub(super) static DOCS_CSS: Asset = Asset::css("docs", include_str!("../../../templates/docs.css"));
-/// The script that filters the list of calls and sends the calls on the page.
+/// The script that filters the list of operations and sends requests from the page.
 pub(super) static DOCS_JS: Asset = Asset::js("docs", include_str!("../../../templates/docs.js"));
 
 /// The page's content, read from the document once.
@@ -97,7 +97,7 @@ struct DocsPage<'a> {
     site: &'a Site,
     content: &'a DocsContent,
     language: Language,
-    /// `true` if the caller may use the sandbox, and so send the calls from the page.
+    /// `true` if the caller may use the sandbox, and so send requests from the page.
     may_try: bool,
 }
 
@@ -332,14 +332,14 @@ mod tests {
         let ids = documented.flat_map(|item| item.as_object().expect("operations").values());
         let mut ids: Vec<&str> = ids.filter_map(|operation| operation["operationId"].as_str()).collect();
         ids.retain(|id| !id.starts_with("look"));
-        let mut shown: Vec<&str> = sections
+        let mut listed: Vec<&str> = sections
             .iter()
             .flat_map(|section| &section.operations)
             .map(|operation| operation.id.as_str())
             .collect();
         ids.sort_unstable();
-        shown.sort_unstable();
-        assert_eq!(shown, ids);
+        listed.sort_unstable();
+        assert_eq!(listed, ids);
     }
 
     #[test]

@@ -93,7 +93,7 @@ pub(super) async fn wallet(context: &PageContext, asset: &str) -> Result<PageVie
 #[template(path = "dashboard/outbox.html")]
 struct OutboxBlock<'a> {
     context: &'a PageContext,
-    /// Each e-mail with the number of its invoice, newest first.
+    /// The e-mails, each with the number of its invoice, oldest first.
     mails: Vec<(String, MailRecord)>,
     members: Vec<String>,
 }

@@ -160,8 +160,8 @@ pub(super) async fn history(context: &PageContext) -> Result<PageView, Refusal> 
     Ok(PageView { state: None, title: "History".to_owned(), blocks })
 }
 
-/// Returns `true` for the creation or revocation of a key. These are not listed: the command `trigger` creates and revokes
-/// a key each time, and the page of the keys shows their times.
+/// Returns `true` for the creation or revocation of a key. These are not listed: the command `trigger` creates and
+/// revokes a key each time, and the page of the keys shows their times.
 fn is_key_mutation(mutation: &RecentMutation) -> bool {
     mutation.path.split('/').nth(2) == Some("keys")
 }

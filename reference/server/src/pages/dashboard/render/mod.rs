@@ -168,8 +168,8 @@ impl<T> List<T> {
     }
 }
 
-/// Reads a page of a list. `api_list`: the list of the API and its filters; `page_list`: the path and query of this page,
-/// for links to its other list pages.
+/// Reads a page of a list. `api_list`: the list of the API and its filters; `page_list`: the path and query of this
+/// page, for links to its other list pages.
 async fn list<T>(
     context: &PageContext,
     api_list: (&str, &[(&str, Option<&str>)]),

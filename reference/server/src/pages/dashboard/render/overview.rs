@@ -212,7 +212,7 @@ pub(super) async fn world(context: &PageContext) -> Result<PageView, Refusal> {
             currency,
         })?,
         live_block("chains", &ChainsBlock { context, seed, next_due, rows, currency })?,
-        live_block("happened", &LatestEvents { context, events })?,
+        live_block("latest-events", &LatestEvents { context, events })?,
     ];
     Ok(PageView { state: None, title: "Chain and clock".to_owned(), blocks })
 }

@@ -118,7 +118,7 @@ async fn timeline_block(
     let events = context.read(|book| book.events(&query)).await?;
     let deliveries = context.deliveries(DELIVERIES_MAX, filter).await?;
     let curl = context.curl_get(&format!("/v1/events?{name}={code}"));
-    live_block("story", &TimelineBlock { context, events, deliveries, curl })
+    live_block("timeline", &TimelineBlock { context, events, deliveries, curl })
 }
 
 #[derive(Template)]
