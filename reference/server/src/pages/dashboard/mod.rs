@@ -258,7 +258,7 @@ async fn submit_form(request: &PageRequest<'_>, book_id: BookId, rest: &[&str]) 
 ///
 /// # Errors
 ///
-/// [`Refusal::FormOrigin`] for any other form. A form of another origin is refused before its body is read.
+/// [`Refusal::ForeignForm`] for any other form. A form of another origin is refused before its body is read.
 pub(crate) async fn read_own_form(request: &PageRequest<'_>) -> Result<Form, Refusal> {
     request.admit_form()?;
     let form = request.form().await?;
