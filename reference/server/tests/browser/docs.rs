@@ -73,7 +73,7 @@ async fn documentation_pages_are_accessible() {
     assert!(entries.as_array().is_some_and(|all| (1..=3).contains(&all.len())), "{entries}");
     assert!(entries.to_string().contains("/v1/charges/{id}/refunds"), "{entries}");
     page.fill("#filter", "no such call").await;
-    page.wait_for_text("#filter-none", "Nothing has this text").await;
+    page.wait_for_text("#filter-none", "No entry contains this text").await;
     assert_eq!(page.eval(visible_entries).await, serde_json::json!([]));
     // A link to an event opens it.
     page.open(&shop.url("/docs#charge.paid")).await;

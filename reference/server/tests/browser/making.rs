@@ -123,7 +123,7 @@ async fn no_second_payment_is_offered_while_one_is_unconfirmed() {
     .await;
     page.fill("#amount", "0.0001").await;
     page.click_through("#pay").await;
-    page.wait_for_text("main", "A payment is on its way").await;
+    page.wait_for_text("main", "A payment is pending").await;
     assert!(!page.is_visible("#pay").await, "a second payment is offered without a further click");
     hosted.wait_for("#act-twice").await;
     assert_eq!(hosted.count("#act-exact").await, 0);

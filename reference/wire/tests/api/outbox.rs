@@ -279,12 +279,12 @@ fn disabling_cancels_a_resend_but_keeps_earlier_results() {
             let attempt = start_attempt(&mut service);
             report_attempt(&mut service, &attempt, first.clone());
             assert_eq!(resend(&mut service, Mode::Live, &attempt.request), 200);
-            let again = in_flight.then(|| start_attempt(&mut service));
-            let off =
+            let repeated = in_flight.then(|| start_attempt(&mut service));
+            let disable =
                 BookCommand::ChangeEndpoint { id: endpoint, url: None, events: None, enabled: Some(false) };
             service.run_command(Mode::Live, disable).unwrap();
-            if let Some(again) = again {
-                report_attempt(&mut service, &again, FAILURE);
+            if let Some(repeated) = repeated {
+                report_attempt(&mut service, &repeated, FAILURE);
             }
             assert_eq!(states(&service), [after]);
             assert!(service.poll_delivery().is_none());

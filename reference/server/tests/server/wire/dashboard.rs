@@ -342,7 +342,7 @@ async fn requests_to_the_api_are_shown_with_their_responses_and_without_keys() {
     )
     .await;
     check_requests(&mut client, "?status=refused", &[refused, anonymous], &[created]).await;
-    check_requests(&mut client, "?status=answered", &[created], &[refused, anonymous]).await;
+    check_requests(&mut client, "?status=succeeded", &[created], &[refused, anonymous]).await;
     check_requests(&mut client, "?status=failed&q=x", &["No requests here", "Show all"], &["/v1"]).await;
     check_requests(&mut client, "?q=CHARGES?a", &[refused], &[created, anonymous]).await;
     check_requests(&mut client, "?before=2", &[created], &[refused, anonymous]).await;

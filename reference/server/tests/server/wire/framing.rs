@@ -101,7 +101,7 @@ fn a_chunked_body_arrives_in_one_piece() {
 fn invalid_chunks_are_refused() {
     check(
         "POST /v1/a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-        "400 {\"message\":\"The body ended early or is not framed as announced.\"}",
+        "400 {\"message\":\"The body ended early, or its chunked encoding is invalid.\"}",
     );
 }
 
