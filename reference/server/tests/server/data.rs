@@ -492,7 +492,7 @@ async fn a_world_ahead_of_real_time_is_reset_on_request() {
     let server = start(config(true)).await;
     // A checkpoint of the abandoned branch may have been written, and is reported as ignored.
     let notices = server.openings().borrow().notices.clone();
-    assert!(notices.iter().all(|notice| !notice.contains("taken back")), "{notices:?}");
+    assert!(notices.iter().all(|notice| !notice.contains("was restored to")), "{notices:?}");
     call_ok(&server, "POST", "/sandbox/restore", &json!({ "snapshot": "before --clock-reset" })).await;
     assert_eq!(codes(&read_world(&server).await.0), [late["code"].clone(), early["code"].clone()]);
     server.stop().await;

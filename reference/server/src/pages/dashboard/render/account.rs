@@ -101,8 +101,7 @@ struct OutboxBlock<'a> {
 pub(super) async fn outbox(context: &PageContext) -> Result<PageView, Refusal> {
     let (mails, members) = context
         .read(|book| {
-            let mut mails = book.sandbox.mails(book.account_and_mode, MAILS_MAX);
-            mails.sort_by_key(|mail| std::cmp::Reverse(mail.at));
+            let mails = book.sandbox.mails(book.account_and_mode, MAILS_MAX);
             let number = |mail: &MailRecord| {
                 Ok(Invoice::from_book(book, book.find_invoice(mail.invoice)?).number.clone())
             };
