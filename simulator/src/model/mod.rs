@@ -53,12 +53,12 @@ pub struct Model {
 impl Model {
     /// Opens an account with an empty book in each mode. Returns its number.
     pub fn open_account(&mut self, account: Account) -> usize {
-        let no = self.accounts.len();
+        let number = self.accounts.len();
         self.accounts.push(account);
         for mode in Mode::ALL {
-            self.books.insert((no, mode), Book::new(mode));
+            self.books.insert((number, mode), Book::new(mode));
         }
-        no
+        number
     }
 
     /// Returns all books, in order of accounts and modes.

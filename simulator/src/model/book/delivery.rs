@@ -153,8 +153,8 @@ impl Book {
     /// # Errors
     ///
     /// 409 if it is in flight, or if its endpoint is not enabled.
-    pub fn resend(&mut self, now: Timestamp, no: usize) -> Result<(), u16> {
-        let delivery = &mut self.deliveries[no];
+    pub fn resend(&mut self, now: Timestamp, number: usize) -> Result<(), u16> {
+        let delivery = &mut self.deliveries[number];
         if self.endpoints[delivery.endpoint].status != EndpointStatus::Enabled
             || delivery.state == DeliveryState::InFlight
         {
@@ -195,15 +195,15 @@ impl Book {
     }
 
     /// Starts an attempt.
-    pub fn post(&mut self, no: usize) {
-        let delivery = &mut self.deliveries[no];
+    pub fn post(&mut self, number: usize) {
+        let delivery = &mut self.deliveries[number];
         delivery.state = DeliveryState::InFlight;
         delivery.tries += usize::from(delivery.before_resend.is_none());
     }
 
     /// Ends an attempt; any status from 200 to 299 is a success.
-    pub fn end_attempt(&mut self, now: Timestamp, no: usize, is_success: bool) {
-        let delivery = &mut self.deliveries[no];
+    pub fn end_attempt(&mut self, now: Timestamp, number: usize, is_success: bool) {
+        let delivery = &mut self.deliveries[number];
         delivery.attempts += 1;
         delivery.ended = Some(now);
         let endpoint = delivery.endpoint;

@@ -61,8 +61,8 @@ pub struct InvoiceModel {
 }
 
 /// Returns the number that an invoice shows.
-pub(super) fn number(no: usize) -> String {
-    format!("INV-{:04}", no + 1)
+pub(super) fn number(number: usize) -> String {
+    format!("INV-{:04}", number + 1)
 }
 
 /// The values of a new invoice.
@@ -106,7 +106,7 @@ impl Book {
         if sends {
             self.may_mail(now, account, reader.as_ref())?;
         }
-        let no = self.invoices.len();
+        let number = self.invoices.len();
         self.invoices.push(InvoiceModel {
             cents,
             currency,
@@ -120,11 +120,11 @@ impl Book {
             paid_at: None,
             voided_at: None,
         });
-        self.record(now, "invoice.created", Subject::Invoice(no), Details::None);
+        self.record(now, "invoice.created", Subject::Invoice(number), Details::None);
         if sends {
-            self.mail(now, no);
+            self.mail(now, number);
         }
-        Ok(no)
+        Ok(number)
     }
 
     /// E-mails an invoice.
@@ -132,8 +132,8 @@ impl Book {
     /// # Errors
     ///
     /// 409 if it is not open, 429 if a limit of e-mails is reached, 422 if it has no allowed recipient.
-    pub fn send(&mut self, now: Timestamp, account: &Account, no: usize) -> Result<(), u16> {
-        let invoice = &self.invoices[no];
+    pub fn send(&mut self, now: Timestamp, account: &Account, number: usize) -> Result<(), u16> {
+        let invoice = &self.invoices[number];
         if invoice.status != InvoiceStatus::Open {
             return Err(409);
         }
@@ -141,7 +141,7 @@ impl Book {
             return Err(429);
         }
         self.may_mail(now, account, invoice.reader.as_ref())?;
-        self.mail(now, no);
+        self.mail(now, number);
         Ok(())
     }
 
@@ -155,24 +155,24 @@ impl Book {
     }
 
     /// Returns the seconds after which an e-mail refused with 429 may be sent: of an invoice, or of a new one.
-    pub fn mail_retry_secs(&self, now: Timestamp, no: Option<usize>) -> u64 {
-        let pause = no.and_then(|no| self.invoices[no].sent_at).map(|sent| sent.plus(MAIL_PAUSE));
+    pub fn mail_retry_secs(&self, now: Timestamp, number: Option<usize>) -> u64 {
+        let pause = number.and_then(|number| self.invoices[number].sent_at).map(|sent| sent.plus(MAIL_PAUSE));
         let recent = self.mails.iter().rev().nth(MAILS_AN_HOUR - 1).map(|sent| sent.plus(HOUR));
         let ends = [pause, recent].into_iter().flatten().find(|end| *end > now);
         ends.map_or(0, |end| end.since(now).secs_rounded_up().max(1))
     }
 
-    fn mail(&mut self, at: Timestamp, no: usize) {
+    fn mail(&mut self, at: Timestamp, number: usize) {
         self.mails.push(at);
-        self.invoices[no].sent_at = Some(at);
-        self.record(at, "invoice.sent", Subject::Invoice(no), Details::None);
+        self.invoices[number].sent_at = Some(at);
+        self.record(at, "invoice.sent", Subject::Invoice(number), Details::None);
     }
 
     /// Opens the hosted page: the first view is recorded.
-    pub fn view(&mut self, now: Timestamp, no: usize) {
-        if self.invoices[no].viewed_at.is_none() {
-            self.invoices[no].viewed_at = Some(now);
-            self.record(now, "invoice.viewed", Subject::Invoice(no), Details::None);
+    pub fn view(&mut self, now: Timestamp, number: usize) {
+        if self.invoices[number].viewed_at.is_none() {
+            self.invoices[number].viewed_at = Some(now);
+            self.record(now, "invoice.viewed", Subject::Invoice(number), Details::None);
         }
     }
 
@@ -181,17 +181,17 @@ impl Book {
     /// # Errors
     ///
     /// 409 if it is not open, or if a transfer was seen.
-    pub fn void(&mut self, now: Timestamp, no: usize) -> Result<(), u16> {
-        if self.invoices[no].status != InvoiceStatus::Open {
+    pub fn void(&mut self, now: Timestamp, number: usize) -> Result<(), u16> {
+        if self.invoices[number].status != InvoiceStatus::Open {
             return Err(409);
         }
-        let open = self.untouched_charge(no)?;
-        let invoice = &mut self.invoices[no];
+        let open = self.untouched_charge(number)?;
+        let invoice = &mut self.invoices[number];
         (invoice.status, invoice.voided_at) = (InvoiceStatus::Void, Some(now));
         if let Some(charge) = open {
             self.cancel_charge(now, charge, "invoice_voided");
         }
-        self.record(now, "invoice.voided", Subject::Invoice(no), Details::None);
+        self.record(now, "invoice.voided", Subject::Invoice(number), Details::None);
         Ok(())
     }
 
@@ -201,13 +201,13 @@ impl Book {
     /// # Errors
     ///
     /// 409 if the invoice is not open, or if a transfer in another coin was seen.
-    pub fn choose(&self, no: usize, asset: Asset) -> Result<Option<usize>, u16> {
-        if self.invoices[no].status != InvoiceStatus::Open {
+    pub fn choose(&self, number: usize, asset: Asset) -> Result<Option<usize>, u16> {
+        if self.invoices[number].status != InvoiceStatus::Open {
             return Err(409);
         }
-        let same = self.waiting_charge(no).filter(|open| self.charges[*open].terms.asset == asset);
+        let same = self.waiting_charge(number).filter(|open| self.charges[*open].terms.asset == asset);
         if same.is_none() {
-            self.untouched_charge(no)?;
+            self.untouched_charge(number)?;
         }
         Ok(same)
     }
@@ -232,17 +232,17 @@ impl Book {
 
     /// Settles the invoice of a paid charge, once, and cancels a waiting charge without transfers.
     pub(super) fn settle(&mut self, at: Timestamp, charge: usize) {
-        let Some(no) = self.charges[charge].terms.invoice else { return };
-        let invoice = &mut self.invoices[no];
+        let Some(number) = self.charges[charge].terms.invoice else { return };
+        let invoice = &mut self.invoices[number];
         if invoice.status != InvoiceStatus::Open {
             return;
         }
         // An accepted late payment was confirmed earlier.
         (invoice.status, invoice.paid_at) = (InvoiceStatus::Paid, self.charges[charge].paid_at);
-        if let Ok(Some(other)) = self.untouched_charge(no) {
+        if let Ok(Some(other)) = self.untouched_charge(number) {
             self.cancel_charge(at, other, "invoice_paid");
         }
-        self.record(at, "invoice.paid", Subject::Invoice(no), Details::None);
+        self.record(at, "invoice.paid", Subject::Invoice(number), Details::None);
     }
 
     pub(super) fn cancel_charge(&mut self, at: Timestamp, charge: usize, why: &'static str) {
@@ -251,13 +251,13 @@ impl Book {
 
     /// Returns the waiting charge of an invoice.
     fn waiting_charge(&self, invoice: usize) -> Option<usize> {
-        self.invoices[invoice].charges.iter().copied().find(|no| self.charges[*no].is_waiting())
+        self.invoices[invoice].charges.iter().copied().find(|number| self.charges[*number].is_waiting())
     }
 
     /// Returns the waiting charge if no transfer to it was seen; 409 if one was.
     fn untouched_charge(&self, invoice: usize) -> Result<Option<usize>, u16> {
         match self.waiting_charge(invoice) {
-            Some(no) if !self.charges[no].is_untouched() => Err(409),
+            Some(number) if !self.charges[number].is_untouched() => Err(409),
             other => Ok(other),
         }
     }

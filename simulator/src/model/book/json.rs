@@ -267,8 +267,8 @@ impl<'a> Writer<'a> {
 
     /// Returns the timeline for a response; `events` are the numbers of its events.
     fn timeline(&self, events: &[usize]) -> Option<Vec<TimelineEntry>> {
-        let entry = |no: &usize| {
-            let event = &self.book.events[*no];
+        let entry = |number: &usize| {
+            let event = &self.book.events[*number];
             TimelineEntry { event: event.kind.to_owned(), time: event.at.to_string() }
         };
         (self.presentation == Presentation::Api).then(|| events.iter().map(entry).collect())
@@ -293,9 +293,9 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns the fields of a charge; `height` is that of its chain.
-    fn charge(&self, no: usize, (charge, height): (&'a Charge, u64), events: &[usize]) -> ChargeJson<'a> {
+    fn charge(&self, number: usize, (charge, height): (&'a Charge, u64), events: &[usize]) -> ChargeJson<'a> {
         let ids = self.context.ids;
-        let (terms, code) = (charge.terms, ids.charges[no].as_str());
+        let (terms, code) = (charge.terms, ids.charges[number].as_str());
         let ChargeTexts { description, customer, custom_fields, metadata } = &charge.texts;
         let is_api = self.presentation != Presentation::Webhook;
         let coin = |units| self.coin(units, terms.asset);
@@ -315,8 +315,8 @@ impl<'a> Writer<'a> {
             code,
             object: "charge",
             status: charge.status.as_str(),
-            payment_link: terms.link.map(|no| ids.links[no].as_str()),
-            invoice: terms.invoice.map(|no| ids.invoices[no].as_str()),
+            payment_link: terms.link.map(|number| ids.links[number].as_str()),
+            invoice: terms.invoice.map(|number| ids.invoices[number].as_str()),
             description: description.as_deref(),
             fiat_amount: money::fiat(terms.cents),
             fiat_currency: terms.currency.code(),
@@ -328,7 +328,7 @@ impl<'a> Writer<'a> {
             refunded_amount: coin(charge.refunded_units()),
             refunds: is_api.then(|| charge.refunds.iter().map(refund).collect()),
             exchange_rate: if is_api { money::rate(terms.rate) } else { money::rate_padded(terms.rate) },
-            deposit_address: &ids.addresses[no],
+            deposit_address: &ids.addresses[number],
             transactions: charge
                 .transfers
                 .iter()
@@ -351,19 +351,19 @@ impl<'a> Writer<'a> {
 
     fn invoice(
         &self,
-        no: usize,
+        number: usize,
         (invoice, statuses): (&'a InvoiceModel, &[&'static str]),
         events: &[usize],
     ) -> InvoiceJson<'a> {
         let ids = self.context.ids;
-        let (texts, code) = (&invoice.texts, ids.invoices[no].as_str());
+        let (texts, code) = (&invoice.texts, ids.invoices[number].as_str());
         let is_api = self.presentation != Presentation::Webhook;
         let charges = invoice.charges.iter().zip(statuses);
         InvoiceJson {
             id: is_api.then_some(code),
             code,
             object: "invoice",
-            number: super::invoice::number(no),
+            number: super::invoice::number(number),
             status: invoice.status.as_str(),
             overdue: invoice.is_overdue(self.context.now),
             customer: PayerJson { name: texts.customer_name.as_deref(), email: invoice.reader.as_deref() },
@@ -377,11 +377,11 @@ impl<'a> Writer<'a> {
             hosted_url: self.page("/i/", code, ""),
             document_url: self.page("/i/", code, "/document"),
             charges: charges
-                .map(|(no, status)| InvoiceChargeJson {
-                    id: is_api.then(|| ids.charges[*no].as_str()),
-                    code: &ids.charges[*no],
+                .map(|(number, status)| InvoiceChargeJson {
+                    id: is_api.then(|| ids.charges[*number].as_str()),
+                    code: &ids.charges[*number],
                     status,
-                    asset: self.book.charges[*no].terms.asset.code(),
+                    asset: self.book.charges[*number].terms.asset.code(),
                 })
                 .collect(),
             sent_at: time(invoice.sent_at),
@@ -443,33 +443,33 @@ impl Book {
     /// Returns the numbers of the events of an object, in order.
     pub fn event_numbers(&self, subject: Subject) -> &[usize] {
         let stories = match subject {
-            Subject::Charge(no) => self.object_events.0.get(no),
-            Subject::Invoice(no) => self.object_events.1.get(no),
+            Subject::Charge(number) => self.object_events.0.get(number),
+            Subject::Invoice(number) => self.object_events.1.get(number),
         };
         stories.map_or(&[], Vec::as_slice)
     }
 
     /// Returns the expected JSON of a charge.
-    pub fn charge_json(&self, context: ObjectContext<'_>, no: usize, presentation: Presentation) -> String {
-        let charge = &self.charges[no];
+    pub fn charge_json(&self, context: ObjectContext<'_>, number: usize, presentation: Presentation) -> String {
+        let charge = &self.charges[number];
         let height = self.height(charge.terms.asset);
-        let story = self.event_numbers(Subject::Charge(no));
-        json(&self.writer(context, presentation).charge(no, (charge, height), story))
+        let story = self.event_numbers(Subject::Charge(number));
+        json(&self.writer(context, presentation).charge(number, (charge, height), story))
     }
 
     /// Returns the expected JSON of an invoice.
-    pub fn invoice_json(&self, context: ObjectContext<'_>, no: usize, presentation: Presentation) -> String {
-        let invoice = &self.invoices[no];
+    pub fn invoice_json(&self, context: ObjectContext<'_>, number: usize, presentation: Presentation) -> String {
+        let invoice = &self.invoices[number];
         let statuses = self.statuses_of(invoice);
-        let story = self.event_numbers(Subject::Invoice(no));
-        json(&self.writer(context, presentation).invoice(no, (invoice, &statuses), story))
+        let story = self.event_numbers(Subject::Invoice(number));
+        json(&self.writer(context, presentation).invoice(number, (invoice, &statuses), story))
     }
 
     /// Returns the expected JSON of a payment link.
-    pub fn link_json(&self, context: ObjectContext<'_>, no: usize) -> String {
-        let link: &LinkModel = &self.links[no];
+    pub fn link_json(&self, context: ObjectContext<'_>, number: usize) -> String {
+        let link: &LinkModel = &self.links[number];
         let writer = self.writer(context, Presentation::Api);
-        let (texts, code) = (&link.texts, context.ids.links[no].as_str());
+        let (texts, code) = (&link.texts, context.ids.links[number].as_str());
         let (pricing_type, amount, min, max) = match link.pricing {
             Pricing::Fixed(cents) => ("fixed", Some(cents), None, None),
             Pricing::Open { min, max } => ("open", None, min, max),
@@ -496,7 +496,7 @@ impl Book {
             success_message: texts.success_message.as_deref(),
             expires_at: time(link.expires_at),
             max_payments: link.max_payments,
-            accepting_payments: self.accepts_payments(no, context.now),
+            accepting_payments: self.accepts_payments(number, context.now),
             views_count: link.views,
             checkout_url: writer.page("/pay/", code, ""),
             created_at: link.created_at.to_string(),
@@ -505,8 +505,8 @@ impl Book {
     }
 
     /// Returns the expected JSON of an event. `object` is its charge or invoice now, in the form of events.
-    pub fn event_json(&self, id: &str, no: usize, object: &str) -> String {
-        let event = &self.events[no];
+    pub fn event_json(&self, id: &str, number: usize, object: &str) -> String {
+        let event = &self.events[number];
         let object: &RawValue = serde_json::from_str(object).expect("an object is JSON");
         let (charge, invoice) = match event.subject {
             Subject::Charge(_) => (Some(object), None),
@@ -526,14 +526,14 @@ impl Book {
     /// Returns the object of an event now, in the form of events.
     pub fn event_object_json(&self, context: ObjectContext<'_>, subject: Subject) -> String {
         match subject {
-            Subject::Charge(no) => self.charge_json(context, no, Presentation::Event),
-            Subject::Invoice(no) => self.invoice_json(context, no, Presentation::Event),
+            Subject::Charge(number) => self.charge_json(context, number, Presentation::Event),
+            Subject::Invoice(number) => self.invoice_json(context, number, Presentation::Event),
         }
     }
 
     fn details_json<'d>(&self, subject: Subject, details: &'d Details) -> DetailsJson<'d> {
         let coin = |units: u128| match subject {
-            Subject::Charge(no) => money::format_units(units, self.charges[no].terms.asset),
+            Subject::Charge(number) => money::format_units(units, self.charges[number].terms.asset),
             Subject::Invoice(_) => String::new(),
         };
         match details {
@@ -553,9 +553,9 @@ impl Book {
     /// # Panics
     ///
     /// If the event of the delivery has no object. `Book::record` stores one for every delivered event.
-    pub fn envelope_json(&self, context: ObjectContext<'_>, id: &str, no: usize) -> String {
-        let delivery = &self.deliveries[no];
-        let event = delivery.event.map(|no| (no, &self.events[no]));
+    pub fn envelope_json(&self, context: ObjectContext<'_>, id: &str, number: usize) -> String {
+        let delivery = &self.deliveries[number];
+        let event = delivery.event.map(|number| (number, &self.events[number]));
         let sample = Sample::new(delivery.opened, self.mode);
         let ids = if event.is_some() { context.ids } else { &sample.ids };
         let context = ObjectContext { ids, now: delivery.opened, ..context };
@@ -564,7 +564,7 @@ impl Book {
         let data = event.map_or_else(sampled, |(_, event)| {
             let object = event.object.as_deref().expect("a delivered event stores its object");
             match (event.subject, object) {
-                (Subject::Charge(no), EventObject::Charge(charge, height)) => {
+                (Subject::Charge(number), EventObject::Charge(charge, height)) => {
                     let announced = match &event.details {
                         Details::Transfer { txid, units }
                             if matches!(event.kind, "charge.payment_detected" | "charge.late_payment") =>
@@ -577,17 +577,17 @@ impl Book {
                         _ => None,
                     };
                     let announced = announced.map(|transfer| writer.transaction((charge, *height), transfer));
-                    DataJson::Charge(Box::new(writer.charge(no, (charge, *height), &[])), announced)
+                    DataJson::Charge(Box::new(writer.charge(number, (charge, *height), &[])), announced)
                 }
-                (Subject::Invoice(no), EventObject::Invoice(invoice, statuses)) => {
-                    DataJson::Invoice(Box::new(writer.invoice(no, (invoice, statuses), &[])))
+                (Subject::Invoice(number), EventObject::Invoice(invoice, statuses)) => {
+                    DataJson::Invoice(Box::new(writer.invoice(number, (invoice, statuses), &[])))
                 }
                 _ => unreachable!("an event keeps the object that it is about"),
             }
         });
         json(&EnvelopeJson {
             id,
-            event_id: event.map(|(no, _)| context.ids.events.get(no).map_or("", String::as_str)),
+            event_id: event.map(|(number, _)| context.ids.events.get(number).map_or("", String::as_str)),
             event: event.map_or("charge.paid", |(_, event)| event.kind),
             mode: self.mode.as_str(),
             created_at: delivery.opened.to_string(),

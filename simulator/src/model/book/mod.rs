@@ -161,19 +161,19 @@ impl Book {
 
     /// Opens a charge. Returns its number.
     pub fn open(&mut self, now: Timestamp, account: &Account, (terms, texts): (Terms, ChargeTexts)) -> usize {
-        let no = self.charges.len();
+        let number = self.charges.len();
         let mut texts = texts;
         // The contract leaves the description open: the service uses the title of the link if the request has none.
         let title = || terms.link.map(|link| self.links[link].texts.title.clone());
         texts.description = texts.description.take().or_else(title);
         let charge = Charge::open(now, (terms, texts), account.bounds(), self.mode);
-        self.locks.insert((charge.end, no));
+        self.locks.insert((charge.end, number));
         self.charges.push(charge);
         if let Some(invoice) = terms.invoice {
-            self.invoices[invoice].charges.push(no);
+            self.invoices[invoice].charges.push(number);
         }
-        self.record(now, "charge.created", Subject::Charge(no), Details::None);
-        no
+        self.record(now, "charge.created", Subject::Charge(number), Details::None);
+        number
     }
 
     /// Cancels a charge; `details` are the reason if it was not the API.
@@ -181,11 +181,11 @@ impl Book {
     /// # Errors
     ///
     /// 409 if a transfer was seen, or the charge is not pending.
-    pub fn cancel(&mut self, now: Timestamp, no: usize, details: Details) -> Result<(), u16> {
-        if !self.charges[no].cancel() {
+    pub fn cancel(&mut self, now: Timestamp, number: usize, details: Details) -> Result<(), u16> {
+        if !self.charges[number].cancel() {
             return Err(409);
         }
-        self.record(now, "charge.canceled", Subject::Charge(no), details);
+        self.record(now, "charge.canceled", Subject::Charge(number), details);
         Ok(())
     }
 
@@ -197,19 +197,19 @@ impl Book {
     pub fn refund(
         &mut self,
         now: Timestamp,
-        no: usize,
+        number: usize,
         units: u128,
         (txid, reason): (Option<String>, Option<String>),
     ) -> Result<(), u16> {
-        if !self.charges[no].refund(now, units, (txid.as_deref(), reason.as_deref())) {
+        if !self.charges[number].refund(now, units, (txid.as_deref(), reason.as_deref())) {
             return Err(422);
         }
         let details = Details::Refund { units, txid, reason };
-        self.record(now, "charge.refunded", Subject::Charge(no), details);
+        self.record(now, "charge.refunded", Subject::Charge(number), details);
         // The rest may be insufficient for a hold.
         let mut events = Vec::new();
-        self.charges[no].expire_if_due(now, &mut events);
-        self.record_all(now, no, events);
+        self.charges[number].expire_if_due(now, &mut events);
+        self.record_all(now, number, events);
         Ok(())
     }
 
@@ -218,9 +218,9 @@ impl Book {
     /// # Errors
     ///
     /// 409 if there is no confirmed late payment.
-    pub fn accept(&mut self, now: Timestamp, no: usize, txid: Option<&str>) -> Result<(), u16> {
-        let events = self.charges[no].accept(txid).ok_or(409_u16)?;
-        self.record_all(now, no, events);
+    pub fn accept(&mut self, now: Timestamp, number: usize, txid: Option<&str>) -> Result<(), u16> {
+        let events = self.charges[number].accept(txid).ok_or(409_u16)?;
+        self.record_all(now, number, events);
         Ok(())
     }
 
@@ -232,36 +232,36 @@ impl Book {
         sightings: impl Iterator<Item = (usize, &'s Sighting)>,
     ) {
         let mut parts: Vec<(usize, Vec<&Sighting>)> = Vec::new();
-        for (no, sighting) in sightings {
-            match parts.iter_mut().find(|(known, _)| *known == no) {
+        for (number, sighting) in sightings {
+            match parts.iter_mut().find(|(known, _)| *known == number) {
                 Some((_, part)) => part.push(sighting),
-                None => parts.push((no, vec![sighting])),
+                None => parts.push((number, vec![sighting])),
             }
         }
-        for (no, part) in parts {
-            let events = self.charges[no].on_sightings(now, &part);
-            self.record_all(now, no, events);
+        for (number, part) in parts {
+            let events = self.charges[number].on_sightings(now, &part);
+            self.record_all(now, number, events);
         }
     }
 
     pub(super) fn next_lock(&self) -> Option<Timestamp> {
-        self.locks.iter().find(|(_, no)| self.charges[*no].is_waiting()).map(|(end, _)| *end)
+        self.locks.iter().find(|(_, number)| self.charges[*number].is_waiting()).map(|(end, _)| *end)
     }
 
     pub(super) fn wake(&mut self, now: Timestamp) {
-        while let Some((end, no)) = self.locks.first().copied().filter(|(end, _)| *end <= now) {
-            self.locks.remove(&(end, no));
+        while let Some((end, number)) = self.locks.first().copied().filter(|(end, _)| *end <= now) {
+            self.locks.remove(&(end, number));
             let mut events = Vec::new();
-            self.charges[no].expire_if_due(now, &mut events);
-            if self.charges[no].is_waiting() && end == self.charges[no].end {
+            self.charges[number].expire_if_due(now, &mut events);
+            if self.charges[number].is_waiting() && end == self.charges[number].end {
                 // A hold lasts at most this long.
-                self.locks.insert((end.plus(HOLD_MAX), no));
+                self.locks.insert((end.plus(HOLD_MAX), number));
             }
-            self.record_all(now, no, events);
+            self.record_all(now, number, events);
         }
     }
 
-    fn record_all(&mut self, at: Timestamp, no: usize, events: Vec<ChargeEvent>) {
+    fn record_all(&mut self, at: Timestamp, number: usize, events: Vec<ChargeEvent>) {
         for event in events {
             let transfer = |txid, units| Details::Transfer { txid, units };
             let (kind, details) = match event {
@@ -271,10 +271,10 @@ impl Book {
                 ChargeEvent::Late { txid, units } => ("charge.late_payment", transfer(txid, units)),
                 ChargeEvent::Expired => ("charge.expired", Details::None),
             };
-            self.record(at, kind, Subject::Charge(no), details);
+            self.record(at, kind, Subject::Charge(number), details);
             if kind == "charge.paid" {
-                self.settle(at, no);
-                self.close_link(at, no);
+                self.settle(at, number);
+                self.close_link(at, number);
             }
         }
     }
@@ -284,26 +284,26 @@ impl Book {
         let then = self.snapshot(subject);
         let object = self.is_wanted(kind).then(|| {
             Box::new(match subject {
-                Subject::Charge(no) => {
-                    let charge = self.charges[no].clone();
+                Subject::Charge(number) => {
+                    let charge = self.charges[number].clone();
                     let height = self.height(charge.terms.asset);
                     EventObject::Charge(charge, height)
                 }
-                Subject::Invoice(no) => {
-                    let invoice = self.invoices[no].clone();
+                Subject::Invoice(number) => {
+                    let invoice = self.invoices[number].clone();
                     let statuses = self.statuses_of(&invoice);
                     EventObject::Invoice(invoice, statuses)
                 }
             })
         });
-        let (stories, no) = match subject {
-            Subject::Charge(no) => (&mut self.object_events.0, no),
-            Subject::Invoice(no) => (&mut self.object_events.1, no),
+        let (stories, number) = match subject {
+            Subject::Charge(number) => (&mut self.object_events.0, number),
+            Subject::Invoice(number) => (&mut self.object_events.1, number),
         };
-        if stories.len() <= no {
-            stories.resize_with(no + 1, Vec::new);
+        if stories.len() <= number {
+            stories.resize_with(number + 1, Vec::new);
         }
-        stories[no].push(self.events.len());
+        stories[number].push(self.events.len());
         self.events.push(Event { at, kind, subject, details, snapshot: then, object });
         self.fan_out(at, kind);
     }
@@ -316,13 +316,13 @@ impl Book {
     /// Returns the current state of an object.
     pub fn snapshot(&self, subject: Subject) -> Snapshot {
         match subject {
-            Subject::Charge(no) => {
-                let charge = &self.charges[no];
+            Subject::Charge(number) => {
+                let charge = &self.charges[number];
                 Snapshot { status: charge.status.as_str(), situation: charge.situation() }
             }
-            Subject::Invoice(no) => {
-                let invoice = &self.invoices[no];
-                let newest = invoice.charges.last().map(|no| &self.charges[*no]);
+            Subject::Invoice(number) => {
+                let invoice = &self.invoices[number];
+                let newest = invoice.charges.last().map(|number| &self.charges[*number]);
                 Snapshot {
                     status: invoice.status.as_str(),
                     situation: newest.map_or(Situation::Nothing, Charge::situation),
@@ -333,6 +333,6 @@ impl Book {
 
     /// Returns the statuses of an invoice's charges.
     fn statuses_of(&self, invoice: &InvoiceModel) -> Vec<&'static str> {
-        invoice.charges.iter().map(|no| self.charges[*no].status.as_str()).collect()
+        invoice.charges.iter().map(|number| self.charges[*number].status.as_str()).collect()
     }
 }

@@ -185,8 +185,8 @@ impl Ids {
     /// Returns the code of a charge or an invoice.
     pub fn code(&self, subject: Subject) -> &str {
         match subject {
-            Subject::Charge(no) => &self.charges[no],
-            Subject::Invoice(no) => &self.invoices[no],
+            Subject::Charge(number) => &self.charges[number],
+            Subject::Invoice(number) => &self.invoices[number],
         }
     }
 }
