@@ -221,7 +221,7 @@ impl Chain {
     ///
     /// # Errors
     ///
-    /// [`ChainError::Congestion`] if the shares exceed [`Congestion::PERCENT_MAX`] together.
+    /// [`ChainError::Congestion`] if the two shares exceed 90 percent together.
     pub fn congest(&mut self, now: Timestamp, congestion: Congestion) -> Result<(), ChainError> {
         let congestion = congestion.check()?;
         self.catch_up(now);

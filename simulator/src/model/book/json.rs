@@ -1,7 +1,7 @@
-//! Objects as JSON: the complete documents that the API or a webhook must show, written from the model alone.
+//! Objects as JSON: the complete documents that a response or a webhook must contain, written from the model alone.
 //!
-//! The fields are in the order of the service, so that equal objects are equal strings and need no parsing. The
-//! comparison does not depend on it: different strings are compared as values.
+//! The fields are in the order of the service, so that equal objects are equal strings and the comparison needs no
+//! parsing. The order is only an optimization: strings that differ are compared as JSON values.
 
 use reference_core::{
     asset::{Asset, Currency},
@@ -22,7 +22,7 @@ use crate::model::{
     texts::{AnswerText, ChargeTexts, CustomerTexts, ItemText},
 };
 
-/// The response or message that contains an object, which determines its form.
+/// The kind of document that contains an object, which determines the format of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presentation {
     /// A response for a single object, or a list.
@@ -33,9 +33,9 @@ pub enum Presentation {
     Webhook,
 }
 
-/// The values besides its book that the form of an object depends on.
+/// The values besides its book that the JSON of an object depends on.
 #[derive(Clone, Copy)]
-#[allow(missing_docs, reason = "the words of the contract")]
+#[allow(missing_docs, reason = "the fields are named for what they hold")]
 pub struct ObjectContext<'a> {
     pub ids: &'a Ids,
     /// The base URL of the hosted pages.
@@ -43,8 +43,8 @@ pub struct ObjectContext<'a> {
     pub now: Timestamp,
 }
 
-fn time(at: Option<Timestamp>) -> Option<String> {
-    at.map(|at| at.to_string())
+fn time_text(time: Option<Timestamp>) -> Option<String> {
+    time.map(|time| time.to_string())
 }
 
 fn json(value: &impl Serialize) -> String {
@@ -219,6 +219,7 @@ struct EnvelopeJson<'a> {
     data: DataJson<'a>,
 }
 
+/// The `data` of a delivery: a charge and the transfer that the event is about, if any, or an invoice.
 enum DataJson<'a> {
     Charge(Box<ChargeJson<'a>>, Option<TransactionJson<'a>>),
     Invoice(Box<InvoiceJson<'a>>),
@@ -249,6 +250,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
+    /// Formats an amount of a coin.
     fn coin(&self, units: u128, asset: Asset) -> String {
         match self.presentation {
             Presentation::Webhook => money::format_units_padded(units, asset),
@@ -256,16 +258,18 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn page(&self, path: &str, code: &str, rest: &str) -> String {
-        [self.context.public_url, path, code, rest].concat()
+    /// Returns the URL of a hosted page.
+    fn page(&self, path: &str, code: &str, suffix: &str) -> String {
+        [self.context.public_url, path, code, suffix].concat()
     }
 
+    /// Returns the URL of a transaction in the block explorer.
     fn explorer(&self, asset: Asset, txid: &str) -> String {
         let path = if self.book.mode == Mode::Live { "/tx/" } else { "/testnet/tx/" };
         ["https://explorer.sim/", asset.facts().network, path, txid].concat()
     }
 
-    /// Returns the timeline for a response; `events` are the numbers of its events.
+    /// Returns the timeline of an object, which only responses have; `events` are the numbers of its events.
     fn timeline(&self, events: &[usize]) -> Option<Vec<TimelineEntry>> {
         let entry = |number: &usize| {
             let event = &self.book.events[*number];
@@ -274,6 +278,7 @@ impl<'a> Writer<'a> {
         (self.presentation == Presentation::Api).then(|| events.iter().map(entry).collect())
     }
 
+    /// Returns the fields of a transfer to a charge; `height` is that of its chain.
     fn transaction(
         &self,
         (charge, height): (&'a Charge, u64),
@@ -344,11 +349,12 @@ impl<'a> Writer<'a> {
             receipt_url: is_api
                 .then(|| (charge.status == Status::Paid).then(|| self.page("/c/", code, "/receipt"))),
             expires_at: charge.end.to_string(),
-            paid_at: time(charge.paid_at),
+            paid_at: time_text(charge.paid_at),
             created_at: charge.opened.to_string(),
         }
     }
 
+    /// Returns the fields of an invoice; `statuses` are those of its charges.
     fn invoice(
         &self,
         number: usize,
@@ -384,18 +390,18 @@ impl<'a> Writer<'a> {
                     asset: self.book.charges[*number].terms.asset.code(),
                 })
                 .collect(),
-            sent_at: time(invoice.sent_at),
-            viewed_at: time(invoice.viewed_at),
-            paid_at: time(invoice.paid_at),
-            voided_at: time(invoice.voided_at),
+            sent_at: time_text(invoice.sent_at),
+            viewed_at: time_text(invoice.viewed_at),
+            paid_at: time_text(invoice.paid_at),
+            voided_at: time_text(invoice.voided_at),
             created_at: invoice.issued.to_string(),
             timeline: self.timeline(events),
         }
     }
 }
 
-/// The paid charge that a test delivers. The contract fixes the form of its address and requires consistent confirmations;
-/// the other values are those of the service.
+/// The paid charge in a test delivery. The specification fixes the format of its address and requires consistent
+/// confirmations; the other values are those of the service.
 struct Sample {
     charge: Charge,
     ids: Ids,
@@ -410,7 +416,7 @@ impl Sample {
         let description = Some("A test delivery".to_owned());
         let texts = ChargeTexts { description, customer, ..ChargeTexts::default() };
         let mut charge = Charge::open(at, (terms, texts), (0, 0), mode);
-        // The example of BIP 173.
+        // The example addresses of BIP 173.
         let address = match mode {
             Mode::Live => "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4",
             Mode::Test => "tb1qw508d6qejxtdg4y5r3zarvary0c5xw7kxpjzsx",
@@ -442,27 +448,37 @@ impl Book {
 
     /// Returns the numbers of the events of an object, in order.
     pub fn event_numbers(&self, subject: Subject) -> &[usize] {
-        let stories = match subject {
+        let numbers = match subject {
             Subject::Charge(number) => self.object_events.0.get(number),
             Subject::Invoice(number) => self.object_events.1.get(number),
         };
-        stories.map_or(&[], Vec::as_slice)
+        numbers.map_or(&[], Vec::as_slice)
     }
 
     /// Returns the expected JSON of a charge.
-    pub fn charge_json(&self, context: ObjectContext<'_>, number: usize, presentation: Presentation) -> String {
+    pub fn charge_json(
+        &self,
+        context: ObjectContext<'_>,
+        number: usize,
+        presentation: Presentation,
+    ) -> String {
         let charge = &self.charges[number];
         let height = self.height(charge.terms.asset);
-        let story = self.event_numbers(Subject::Charge(number));
-        json(&self.writer(context, presentation).charge(number, (charge, height), story))
+        let events = self.event_numbers(Subject::Charge(number));
+        json(&self.writer(context, presentation).charge(number, (charge, height), events))
     }
 
     /// Returns the expected JSON of an invoice.
-    pub fn invoice_json(&self, context: ObjectContext<'_>, number: usize, presentation: Presentation) -> String {
+    pub fn invoice_json(
+        &self,
+        context: ObjectContext<'_>,
+        number: usize,
+        presentation: Presentation,
+    ) -> String {
         let invoice = &self.invoices[number];
         let statuses = self.statuses_of(invoice);
-        let story = self.event_numbers(Subject::Invoice(number));
-        json(&self.writer(context, presentation).invoice(number, (invoice, &statuses), story))
+        let events = self.event_numbers(Subject::Invoice(number));
+        json(&self.writer(context, presentation).invoice(number, (invoice, &statuses), events))
     }
 
     /// Returns the expected JSON of a payment link.
@@ -494,7 +510,7 @@ impl Book {
             require_email: texts.require_email,
             custom_fields: &link.questions,
             success_message: texts.success_message.as_deref(),
-            expires_at: time(link.expires_at),
+            expires_at: time_text(link.expires_at),
             max_payments: link.max_payments,
             accepting_payments: self.accepts_payments(number, context.now),
             views_count: link.views,
@@ -504,10 +520,11 @@ impl Book {
         })
     }
 
-    /// Returns the expected JSON of an event. `object` is its charge or invoice now, in the form of events.
+    /// Returns the expected JSON of an event. `object` is the JSON of its charge or invoice, from
+    /// [`Book::event_object_json`].
     pub fn event_json(&self, id: &str, number: usize, object: &str) -> String {
         let event = &self.events[number];
-        let object: &RawValue = serde_json::from_str(object).expect("an object is JSON");
+        let object: &RawValue = serde_json::from_str(object).expect("the object is valid JSON");
         let (charge, invoice) = match event.subject {
             Subject::Charge(_) => (Some(object), None),
             Subject::Invoice(_) => (None, Some(object)),
@@ -523,7 +540,7 @@ impl Book {
         })
     }
 
-    /// Returns the object of an event now, in the form of events.
+    /// Returns the JSON of the object of an event, in its current state, in the format that events have.
     pub fn event_object_json(&self, context: ObjectContext<'_>, subject: Subject) -> String {
         match subject {
             Subject::Charge(number) => self.charge_json(context, number, Presentation::Event),
@@ -531,6 +548,7 @@ impl Book {
         }
     }
 
+    /// Returns the fields of the `details` of an event.
     fn details_json<'d>(&self, subject: Subject, details: &'d Details) -> DetailsJson<'d> {
         let coin = |units: u128| match subject {
             Subject::Charge(number) => money::format_units(units, self.charges[number].terms.asset),
@@ -544,7 +562,7 @@ impl Book {
             Details::Refund { units, txid, reason } => {
                 DetailsJson { txid: txid.as_deref(), amount: Some(coin(*units)), reason: reason.as_deref() }
             }
-            Details::Reason(why) => DetailsJson { reason: Some(why), ..DetailsJson::default() },
+            Details::Reason(reason) => DetailsJson { reason: Some(reason), ..DetailsJson::default() },
         }
     }
 
@@ -560,8 +578,8 @@ impl Book {
         let ids = if event.is_some() { context.ids } else { &sample.ids };
         let context = ObjectContext { ids, now: delivery.opened, ..context };
         let writer = self.writer(context, Presentation::Webhook);
-        let sampled = || DataJson::Charge(Box::new(writer.charge(0, (&sample.charge, 0), &[])), None);
-        let data = event.map_or_else(sampled, |(_, event)| {
+        let sample_data = || DataJson::Charge(Box::new(writer.charge(0, (&sample.charge, 0), &[])), None);
+        let data = event.map_or_else(sample_data, |(_, event)| {
             let object = event.object.as_deref().expect("a delivered event stores its object");
             match (event.subject, object) {
                 (Subject::Charge(number), EventObject::Charge(charge, height)) => {
@@ -569,10 +587,10 @@ impl Book {
                         Details::Transfer { txid, units }
                             if matches!(event.kind, "charge.payment_detected" | "charge.late_payment") =>
                         {
-                            let is_it = |transfer: &&ChargeTransfer| {
+                            let is_announced = |transfer: &&ChargeTransfer| {
                                 transfer.txid == *txid && transfer.units == *units
                             };
-                            charge.transfers.iter().rfind(is_it)
+                            charge.transfers.iter().rfind(is_announced)
                         }
                         _ => None,
                     };
@@ -582,7 +600,7 @@ impl Book {
                 (Subject::Invoice(number), EventObject::Invoice(invoice, statuses)) => {
                     DataJson::Invoice(Box::new(writer.invoice(number, (invoice, statuses), &[])))
                 }
-                _ => unreachable!("an event keeps the object that it is about"),
+                _ => unreachable!("the stored object of an event is of the kind of its subject"),
             }
         });
         json(&EnvelopeJson {
