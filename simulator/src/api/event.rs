@@ -22,7 +22,7 @@ use super::{Word, text};
 ///
 /// let line = r#"{"n":7,"at":"2026-01-05T09:00:00.000000Z","what":"reorg","mode":"live","asset":"BTC","depth":2}"#;
 /// let event: WorldEvent = serde_json::from_str(line).unwrap();
-/// assert!(matches!(event.what, WorldEventKind::Reorg { depth: 2, .. }));
+/// assert!(matches!(event.kind, WorldEventKind::Reorg { depth: 2, .. }));
 /// ```
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WorldEvent {

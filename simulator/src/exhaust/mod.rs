@@ -10,7 +10,7 @@
 //! `pay half, a block, refund`.
 //!
 //! Must not contain threads: the caller runs the sequences of [`Exploration::next_paths`] in any order with
-//! [`Exploration::attempt`], and passes the results to [`Exploration::record_results`].
+//! [`Exploration::run`], and passes the results to [`Exploration::record_results`].
 
 mod scope;
 

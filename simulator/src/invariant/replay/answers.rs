@@ -73,7 +73,7 @@ impl ModelReplay<'_> {
                 Ok(account.response_json(book.mode, |asset| book.wallets.accepts(asset)))
             }
             // The objects of an account without an observer key are unknown.
-            _ if !self.shown.books.contains_key(&id) => return,
+            _ if !self.api_state.books.contains_key(&id) => return,
             ["v1", _] if is_read => match ListRequest::parse(&call.path, call.query.as_deref()) {
                 // The ids of events are only known where all are read at the end.
                 Some(Ok(request)) if request.list == List::Events && !self.knows_events(id) => return,

@@ -182,7 +182,7 @@ impl ModelReplay<'_> {
         if self.objects.contains_key(code) {
             return;
         }
-        let api_state = self.shown;
+        let api_state = self.api_state;
         let Some((owner, view)) = api_state.charge(code) else {
             // An account without an observer key has unknown charges.
             if api_state.books.len() == Mode::ALL.len() * self.model.accounts.len() {

@@ -104,7 +104,7 @@ impl ModelReplay<'_> {
         let is_key =
             |key: &String| (1..=IDEMPOTENCY_KEY_MAX).contains(&key.chars().count()) && !key.trim().is_empty();
         // The objects of an account without an observer key are unknown.
-        let is_observed = self.calling_book(call).is_some_and(|id| self.shown.books.contains_key(&id));
+        let is_observed = self.calling_book(call).is_some_and(|id| self.api_state.books.contains_key(&id));
         let status = match body {
             _ if code.is_some_and(|code| is_observed && !self.is_known(operation, code)) => 404,
             _ if operation.method == "GET" => return None,

@@ -97,7 +97,7 @@ pub struct ModelReplay<'a> {
     pub findings: Findings,
     /// The base URL of the hosted pages and of the API.
     pub public_url: &'a str,
-    shown: &'a ApiState,
+    api_state: &'a ApiState,
     /// The book of each API key.
     bearers: BTreeMap<String, BookId>,
     /// The revoked API keys.
@@ -127,7 +127,7 @@ pub struct ModelReplay<'a> {
 impl<'a> ModelReplay<'a> {
     /// Replays a record up to `now`.
     pub fn run(replay_start: ReplayStart<'a>, record: &'a Record, now: Timestamp) -> ModelReplay<'a> {
-        let ReplayStart { account, keys, observers, shown, public_url } = replay_start;
+        let ReplayStart { account, keys, observers, shown: api_state, public_url } = replay_start;
         let mut replay = ModelReplay {
             model: Model::default(),
             ids: BTreeMap::new(),
@@ -139,7 +139,7 @@ impl<'a> ModelReplay<'a> {
             lists: ListReads::default(),
             limits: LimitWindows::default(),
             refusals: BTreeMap::new(),
-            shown,
+            api_state,
             bearers: BTreeMap::new(),
             objects: BTreeMap::new(),
             addresses: BTreeMap::new(),
@@ -190,7 +190,7 @@ impl<'a> ModelReplay<'a> {
         let number = self.model.open_account(account);
         self.bearers.extend(keys.into_iter().map(|(key, mode)| (key, (number, mode))));
         for mode in Mode::ALL {
-            let listed = self.shown.books.get(&(number, mode)).map(|book| &book.events);
+            let listed = self.api_state.books.get(&(number, mode)).map(|book| &book.events);
             let events = listed.into_iter().flatten().rev().map(|event| event.id.clone()).collect();
             self.ids.insert((number, mode), Ids { events, ..Ids::default() });
         }
