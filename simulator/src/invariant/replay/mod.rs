@@ -60,7 +60,7 @@ pub struct ReplayStart<'a> {
     pub account: Account,
     /// The first keys.
     pub keys: [(String, Mode); 2],
-    /// The keys that only read.
+    /// The keys with which the books are read at the end. They send no recorded request that changes anything.
     pub observers: BTreeMap<BookId, String>,
     /// The objects as the API shows them at the end: the source of ids, addresses and rates that no request determines.
     pub shown: &'a ApiState,

@@ -4,6 +4,7 @@ mod delivery;
 mod invoice;
 pub(super) mod json;
 mod link;
+mod sample;
 pub(super) mod view;
 mod wallet;
 
