@@ -295,7 +295,7 @@ request_bodies! {
         pub asset: AssetCode,
         /// The mode; by default test, in a scenario the scenario's.
         pub mode: Option<InMode>,
-        /// How its notices reach the service from now on.
+        /// The delivery of its notices from now on.
         pub notices: Notices,
     }
 }

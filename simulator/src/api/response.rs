@@ -487,7 +487,7 @@ pub struct TransferRecord {
     pub confirmed: bool,
     /// `true` if it is part of the charge's received amount.
     pub credited: bool,
-    /// How the transfer counts for the charge.
+    /// The role of the transfer for the charge.
     pub standing: TransferStanding,
     /// The reason why it disappeared; `None` if it exists.
     pub gone: Option<TransferGone>,
@@ -501,7 +501,7 @@ pub struct TransferRecord {
     pub sent_back: bool,
 }
 
-/// How a transfer counts for its charge.
+/// The role of a transfer for its charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TransferStanding {

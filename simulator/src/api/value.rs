@@ -112,7 +112,7 @@ impl<T: JsonSchema> JsonSchema for KeepRequest<T> {
     }
 }
 
-/// How a watcher's notices reach the service.
+/// The delivery of a watcher's notices to the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Notices")]
