@@ -103,7 +103,7 @@ async fn a_reorganisation_removes_confirmations_of_own_transfers_only() {
     for txid in [&foreign, &json!("00".repeat(32))] {
         let refused = reorganise(json!({ "keep": [txid] })).await;
         assert!(
-            Client::failure_message(&refused).contains("is no transaction of the test BTC chain"),
+            Client::failure_message(&refused).contains("is not a transaction of the test BTC chain"),
             "{refused}"
         );
     }
