@@ -104,7 +104,6 @@ pub struct InFlight {
     /// The mode of the delivery.
     pub mode: Mode,
     /// The request, without its body.
-    #[serde(rename = "post")]
     pub post: AttemptRequest,
     /// The result, which is known in advance, with the sent headers if they are recorded.
     pub result: AttemptReport,

@@ -124,7 +124,6 @@ pub struct OutgoingAttempt {
     /// The mode of the delivery.
     pub mode: Mode,
     /// The request.
-    #[serde(rename = "post")]
     pub post: AttemptRequest,
 }
 

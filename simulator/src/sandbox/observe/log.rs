@@ -58,7 +58,6 @@ impl WorldLog {
 pub(super) struct LogWriter {
     pub(super) log: WorldLog,
     /// The last reported confirmations of each transfer, by transaction and output; `None` after it disappeared.
-    #[serde(rename = "noticed")]
     confirmations: BTreeMap<(String, u32), Option<u32>>,
 }
 
@@ -146,23 +145,23 @@ impl Observer for LogWriter {
         &mut self,
         view: &WorldView<'_>,
         (account, mode): BookOf,
-        post: &AttemptRequest,
+        attempt: &AttemptRequest,
         end: &AttemptEnd,
         next_at: Option<Timestamp>,
     ) {
         let account = view.service.account(account);
         let book = account.book(mode);
-        let payload = &book.outbox().get(post.delivery).payload;
+        let payload = &book.outbox().get(attempt.delivery).payload;
         let event = WorldEventKind::Post {
             mode,
             account: Arc::clone(&account.id),
-            endpoint: book.endpoint(post.endpoint).id,
-            host: post.url.host().to_string(),
-            delivery: post.id,
+            endpoint: book.endpoint(attempt.endpoint).id,
+            host: attempt.url.host().to_string(),
+            delivery: attempt.id,
             event: payload.event.map(|(_, id)| id),
-            kind: post.kind,
+            kind: attempt.kind,
             subject: payload.event.map(|(no, _)| code_of(book, book.events().get(no).subject)),
-            attempt: post.attempt,
+            attempt: attempt.attempt,
             answer: end.to_string(),
             next_at,
         };
