@@ -1,5 +1,6 @@
-//! Dry runs: a script is played without a transcript, and refused steps are recorded and skipped. For generated scripts,
-//! whose refusals are not known beforehand. The world and the order of events are the same as in [`super::play`].
+//! Dry runs: a script is played without a transcript, and refused steps are recorded and skipped. For generated
+//! scripts, whose refusals are not known beforehand. The world and the order of events are the same as in
+//! [`super::play`].
 
 use std::{collections::BTreeMap, hash::Hasher};
 

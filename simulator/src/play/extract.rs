@@ -1,5 +1,5 @@
-//! Reads one string of a JSON document by its pointer. The rest is not parsed into values, because responses are long and
-//! the player often needs only an id.
+//! Reads one string of a JSON document by its pointer. The rest is not parsed into values, because responses are long
+//! and the player often needs only an id.
 
 use std::fmt;
 

@@ -76,7 +76,7 @@ pub trait Stage {
     /// # Errors
     ///
     /// [`StageError`] if there is no response.
-    fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError>;
+    fn call(&mut self, request: &Call<'_>) -> Result<Answer, StageError>;
 
     /// Returns the world if it is in this process and no transcript is written (in a dry run).
     fn local_world(&mut self) -> Option<&mut Sandbox> {

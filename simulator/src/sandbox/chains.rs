@@ -36,7 +36,8 @@ impl Chains {
         })
     }
 
-    /// Performs the due work on all chains, in order of mode and coin, and passes each chain's new sightings to `report`.
+    /// Performs the due work on all chains, in order of mode and coin, and passes each chain's new sightings to
+    /// `report`.
     pub(super) fn advance(&mut self, now: Timestamp, mut report: impl FnMut((Mode, Asset), Vec<Sighting>)) {
         if self.next_due().is_none_or(|due| due > now) {
             return;

@@ -1,7 +1,7 @@
 //! Records of values that a world hands to its host and gets back, for the host's own journal (write-ahead log).
 //!
-//! They contain numbers only. A journal may be an untrusted file, so numbers that do not exist in the world are rejected
-//! before they are used.
+//! They contain numbers only. A journal may be an untrusted file, so numbers that do not exist in the world are
+//! rejected before they are used.
 
 use reference_core::{
     id::{AccountNo, KeyNo},
@@ -121,9 +121,9 @@ impl Sandbox {
         (self.era, self.world.external.count)
     }
 
-    /// Continues the numbering of the world that this one replaces, given its [`Sandbox::lineage`]. Calls that started in
-    /// that world are refused, as after `POST /sandbox/world`, and no new attempt gets a number of an attempt whose result
-    /// may still be reported.
+    /// Continues the numbering of the world that this one replaces, given its [`Sandbox::lineage`]. Calls that started
+    /// in that world are refused, as after `POST /sandbox/world`, and no new attempt gets a number of an attempt whose
+    /// result may still be reported.
     pub fn continue_lineage(&mut self, (era, attempts): (u64, u64)) {
         self.era = self.era.max(era.saturating_add(1));
         self.world.external.count = self.world.external.count.max(attempts);

@@ -1,4 +1,5 @@
-//! A world and its API. The main type is [`Sandbox`]; each host (the server, the player, a sweep) owns one for each world.
+//! A world and its API. The main type is [`Sandbox`]; each host (the server, the player, a sweep) owns one for each
+//! world.
 //!
 //! - `world` is its state, `step` performs the next due event, `observe` has the observers, `route` the calls under
 //!   `/sandbox`.
@@ -271,8 +272,8 @@ impl Sandbox {
         self.world.next_due()
     }
 
-    /// Performs all events due up to `now`, each at its own time. After [`Sandbox::work_in_slices`] only a bounded number
-    /// of them: the clock may then stay before `now`, and the rest stays due.
+    /// Performs all events due up to `now`, each at its own time. After [`Sandbox::work_in_slices`] only a bounded
+    /// number of them: the clock may then stay before `now`, and the rest stays due.
     pub fn advance_to(&mut self, now: Timestamp) {
         let mut budget = self.budget();
         self.world.advance_to(now, &mut self.observers, &mut budget);
@@ -385,8 +386,8 @@ impl Sandbox {
         self.observers.tamper_with(tamper);
     }
 
-    /// Responds to a request to `/v1` or `/sandbox` without waiting for outside attempts, for worlds whose deliveries stay
-    /// inside the simulated network.
+    /// Responds to a request to `/v1` or `/sandbox` without waiting for outside attempts, for worlds whose deliveries
+    /// stay inside the simulated network.
     pub fn respond(&mut self, now: Timestamp, request: &Request<'_>) -> Response {
         match self.call(now, request) {
             Progress::Done(response) => response,
@@ -397,7 +398,8 @@ impl Sandbox {
     /// Responds to a request to `/v1` or `/sandbox`. The host checks the access to `/sandbox`.
     ///
     /// A call that moves the clock pauses whenever an outside attempt is in flight: the host waits for its result and
-    /// then calls [`Sandbox::continue_call`]. With sliced work it pauses more often, see [`PendingAdvance::awaits_attempt`].
+    /// then calls [`Sandbox::continue_call`]. With sliced work it pauses more often, see
+    /// [`PendingAdvance::awaits_attempt`].
     pub fn call(&mut self, now: Timestamp, request: &Request<'_>) -> Progress {
         self.advance_to(now);
         let at = self.now();
@@ -481,8 +483,8 @@ impl Sandbox {
         Ok(admitted)
     }
 
-    /// Responds to an authenticated request, without counting it again. Under `/sandbox` it can access the objects of the
-    /// key's account and mode, and the clock.
+    /// Responds to an authenticated request, without counting it again. Under `/sandbox` it can access the objects of
+    /// the key's account and mode, and the clock.
     pub fn call_as(&mut self, now: Timestamp, admitted: &AdmittedRequest, request: &Request<'_>) -> Progress {
         self.advance_to(now);
         if admitted.era != self.era {
@@ -539,7 +541,8 @@ impl Sandbox {
         self.world.learn_name(host, addresses);
     }
 
-    /// Declares that the host forwards deliveries to this name to an address of its own, so that it needs no resolution.
+    /// Declares that the host forwards deliveries to this name to an address of its own, so that it needs no
+    /// resolution.
     pub fn declare_forwarded(&mut self, host: &str) {
         self.world.declare_forwarded(host);
     }

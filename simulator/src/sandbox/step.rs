@@ -19,8 +19,8 @@ use crate::{
     tamper::PostFate,
 };
 
-/// A budget of work, after which the host serves other requests. Starting and ending attempts, expiring rate locks, their
-/// deliveries and steps of the clock spend it.
+/// A budget of work, after which the host serves other requests. Starting and ending attempts, expiring rate locks,
+/// their deliveries and steps of the clock spend it.
 pub(super) struct WorkBudget(u32);
 
 impl WorkBudget {
@@ -123,8 +123,8 @@ impl World {
         }
     }
 
-    /// Reports the heights of the chains, from which the service counts confirmations. Must run before anything that reads
-    /// confirmations.
+    /// Reports the heights of the chains, from which the service counts confirmations. Must run before anything that
+    /// reads confirmations.
     fn report_heights(&mut self, observers: &mut Observers) {
         if let Some(heights) = self.chains.new_heights(self.now) {
             observers.on_heights(self.now, &heights);

@@ -28,7 +28,8 @@ pub(super) struct Watchers {
 }
 
 impl Watchers {
-    /// Sets the fault of a chain's watcher; [`Notices::Up`] ends it. Returns `true` if the watcher must rescan the chain.
+    /// Sets the fault of a chain's watcher; [`Notices::Up`] ends it. Returns `true` if the watcher must rescan the
+    /// chain.
     pub(super) fn change(&mut self, chain: (Mode, Asset), fault: Notices) -> bool {
         let before = self.faulty.remove(&chain);
         if fault != Notices::Up {
@@ -95,8 +96,8 @@ mod tests {
         batches.into_iter().flatten().map(|sighting| sighting.txid).collect()
     }
 
-    /// Checks two batches under a fault: those that are reported at once, those that are reported when the fault ends, and
-    /// the need for a rescan.
+    /// Checks two batches under a fault: those that are reported at once, those that are reported when the fault ends,
+    /// and the need for a rescan.
     #[track_caller]
     fn check(fault: Notices, at_once: &[&str], at_end: &[&str], needs_rescan: bool) {
         let (mut watchers, mut on_time) = (Watchers::default(), Vec::new());

@@ -54,8 +54,8 @@ impl Kind {
         }
     }
 
-    /// Returns `true` if such objects appear without a step that defines their names. They are numbered, so that steps can
-    /// reference t1 or d2.
+    /// Returns `true` if such objects appear without a step that defines their names. They are numbered, so that steps
+    /// can reference t1 or d2.
     const fn has_numbered_names(self) -> bool {
         matches!(self, Kind::Transaction | Kind::Delivery | Kind::Event)
     }

@@ -1,4 +1,5 @@
-//! Sweeps: many random worlds, each drawn from a seed, played, and checked by all invariants. The main type is [`Runner`].
+//! Sweeps: many random worlds, each drawn from a seed, played, and checked by all invariants. The main type is
+//! [`Runner`].
 //!
 //! [`Runner::try_seed`] tries one seed in five stages. `workload` draws a script of merchants, customers,
 //! payments and faults. The player plays it in a sandbox that records every request, sighting and delivery. Then
@@ -13,8 +14,8 @@
 //! difference means that the program or the machine is not deterministic, which is reported apart from violations.
 //!
 //! The depth of the checks depends on the cost. One world in five is large; the others have a few charges, run three
-//! to four times as fast and find most faults. Every small world, and one large world in eight, is checked in full depth:
-//! every event, every filter. Wallets come from one seed for all worlds, so their addresses are derived once.
+//! to four times as fast and find most faults. Every small world, and one large world in eight, is checked in full
+//! depth: every event, every filter. Wallets come from one seed for all worlds, so their addresses are derived once.
 //!
 //! A seed is all that is needed to reproduce a finding:
 //!
@@ -135,7 +136,8 @@ pub struct Verdict {
 }
 
 impl Runner<'_> {
-    /// Draws, plays and checks the world of a seed. For some seeds also compares it with a variant, or with a second run.
+    /// Draws, plays and checks the world of a seed. For some seeds also compares it with a variant, or with a second
+    /// run.
     pub fn try_seed(&self, seed: u64) -> Verdict {
         let DrawnWorld { script, .. } = workload::draw(seed);
         let is_deep = seed.is_multiple_of(DEEP_EVERY) || !workload::is_large(seed);

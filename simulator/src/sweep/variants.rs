@@ -1,4 +1,5 @@
-//! Variants of a world: the same script with a change that must not affect the result. The main type is [`WorldVariant`].
+//! Variants of a world: the same script with a change that must not affect the result. The main type is
+//! [`WorldVariant`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -134,7 +135,8 @@ impl Runner<'_> {
         let shape = match variant {
             WorldVariant::LiveOnly | WorldVariant::TestOnly => {
                 let mode = if variant == WorldVariant::LiveOnly { Mode::Live } else { Mode::Test };
-                // A step that involves both modes has another effect without one of them. It is removed from both worlds.
+                // A step that involves both modes has another effect without one of them. It is removed from both
+                // worlds.
                 let mut separable = script.clone();
                 separable.steps.retain(|step| !crosses_modes(&step.value));
                 let base = match separable.steps.len() == script.steps.len() {
@@ -201,7 +203,8 @@ fn move_times(body: &mut Value) {
     }
 }
 
-/// Returns the final states of the charges and invoices that the script names, as strings that must be equal in a variant.
+/// Returns the final states of the charges and invoices that the script names, as strings that must be equal in a
+/// variant.
 fn final_states(run: &mut Run, script: &Script, variant: WorldVariant) -> BTreeMap<String, String> {
     let depth = if variant == WorldVariant::WithRestarts { Depth::Events } else { Depth::Objects };
     let dry_run = &mut run.dry_run;
@@ -254,9 +257,9 @@ fn final_states(run: &mut Run, script: &Script, variant: WorldVariant) -> BTreeM
     states
 }
 
-/// Adds the deliveries to the states: id, event type and host. Not the number of attempts, because an attempt in flight is
-/// repeated after a restart. Omits hosts with so many failures that their endpoint may have been disabled, because that
-/// may happen at different times in the two worlds.
+/// Adds the deliveries to the states: id, event type and host. Not the number of attempts, because an attempt in flight
+/// is repeated after a restart. Omits hosts with so many failures that their endpoint may have been disabled, because
+/// that may happen at different times in the two worlds.
 fn add_deliveries(
     base_states: &mut BTreeMap<String, String>,
     variant_states: &mut BTreeMap<String, String>,
@@ -372,8 +375,8 @@ fn steps_of_mode(steps: &[At<Step>], mode: Mode) -> Vec<At<Step>> {
         .collect()
 }
 
-/// Returns `true` if a step may involve both modes: a payment to an address, whose network may be that of the other mode,
-/// or a reference to a numbered delivery, because the numbers are shared between the modes.
+/// Returns `true` if a step may involve both modes: a payment to an address, whose network may be that of the other
+/// mode, or a reference to a numbered delivery, because the numbers are shared between the modes.
 fn crosses_modes(step: &Step) -> bool {
     match step {
         Step::Pay(pay) => pay.0.address_of.is_some(),

@@ -1,5 +1,5 @@
-//! Edge cases: a second account, repeated requests, and values at the allowed limits. Each draws from a separate stream,
-//! so that it does not affect the others.
+//! Edge cases: a second account, repeated requests, and values at the allowed limits. Each draws from a separate
+//! stream, so that it does not affect the others.
 
 use std::collections::BTreeMap;
 
@@ -176,8 +176,8 @@ fn pad_to(text: &str, chars: usize) -> String {
     text.chars().chain(std::iter::repeat('é')).take(chars).collect()
 }
 
-/// Draws the time from a request with an idempotency key to its repetition: at once, soon, or around the end of the 24 hours for
-/// which responses are stored.
+/// Draws the time from a request with an idempotency key to its repetition: at once, soon, or around the end of the 24
+/// hours for which responses are stored.
 pub(super) fn repeat_delay(draw: &mut RngStream) -> u64 {
     match draw.below(6) {
         0 => DAY - 1 + draw.below(2),

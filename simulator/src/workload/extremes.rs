@@ -51,8 +51,8 @@ impl Plan {
         }
     }
 
-    /// Plans an endpoint that fails for weeks. Between its failures there are resends, and everything that may reset the
-    /// count of consecutive failures. Then the count reaches, or just misses, the number at which it is disabled.
+    /// Plans an endpoint that fails for weeks. Between its failures there are resends, and everything that may reset
+    /// the count of consecutive failures. Then the count reaches, or just misses, the number at which it is disabled.
     fn add_long_failure(&mut self) {
         let mut draw = self.stream("long-failure");
         let chain = (self.pick_mode(&mut draw), self.pick_coin(&mut draw));

@@ -127,8 +127,8 @@ impl Plan {
         self.add(at, Step::Request(request));
     }
 
-    /// Plans changes while an attempt is in flight: the first attempt of a delivery, a resend or a test. The receiver is
-    /// slow and then fails, so the next attempts show whether the interrupted one was counted.
+    /// Plans changes while an attempt is in flight: the first attempt of a delivery, a resend or a test. The receiver
+    /// is slow and then fails, so the next attempts show whether the interrupted one was counted.
     pub(super) fn add_interruptions(&mut self) {
         let mut draw = self.stream("interruptions");
         if draw.chance(2, 3) {

@@ -8,8 +8,8 @@ use crate::{
 };
 
 impl Plan {
-    /// Plans fee bumps at the same time as the payment, often around the end of the lock. They pay the same amount, more or
-    /// less.
+    /// Plans fee bumps at the same time as the payment, often around the end of the lock. They pay the same amount,
+    /// more or less.
     pub(super) fn plan_fee_bumps(&mut self, charge: &OpenedCharge) {
         let Some(due) = charge.due else { return };
         let mut draw = self.stream(&format!("bumps/{}", charge.name));

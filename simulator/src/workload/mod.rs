@@ -1,8 +1,9 @@
-//! Random worlds: [`draw`] returns the world of a seed as a [`Script`], which can be played, shrunk and written to a file.
+//! Random worlds: [`draw`] returns the world of a seed as a [`Script`], which can be played, shrunk and written to a
+//! file.
 //!
-//! A world consists of plans (of a charge, an endpoint, a chain's faults). Each plan draws from a separate random stream,
-//! keyed by its name, so that removing one does not affect others. Faults occur during the first day, or five days in
-//! worlds with a long outage. Then all faults are removed, and everything must settle.
+//! A world consists of plans (of a charge, an endpoint, a chain's faults). Each plan draws from a separate random
+//! stream, keyed by its name, so that removing one does not affect others. Faults occur during the first day, or five
+//! days in worlds with a long outage. Then all faults are removed, and everything must settle.
 
 mod charge;
 mod edge_cases;
@@ -50,8 +51,8 @@ pub struct DrawnWorld {
 }
 
 /// One world in this number has 20 to 80 charges; the others have a few. A small world takes less than a third of the
-/// time and shows most faults, so planted faults are found in half of the time. Large worlds are needed for effects such
-/// as lists of several pages.
+/// time and shows most faults, so planted faults are found in half of the time. Large worlds are needed for effects
+/// such as lists of several pages.
 const LARGE_EVERY: u64 = 5;
 
 /// Returns `true` if the world of a seed is a large one.

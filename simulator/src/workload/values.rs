@@ -1,4 +1,5 @@
-//! Random values for the fields of requests, by the kind of field: valid values, values at the bounds, and invalid values.
+//! Random values for the fields of requests, by the kind of field: valid values, values at the bounds, and invalid
+//! values.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The calls under `/sandbox`: the simulated world as JSON, so that scripts can control all of it.
 //!
-//! [`ROUTES`] lists all of them, with the methods of each path, the allowed callers, the allowed fields and the handlers.
-//! Request and response types are in [`crate::api`].
+//! [`ROUTES`] lists all of them, with the methods of each path, the allowed callers, the allowed fields and the
+//! handlers. Request and response types are in [`crate::api`].
 //!
 //! Must not contain sockets: the server and the player call the same functions, the server after reading HTTP.
 

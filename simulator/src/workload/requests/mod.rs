@@ -1,7 +1,7 @@
 //! Requests of every operation with every field, drawn from the table of operations.
 //!
-//! Each plan draws from a separate stream. The names of created charges start with `q`, of payment links with `m`, and of
-//! invoices with `j`.
+//! Each plan draws from a separate stream. The names of created charges start with `q`, of payment links with `m`, and
+//! of invoices with `j`.
 
 mod objects;
 mod reads;
@@ -98,7 +98,8 @@ impl Plan {
     }
 
     /// Plans a write. A few have another `Content-Type`, or a body of about the maximum size. Some have an
-    /// `Idempotency-Key`, and most of these are repeated after [`repeat_delay`], with the same or another query or body.
+    /// `Idempotency-Key`, and most of these are repeated after [`draw_repeat_delay`], with the same or another query or
+    /// body.
     fn write(&mut self, at: u64, mut request: Request, draw: &mut RngStream) {
         let has_idempotency_key = draw.chance(1, 3);
         if !has_idempotency_key
