@@ -75,25 +75,24 @@ impl Player<'_> {
         summary: &str,
     ) -> Result<(), Stop> {
         let title = || format!("{summary} has an unexpected response");
+        let actual = || format!("{} {}", response.status, message(response));
         match &expect.status {
             Some(status) if status.value != response.status => {
-                let actual = format!("{} {}", response.status, message(response));
                 return Err(Stop::unmet_expectation(
                     status.span,
                     title(),
                     "is not the status",
                     status.value.to_string(),
-                    actual,
+                    actual(),
                 ));
             }
             None if !(200..300).contains(&response.status) => {
-                let actual = format!("{} {}", response.status, message(response));
                 return Err(Stop::unmet_expectation(
                     self.step_span,
                     title(),
                     "is refused",
                     "any 2xx".to_owned(),
-                    actual,
+                    actual(),
                 ));
             }
             _ => {}
@@ -129,12 +128,11 @@ impl Player<'_> {
         }
         for pointer in &expect.absent {
             if let Some(actual) = body.pointer(pointer) {
-                let nothing = "nothing".to_owned();
                 return Err(Stop::unmet_expectation(
                     pointer.span,
                     title(),
                     "is present",
-                    nothing,
+                    "nothing".to_owned(),
                     actual.to_string(),
                 ));
             }
