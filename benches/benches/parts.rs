@@ -40,8 +40,8 @@ fn bench_formats(c: &mut Criterion) {
 }
 
 fn bench_addresses(c: &mut Criterion) {
-    for (name, form) in [("bitcoin", AddressForm::Bitcoin), ("ethereum", AddressForm::Evm)] {
-        let wallet = Wallet::from_seed(Seed(1), "acme/live", form, Mode::Live);
+    for (name, format) in [("bitcoin", AddressForm::Bitcoin), ("ethereum", AddressForm::Evm)] {
+        let wallet = Wallet::from_seed(Seed(1), "acme/live", format, Mode::Live);
         let mut n = 0;
         c.bench_function(&format!("deposit address, {name}"), |b| {
             b.iter(|| {

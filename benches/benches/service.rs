@@ -9,7 +9,7 @@ use reference_core::asset::Asset;
 
 /// The number of charges in a small and in a large book, with three events each.
 const SIZES: [usize; 2] = [330, 10_000];
-const PAGE: usize = 25;
+const PER_PAGE: usize = 25;
 
 fn bench_reads(c: &mut Criterion) {
     for size in SIZES {
@@ -19,18 +19,18 @@ fn bench_reads(c: &mut Criterion) {
             serde_json::from_slice(&driver.get("/v1/events?per_page=1").body).expect("responses are JSON");
         let event = newest["data"][0]["id"].as_str().expect("an event has an id").to_owned();
         let code = newest["data"][0]["charge"]["id"].as_str().expect("a charge has an id").to_owned();
-        let deep = size / PAGE / 2;
+        let late_page = size / PER_PAGE / 2;
         let paths = [
             ("account", "/v1/account".to_owned()),
             ("event", format!("/v1/events/{event}")),
             ("page of 25 events, unchanged", "/v1/events?per_page=25".to_owned()),
             (
                 "page of 25 charges, by status, deep",
-                format!("/v1/charges?status=paid&per_page=25&page={deep}"),
+                format!("/v1/charges?status=paid&per_page=25&page={late_page}"),
             ),
             (
                 "page of 25 events, by type, deep",
-                format!("/v1/events?type=charge.paid&per_page=25&page={deep}"),
+                format!("/v1/events?type=charge.paid&per_page=25&page={late_page}"),
             ),
             ("events of a charge", format!("/v1/events?charge={code}&type=charge.created")),
         ];
@@ -39,7 +39,7 @@ fn bench_reads(c: &mut Criterion) {
         }
         if size == SIZES[1] {
             // Cycles through all pages, so that each read misses the caches.
-            let mut pages = (1..=3 * size / PAGE).cycle();
+            let mut pages = (1..=3 * size / PER_PAGE).cycle();
             c.bench_function(&format!("page of 25 events, fresh, {size} charges"), |b| {
                 b.iter(|| {
                     let page = pages.next().unwrap_or(1);

@@ -75,8 +75,8 @@ fn bench_scenarios(c: &mut Criterion) {
     });
 }
 
-/// Measures the worlds of the first sixteen seeds: two are judged with
-/// all checks, one is compared with a copy of itself under other names, and one is run twice.
+/// Measures the worlds of the first sixteen seeds. Of these, two are judged with all checks, one is compared with a copy of
+/// itself under other names, and one is run twice.
 fn bench_worlds(c: &mut Criterion) {
     let runner = Runner::default();
     let mut seeds = (0..16).cycle();

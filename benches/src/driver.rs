@@ -1,4 +1,4 @@
-//! [`BenchDriver`]: takes charges from opened to paid in the service alone, without chains, network or sockets.
+//! [`BenchDriver`]: opens, pays and delivers charges in the service alone, without chains, network or sockets.
 
 use std::collections::BTreeSet;
 
@@ -24,7 +24,7 @@ use reference_wire::{Api, Response};
 /// The common start of transaction ids.
 const TXID_PREFIX: &str = "000000000000000000000000000000000000000000000000";
 
-/// A service with one account, used in mode test.
+/// A service with one account, used in test mode.
 pub struct BenchDriver {
     api: Api,
     account: AccountNo,
@@ -38,7 +38,7 @@ pub struct BenchDriver {
 }
 
 impl BenchDriver {
-    /// Creates a driver with charges in this coin, and this many endpoints for all events.
+    /// Creates a driver whose charges are in this coin, and whose account has this many endpoints for all events.
     pub fn new(asset: Asset, endpoints: usize) -> BenchDriver {
         let now = Timestamp::parse("2026-01-05T09:00:00Z").expect("the constant is valid");
         let mut api = Api::new(ServiceConfig {
@@ -55,8 +55,8 @@ impl BenchDriver {
             .open_account(now, "acme", AccountKind::Organization, Settings::new("Acme"))
             .expect("the first account's name is free");
         let mode = Mode::Test;
-        let done = api.service.on_command(now, (account, mode), Command::CreateKey);
-        let Ok(CommandResult::Key(_, key)) = done else { unreachable!("CreateKey returns a key") };
+        let result = api.service.on_command(now, (account, mode), Command::CreateKey);
+        let Ok(CommandResult::Key(_, key)) = result else { unreachable!("CreateKey returns a key") };
         let authorization = format!("Bearer {}", key.reveal());
         for n in 0..endpoints {
             let url = format!("https://shop{n}.sim/hooks");
@@ -104,8 +104,8 @@ impl BenchDriver {
         }
     }
 
-    /// Pays a charge: the transfer is reported unconfirmed, and then three times with more confirmations, at last with the
-    /// required number.
+    /// Pays a charge: the transfer is reported without confirmations, and then three times with more, in the end with at
+    /// least the required number.
     pub fn pay(&mut self, no: ChargeNo) {
         let charge = self.api.service.account(self.account).book(Mode::Test).charge(no);
         let required = self.asset.required_confirmations(Mode::Test);
@@ -127,7 +127,7 @@ impl BenchDriver {
         }
     }
 
-    /// Makes all due deliveries: each is written, signed and accepted. Returns the number of bytes.
+    /// Makes all due attempts: each is written, signed and accepted. Returns the number of bytes.
     pub fn deliver(&mut self) -> usize {
         let mut bytes = 0;
         while let Some((account, mode, attempt)) = self.api.poll_delivery(self.now) {
@@ -144,12 +144,12 @@ impl BenchDriver {
         bytes
     }
 
-    /// Takes a charge from opened to paid, with its deliveries.
+    /// Opens a charge, pays it, and makes its deliveries.
     pub fn complete_charge(&mut self) {
         let no = self.open();
         self.pay(no);
         self.deliver();
-        // Notices are fetched and dropped; otherwise they would accumulate.
+        // Otherwise the notices would accumulate.
         self.api.service.take_notices();
         self.advance(Span::micros(10));
     }

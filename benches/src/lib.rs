@@ -8,7 +8,7 @@ use reference_wire::{Request, Response};
 use serde_json::Value;
 use simulator::sandbox::{Sandbox, Setup};
 
-/// A world without a rate limit, with an API key for it.
+/// A simulated world without a rate limit, with an API key for its requests.
 pub struct World {
     sandbox: Sandbox,
     authorization: String,
@@ -50,11 +50,11 @@ impl World {
     /// Opens a charge and returns its code.
     pub fn open_charge(&mut self) -> String {
         let body = r#"{"asset":"BTC","amount":"49.90","currency":"EUR","metadata":{"order":7}}"#;
-        let answer = self.send_expecting_2xx("POST", "/v1/charges", body);
-        answer["data"]["id"].as_str().expect("a charge has an id").to_owned()
+        let response = self.send_expecting_2xx("POST", "/v1/charges", body);
+        response["data"]["id"].as_str().expect("a charge has an id").to_owned()
     }
 
-    /// Opens a charge, pays it, and sends its deliveries.
+    /// Opens a charge, pays it, and makes its deliveries.
     pub fn complete_a_charge(&mut self) {
         let code = self.open_charge();
         self.send_expecting_2xx("POST", "/sandbox/pay", &format!(r#"{{"charge":"{code}"}}"#));

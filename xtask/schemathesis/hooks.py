@@ -44,7 +44,7 @@ INVOICE = [
     ("due_at", "must not be in the past"),
 ]
 MOMENT = [
-    ("(from.)?at", "give one of the two|when that world began"),
+    ("(from.)?at", "give one of the two|the start of that world"),
     ("(from.)?(snapshot|world)", "selected|snapshot field is required"),
 ]
 

@@ -54,12 +54,12 @@ fn prepare(arguments: &[String]) -> Result<Vec<PreparedResponse>, String> {
 
 #[tokio::main]
 async fn serve(responses: Vec<PreparedResponse>) -> Result<(), String> {
-    let cannot = |error: std::io::Error| format!("can't listen: {error}");
-    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(cannot)?;
-    println!("{}", listener.local_addr().map_err(cannot)?);
+    let listen_error = |error: std::io::Error| format!("can't listen: {error}");
+    let listener = TcpListener::bind("127.0.0.1:0").await.map_err(listen_error)?;
+    println!("{}", listener.local_addr().map_err(listen_error)?);
     let responses = Arc::new(responses);
     loop {
-        let (stream, _) = listener.accept().await.map_err(cannot)?;
+        let (stream, _) = listener.accept().await.map_err(listen_error)?;
         let _ = stream.set_nodelay(true);
         let responses = Arc::clone(&responses);
         let service = service_fn(move |request| {
@@ -77,17 +77,18 @@ async fn respond(responses: &[PreparedResponse], request: Request<Incoming>) -> 
         let _ = body.collect().await;
     }
     let path = head.uri.path_and_query().map_or("/", |target| target.as_str());
-    let Some(found) = responses.iter().find(|answer| answer.path == path && answer.method == head.method)
+    let Some(found) =
+        responses.iter().find(|response| response.path == path && response.method == head.method)
     else {
         let mut not_found = Response::new(Full::default());
         *not_found.status_mut() = StatusCode::NOT_FOUND;
         return not_found;
     };
-    let mut answer = Response::new(Full::new(found.body.clone()));
-    *answer.status_mut() = found.status;
-    let headers = answer.headers_mut();
+    let mut response = Response::new(Full::new(found.body.clone()));
+    *response.status_mut() = found.status;
+    let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    answer
+    response
 }

@@ -1,4 +1,4 @@
-//! Measures the charges that one core takes from opened to paid in a second, with written and signed deliveries.
+//! Measures how many charges one core opens and completes per second, including written and signed deliveries.
 //!
 //! `charges [COUNT]`: measured in processor time, so that other load has little effect. Prints JSON.
 
@@ -7,13 +7,13 @@ use std::{collections::BTreeMap, env, fs, process::ExitCode};
 use benches::BenchDriver;
 use reference_core::asset::Asset;
 
-const COUNT: u64 = 100_000;
+const DEFAULT_COUNT: u64 = 100_000;
 /// The number of charges before the measurement, to fill caches and tables.
-const BEFORE: u64 = 2_000;
+const WARM_UP: u64 = 2_000;
 
 fn main() -> ExitCode {
     let count = match env::args().nth(1).map(|text| text.parse::<u64>()) {
-        None => COUNT,
+        None => DEFAULT_COUNT,
         Some(Ok(count @ 1..)) => count,
         Some(_) => {
             eprintln!("error: the argument must be a number of charges");
@@ -23,10 +23,10 @@ fn main() -> ExitCode {
     let mut figures = BTreeMap::new();
     for (asset, endpoints) in [(Asset::Sol, 0), (Asset::Sol, 1), (Asset::Btc, 1), (Asset::Eth, 1)] {
         let mut driver = BenchDriver::new(asset, endpoints);
-        (0..BEFORE).for_each(|_| driver.complete_charge());
-        let before = cpu_nanos();
+        (0..WARM_UP).for_each(|_| driver.complete_charge());
+        let start = cpu_nanos();
         (0..count).for_each(|_| driver.complete_charge());
-        let nanos = (cpu_nanos() - before).max(1);
+        let nanos = (cpu_nanos() - start).max(1);
         let rate = count * 1_000_000_000 / nanos;
         figures.insert(format!("{asset}, {} deliveries each", 3 * endpoints), rate);
     }

@@ -30,46 +30,46 @@ fn main() -> ExitCode {
     for _ in charges / 2..charges {
         driver.complete_charge();
     }
-    let filled = started.elapsed();
+    let fill_duration = started.elapsed();
     let bytes_per_charge = (resident_bytes().saturating_sub(before)) / charges as u64;
 
     let newest: serde_json::Value =
-        serde_json::from_slice(&driver.get("/v1/charges?per_page=1").body).expect("answers are JSON");
+        serde_json::from_slice(&driver.get("/v1/charges?per_page=1").body).expect("responses are JSON");
     let code = newest["data"][0]["id"].as_str().expect("a charge has an id").to_owned();
-    let deep = |pages: usize| pages / 2;
-    let asks = [
+    let middle = |pages: usize| pages / 2;
+    let requests = [
         ("first page of events", "/v1/events?per_page=25".to_owned()),
-        ("page of events, deep", format!("/v1/events?per_page=25&page={}", deep(events / 25))),
+        ("page of events, deep", format!("/v1/events?per_page=25&page={}", middle(events / 25))),
         (
             "events of a type, deep",
-            format!("/v1/events?type=charge.paid&per_page=25&page={}", deep(charges / 25)),
+            format!("/v1/events?type=charge.paid&per_page=25&page={}", middle(charges / 25)),
         ),
         ("events of a charge", format!("/v1/events?charge={code}&per_page=25")),
         ("first page of charges", "/v1/charges?per_page=25".to_owned()),
         (
             "charges of a status, deep",
-            format!("/v1/charges?status=paid&per_page=25&page={}", deep(charges / 25)),
+            format!("/v1/charges?status=paid&per_page=25&page={}", middle(charges / 25)),
         ),
         (
             "charges of a link, deep",
-            format!("/v1/charges?payment_link={link}&per_page=25&page={}", deep(charges / 50)),
+            format!("/v1/charges?payment_link={link}&per_page=25&page={}", middle(charges / 50)),
         ),
     ];
     let mut micros = BTreeMap::new();
-    for (name, path) in asks {
-        let mut all: Vec<u128> = (0..ROUNDS)
+    for (name, path) in requests {
+        let mut nanos: Vec<u128> = (0..ROUNDS)
             .map(|_| {
                 let started = Instant::now();
                 black_box(driver.get(&path));
                 started.elapsed().as_nanos()
             })
             .collect();
-        all.sort_unstable();
-        micros.insert(name, thousandths(all[ROUNDS / 10]));
+        nanos.sort_unstable();
+        micros.insert(name, with_thousandths(nanos[ROUNDS / 10]));
     }
     let report = serde_json::json!({
         "events": events,
-        "filled_in_ms": u64::try_from(filled.as_millis()).unwrap_or(u64::MAX),
+        "filled_in_ms": u64::try_from(fill_duration.as_millis()).unwrap_or(u64::MAX),
         "bytes_a_charge_with_three_events": bytes_per_charge,
         "micros": micros,
     });
@@ -77,10 +77,12 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn thousandths(nanos: u128) -> String {
+/// Formats nanoseconds as microseconds with three decimals.
+fn with_thousandths(nanos: u128) -> String {
     format!("{}.{:03}", nanos / 1_000, nanos % 1_000)
 }
 
+/// Returns the resident memory of this process.
 fn resident_bytes() -> u64 {
     let text = fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = text.split(' ').nth(1).and_then(|n| n.parse().ok()).unwrap_or(0);

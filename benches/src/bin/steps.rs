@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         }
     };
     let Ok(count) = count.parse::<u32>() else {
-        eprintln!("error: `{count}` is not a count");
+        eprintln!("error: `{count}` is not a number of requests");
         return ExitCode::from(2);
     };
     let mut world = World::new();
@@ -28,9 +28,9 @@ fn main() -> ExitCode {
     let event = newest["data"][0]["id"].as_str().unwrap_or_default().to_owned();
     let path = path.replace("{event}", &event).replace("{charge}", &charge);
     for _ in 0..count {
-        let answer = world.send(method, &path, body);
-        if answer.status >= 300 {
-            eprintln!("error: {method} {path} is answered with {}", answer.status);
+        let response = world.send(method, &path, body);
+        if response.status >= 300 {
+            eprintln!("error: the response to {method} {path} has status {}", response.status);
             return ExitCode::FAILURE;
         }
     }

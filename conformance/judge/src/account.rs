@@ -17,9 +17,9 @@ use crate::diff::{clock, recorded_at};
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("account.served", &[Group::Account], judge_served),
-    Check::new("account.mode", &[Group::Account], mode).with_optional_probes(&[Group::Second]),
-    Check::new("account.accepted_assets", &[Group::Account], accepted_assets),
-    Check::new("account.fields", &[Group::Account], fields),
+    Check::new("account.mode", &[Group::Account], judge_mode).with_optional_probes(&[Group::Second]),
+    Check::new("account.accepted_assets", &[Group::Account], judge_accepted_assets),
+    Check::new("account.fields", &[Group::Account], observe_fields),
 ];
 
 fn judge_served(recording: &Recording) -> CheckResult {
@@ -28,7 +28,7 @@ fn judge_served(recording: &Recording) -> CheckResult {
         if exchange.status() != Some(200) {
             return Err(CheckError::violation(exchange.number, "200", exchange.summary()));
         }
-        if let Some(body) = exchange.answer().and_then(|answer| answer.body.json())
+        if let Some(body) = exchange.answer().and_then(|response| response.body.json())
             && !body.is_object()
         {
             return Err(CheckError::violation(exchange.number, "a JSON object", exchange.summary()));
@@ -37,9 +37,9 @@ fn judge_served(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-fn mode(recording: &Recording) -> CheckResult {
+fn judge_mode(recording: &Recording) -> CheckResult {
     for mode in Mode::BOTH {
-        let (exchange, meta) = meta(recording, mode)?;
+        let (exchange, meta) = account_meta(recording, mode)?;
         let stated = meta.get("mode").cloned().unwrap_or(Value::Null);
         if stated != mode.as_str() {
             let expected = format!("meta.mode \"{}\"", mode.as_str());
@@ -62,9 +62,9 @@ fn mode(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-fn accepted_assets(recording: &Recording) -> CheckResult {
+fn judge_accepted_assets(recording: &Recording) -> CheckResult {
     for mode in Mode::BOTH {
-        let (exchange, meta) = meta(recording, mode)?;
+        let (exchange, meta) = account_meta(recording, mode)?;
         let stated = meta.get("accepted_assets").cloned().unwrap_or(Value::Null);
         if !stated.is_array() {
             return Err(CheckError::violation(
@@ -74,7 +74,7 @@ fn accepted_assets(recording: &Recording) -> CheckResult {
             ));
         }
         if stated.as_array().is_some_and(Vec::is_empty)
-            && opened_since(recording, mode, exchange) >= OPENED_MIN
+            && charges_opened_since(recording, mode, exchange) >= CHARGES_OPENED_MIN
         {
             let expected = "the coins of the charges that were opened in this mode since then";
             return Err(CheckError::violation(exchange.number, expected, "meta.accepted_assets []"));
@@ -83,11 +83,12 @@ fn accepted_assets(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-/// The fewest charges that were opened after an account without coins was read. A coin may have been added meanwhile.
-const OPENED_MIN: usize = 2;
+/// The minimum number of charges opened after `accepted_assets` was read as empty, for a violation.
+/// The merchant may have added a coin before the first one.
+const CHARGES_OPENED_MIN: usize = 2;
 
-/// Returns the number of charges that were opened in a mode after a response.
-fn opened_since(recording: &Recording, mode: Mode, exchange: &Exchange) -> usize {
+/// Returns the number of charges that were opened in a mode after a response, by the events.
+fn charges_opened_since(recording: &Recording, mode: Mode, exchange: &Exchange) -> usize {
     let views = pages(recording);
     let events = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
     let is_new = |row: &&Value| {
@@ -98,27 +99,32 @@ fn opened_since(recording: &Recording, mode: Mode, exchange: &Exchange) -> usize
     if clock(exchange).is_some() { opened.len() } else { 0 }
 }
 
-fn fields(recording: &Recording) -> CheckResult {
-    let (_, body) = body(recording, Mode::Test)?;
+fn observe_fields(recording: &Recording) -> CheckResult {
+    let (_, body) = account_body(recording, Mode::Test)?;
     let account = body.get("data").filter(|data| data.is_object()).unwrap_or(&body);
     let names: Vec<_> = account.as_object().into_iter().flat_map(|members| members.keys().cloned()).collect();
     Ok(CheckOutcome::Observed(if names.is_empty() { "none".into() } else { names.join(", ") }))
 }
 
+/// Returns the last account request of a mode, if it got a response.
 fn account_exchange(recording: &Recording, mode: Mode) -> Result<&Exchange, CheckError> {
     let found = recording.account(mode);
     found.filter(|exchange| exchange.answer().is_some()).ok_or_else(|| missing_response(found, "the account"))
 }
 
-fn body(recording: &Recording, mode: Mode) -> Result<(&Exchange, Arc<Value>), CheckError> {
+fn account_body(recording: &Recording, mode: Mode) -> Result<(&Exchange, Arc<Value>), CheckError> {
     let exchange = account_exchange(recording, mode)?;
-    let body = exchange.answer().filter(|answer| answer.status == 200).and_then(|answer| answer.body.json());
+    let body =
+        exchange.answer().filter(|response| response.status == 200).and_then(|response| response.body.json());
     body.map(|body| (exchange, body)).ok_or_else(|| {
-        CheckError::unjudged("the account was not answered with JSON", "see account.served and answers.json")
+        CheckError::unjudged(
+            "the response to the account request is not JSON",
+            "see account.served and answers.json",
+        )
     })
 }
 
-fn meta(recording: &Recording, mode: Mode) -> Result<(&Exchange, Value), CheckError> {
-    let (exchange, body) = body(recording, mode)?;
+fn account_meta(recording: &Recording, mode: Mode) -> Result<(&Exchange, Value), CheckError> {
+    let (exchange, body) = account_body(recording, mode)?;
     Ok((exchange, body.get("meta").cloned().unwrap_or(Value::Null)))
 }

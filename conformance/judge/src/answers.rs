@@ -11,92 +11,103 @@ use crate::check::Check;
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("answers.json", NEEDS, json),
-    Check::new("answers.content_type", NEEDS, content_type),
-    Check::new("answers.duplicate_keys", NEEDS, duplicate_keys),
-    Check::new("answers.media_type", NEEDS, media_type),
-    Check::new("answers.head", &[Group::Account, Group::Auth], head),
+    Check::new("answers.json", NEEDS, judge_json),
+    Check::new("answers.content_type", NEEDS, judge_content_type),
+    Check::new("answers.duplicate_keys", NEEDS, judge_duplicate_keys),
+    Check::new("answers.media_type", NEEDS, judge_media_type),
+    Check::new("answers.head", &[Group::Account, Group::Auth], judge_head),
 ];
 
 /// Judges HEAD, which is GET without the content. A server may refuse the method.
-fn head(recording: &Recording) -> CheckResult {
-    let own =
+fn judge_head(recording: &Recording) -> CheckResult {
+    let is_own_head =
         |exchange: &&Exchange| exchange.purpose == Purpose::Head && matches!(exchange.caller, Caller::Own(_));
-    let got = |of: &Exchange| {
-        let same = |exchange: &Exchange| {
-            (exchange.caller, &exchange.target) == (of.caller, &of.target) && exchange.method() == "GET"
+    let get_response = |head: &Exchange| {
+        let is_its_get = |exchange: &Exchange| {
+            (exchange.caller, &exchange.target) == (head.caller, &head.target) && exchange.method() == "GET"
         };
         recording
-            .find_last(|exchange| same(exchange) && exchange.status() == Some(200))
+            .find_last(|exchange| is_its_get(exchange) && exchange.status() == Some(200))
             .and_then(Exchange::answer)
     };
-    let heads = || recording.exchanges.iter().filter(own);
+    let heads = || recording.exchanges.iter().filter(is_own_head);
     // isolation.not_found judges HEAD of absent objects.
-    let head = heads().rev().find_map(|exchange| Some((exchange, exchange.answer()?, got(exchange)?)));
-    let Some((exchange, answer, got)) = head else {
+    let pair =
+        heads().rev().find_map(|exchange| Some((exchange, exchange.answer()?, get_response(exchange)?)));
+    let Some((exchange, response, get_response)) = pair else {
         return Err(missing_response(heads().next_back(), "HEAD and GET of one address"));
     };
-    match answer.status {
-        405 | 501 => Err(CheckError::Inapplicable("HEAD is not taken".into())),
+    match response.status {
+        405 | 501 => Err(CheckError::Inapplicable("the server refuses HEAD".into())),
         429 | 502..=504 => Err(missing_response(Some(exchange), "HEAD with a key")),
         200 => {
-            let kind = |answer: &Answer| answer.header("content-type").map(str::to_owned);
-            if kind(answer) == kind(got) {
+            let media_type = |response: &Answer| response.header("content-type").map(str::to_owned);
+            if media_type(response) == media_type(get_response) {
                 return Ok(CheckOutcome::Holds);
             }
             let content_type =
-                |kind: Option<String>| format!("Content-Type {}", kind.unwrap_or("none".into()));
-            Err(CheckError::violation(exchange.number, content_type(kind(got)), content_type(kind(answer))))
+                |media_type: Option<String>| format!("Content-Type {}", media_type.unwrap_or("none".into()));
+            Err(CheckError::violation(
+                exchange.number,
+                content_type(media_type(get_response)),
+                content_type(media_type(response)),
+            ))
         }
-        _ => Err(CheckError::violation(exchange.number, "200, as GET has it", exchange.summary())),
+        _ => Err(CheckError::violation(exchange.number, "200, as for GET", exchange.summary())),
     }
 }
 
 /// Returns the responses with status 200 to a valid key. Chapter "auth" judges invalid keys.
 fn successes(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckError> {
-    let own = |exchange: &&Exchange| {
+    let is_own = |exchange: &&Exchange| {
         matches!(exchange.caller, Caller::Own(_) | Caller::Second | Caller::OtherAccount)
             && exchange.method() != "HEAD"
     };
     let found: Vec<_> = recording
         .exchanges
         .iter()
-        .filter(own)
-        .filter_map(|exchange| Some((exchange, exchange.answer().filter(|answer| answer.status == 200)?)))
+        .filter(is_own)
+        .filter_map(|exchange| Some((exchange, exchange.answer().filter(|response| response.status == 200)?)))
         .collect();
-    if found.is_empty() { Err(missing_response(None, "anything that succeeded")) } else { Ok(found) }
+    if found.is_empty() {
+        Err(missing_response(None, "a request with a successful response"))
+    } else {
+        Ok(found)
+    }
 }
 
 /// Returns the responses with status 400 or 422 to a valid key that have a body.
 fn refusals(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)> {
-    let own = |exchange: &&Exchange| matches!(exchange.caller, Caller::Own(_)) && exchange.method() != "HEAD";
-    recording.exchanges.iter().filter(own).filter_map(|exchange| {
-        let is_refusal = |answer: &&Answer| matches!(answer.status, 400 | 422) && !answer.body.is_empty();
+    let is_own =
+        |exchange: &&Exchange| matches!(exchange.caller, Caller::Own(_)) && exchange.method() != "HEAD";
+    recording.exchanges.iter().filter(is_own).filter_map(|exchange| {
+        let is_refusal =
+            |response: &&Answer| matches!(response.status, 400 | 422) && !response.body.is_empty();
         Some((exchange, exchange.answer().filter(is_refusal)?))
     })
 }
 
-fn json(recording: &Recording) -> CheckResult {
-    let is_empty = |exchange: &&Exchange| {
+fn judge_json(recording: &Recording) -> CheckResult {
+    let has_no_content = |exchange: &&Exchange| {
         matches!(exchange.caller, Caller::Own(_))
             && exchange.method() == "GET"
             && exchange.status() == Some(204)
     };
-    if let Some(exchange) = recording.exchanges.iter().find(is_empty) {
+    if let Some(exchange) = recording.exchanges.iter().find(has_no_content) {
         return Err(CheckError::violation(exchange.number, "a body of JSON", exchange.summary()));
     }
-    for (exchange, answer) in successes(recording)?.into_iter().chain(refusals(recording)) {
-        if answer.body.json().is_none() {
-            return Err(CheckError::violation(exchange.number, "a body of JSON", shorten(&answer.body)));
+    for (exchange, response) in successes(recording)?.into_iter().chain(refusals(recording)) {
+        if response.body.json().is_none() {
+            return Err(CheckError::violation(exchange.number, "a body of JSON", shorten(&response.body)));
         }
         // JSON between systems is UTF-8 (RFC 8259, 8.1).
-        if !answer.body.is_utf8() {
-            let at = answer.body.find(char::REPLACEMENT_CHARACTER).unwrap_or_default();
-            let actual = format!("bytes that are not UTF-8, the first of them after {at} bytes");
+        if !response.body.is_utf8() {
+            let offset = response.body.find(char::REPLACEMENT_CHARACTER).unwrap_or_default();
+            let actual = format!("invalid UTF-8 at byte offset {offset}");
             return Err(CheckError::violation(exchange.number, "a body of JSON in UTF-8", actual));
         }
         // A client that decodes the body by this header gets an error.
-        if let Some(coding) = answer.header("content-encoding").filter(|coding| is_coding(coding)) {
+        if let Some(coding) = response.header("content-encoding").filter(|coding| is_coding(coding)) {
             let actual = format!("Content-Encoding {coding}, and a body that is not encoded");
             return Err(CheckError::violation(exchange.number, "a body of JSON", actual));
         }
@@ -104,42 +115,44 @@ fn json(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-/// Returns `true` if a `Content-Encoding` names a coding, none of which leaves JSON readable.
+/// Returns `true` if a `Content-Encoding` names a coding other than `identity`. Encoded JSON would
+/// not be readable.
 fn is_coding(value: &str) -> bool {
     value.split(',').map(str::trim).any(|token| !token.is_empty() && !token.eq_ignore_ascii_case("identity"))
 }
 
-fn content_type(recording: &Recording) -> CheckResult {
-    for (exchange, answer) in successes(recording)? {
-        let kind = answer.header("content-type").filter(|_| answer.body.json().is_some() && !is_json(answer));
-        if let Some(kind) = kind {
+fn judge_content_type(recording: &Recording) -> CheckResult {
+    for (exchange, response) in successes(recording)? {
+        let media_type =
+            response.header("content-type").filter(|_| response.body.json().is_some() && !is_json(response));
+        if let Some(media_type) = media_type {
             return Err(CheckError::violation(
                 exchange.number,
                 "Content-Type application/json",
-                format!("Content-Type {kind}"),
+                format!("Content-Type {media_type}"),
             ));
         }
     }
     Ok(CheckOutcome::Holds)
 }
 
-fn media_type(recording: &Recording) -> CheckResult {
-    let unnamed = |(_, answer): &(&Exchange, &Answer)| {
-        answer.header("content-type").is_none() && answer.body.json().is_some()
+fn judge_media_type(recording: &Recording) -> CheckResult {
+    let lacks_media_type = |(_, response): &(&Exchange, &Answer)| {
+        response.header("content-type").is_none() && response.body.json().is_some()
     };
-    match successes(recording)?.into_iter().find(unnamed) {
+    match successes(recording)?.into_iter().find(lacks_media_type) {
         Some((exchange, _)) => Err(CheckError::violation(
             exchange.number,
             "a Content-Type",
-            "an answer with a body and without one",
+            "a response with a body and no Content-Type",
         )),
         None => Ok(CheckOutcome::Holds),
     }
 }
 
-fn duplicate_keys(recording: &Recording) -> CheckResult {
-    for (exchange, answer) in successes(recording)? {
-        if let Some(name) = duplicate_key(&answer.body) {
+fn judge_duplicate_keys(recording: &Recording) -> CheckResult {
+    for (exchange, response) in successes(recording)? {
+        if let Some(name) = duplicate_key(&response.body) {
             return Err(CheckError::violation(
                 exchange.number,
                 "each name once in an object",

@@ -18,45 +18,46 @@ const NEEDS_REVOKED: &[Group] = &[Group::Account, Group::Revoked];
 const NEEDS_LISTS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation, Group::Auth];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("auth.no_header", NEEDS, no_header),
+    Check::new("auth.no_header", NEEDS, judge_no_header),
     Check::new("auth.empty_bearer", NEEDS, |recording| judge_forgery(recording, Forgery::EmptyBearer)),
-    Check::new("auth.other_scheme", NEEDS, other_scheme),
+    Check::new("auth.other_scheme", NEEDS, judge_other_scheme),
     Check::new("auth.token_scheme", NEEDS, |recording| judge_forgery(recording, Forgery::OtherScheme)),
     Check::new("auth.unknown_key", NEEDS, |recording| judge_forgery(recording, Forgery::Unknown)),
     Check::new("auth.last_character", NEEDS, |recording| judge_forgery(recording, Forgery::LastCharacter)),
-    Check::new("auth.letter_case", NEEDS, letter_case),
+    Check::new("auth.letter_case", NEEDS, judge_letter_case),
     Check::new("auth.appended", NEEDS, judge_appended),
     Check::new("auth.encoded", NEEDS, |recording| judge_forgery(recording, Forgery::Encoded)),
     Check::new("auth.shortened", NEEDS, |recording| judge_forgery(recording, Forgery::Shortened)),
     Check::new("auth.other_prefix", NEEDS, |recording| judge_forgery(recording, Forgery::OtherPrefix)),
-    Check::new("auth.revoked_key", NEEDS_REVOKED, revoked_key),
-    Check::new("auth.every_path", NEEDS_LISTS, every_path),
-    Check::new("auth.after_refusal", NEEDS, after_refusal),
-    Check::new("auth.head", NEEDS, head),
-    Check::new("auth.message", NEEDS, message),
-    Check::new("auth.www_authenticate", NEEDS, www_authenticate),
+    Check::new("auth.revoked_key", NEEDS_REVOKED, judge_revoked_key),
+    Check::new("auth.every_path", NEEDS_LISTS, judge_every_path),
+    Check::new("auth.after_refusal", NEEDS, judge_request_after_refusal),
+    Check::new("auth.head", NEEDS, judge_head),
+    Check::new("auth.message", NEEDS, judge_message),
+    Check::new("auth.www_authenticate", NEEDS, judge_www_authenticate),
 ];
 
-fn no_header(recording: &Recording) -> CheckResult {
-    served_account(recording)?;
-    must_be_refused(refusal(recording, Caller::NoKey, ACCOUNT_PATH)?)
+fn judge_no_header(recording: &Recording) -> CheckResult {
+    check_both_keys_served(recording)?;
+    judge_refused(last_refusal_trial(recording, Caller::NoKey, ACCOUNT_PATH)?)
 }
 
 /// Judges a forgery on the path that it was sent to.
 fn judge_forgery(recording: &Recording, forgery: Forgery) -> CheckResult {
-    served_account(recording)?;
-    let refused = refusals(recording)
+    check_both_keys_served(recording)?;
+    let refused = refusal_trials(recording)
         .filter(|exchange| exchange.caller == Caller::Forged(forgery) && is_path_served(recording, exchange));
-    must_be_refused(refused.last().ok_or_else(|| missing_response(None, "a request that must be refused"))?)
+    judge_refused(refused.last().ok_or_else(|| missing_response(None, "a request that must be refused"))?)
 }
 
-/// Judges an invalid token and further ones of its kind, if the recording has them. Old recordings have fewer.
+/// Judges an invalid token, and further ones of its kind if they were sent: older versions of the
+/// suite sent fewer.
 fn judge_forgeries(recording: &Recording, first: Forgery, more: &[Forgery]) -> CheckResult {
     judge_forgery(recording, first)?;
-    let is_asked = |forgery: &&Forgery| {
+    let was_sent = |forgery: &&Forgery| {
         recording.find_last(|exchange| exchange.caller == Caller::Forged(**forgery)).is_some()
     };
-    for forgery in more.iter().filter(is_asked) {
+    for forgery in more.iter().filter(was_sent) {
         judge_forgery(recording, *forgery)?;
     }
     Ok(CheckOutcome::Holds)
@@ -66,38 +67,38 @@ fn judge_appended(recording: &Recording) -> CheckResult {
     judge_forgeries(recording, Forgery::Appended, &[Forgery::WordAppended, Forgery::ListAppended])
 }
 
-fn other_scheme(recording: &Recording) -> CheckResult {
+fn judge_other_scheme(recording: &Recording) -> CheckResult {
     judge_forgeries(recording, Forgery::NoScheme, &[Forgery::BasicScheme, Forgery::BasicUser])
 }
 
-fn letter_case(recording: &Recording) -> CheckResult {
+fn judge_letter_case(recording: &Recording) -> CheckResult {
     let latest = recording.find_last(|exchange| exchange.caller == Caller::Forged(Forgery::LetterCase));
-    if latest.is_none() && refusals(recording).next().is_some() {
+    if latest.is_none() && refusal_trials(recording).next().is_some() {
         return Err(CheckError::Inapplicable("the test key has no letters".into()));
     }
     judge_forgery(recording, Forgery::LetterCase)
 }
 
-fn revoked_key(recording: &Recording) -> CheckResult {
+fn judge_revoked_key(recording: &Recording) -> CheckResult {
     if recording.find_last(|exchange| exchange.caller == Caller::Revoked).is_none() {
         return Err(CheckError::unjudged(
-            "no revoked key was given",
+            "no revoked key is configured",
             "revoke a key in the dashboard and set CHARGEPROOF_REVOKED_KEY to it, or pass --without revoked",
         ));
     }
-    served_account(recording)?;
-    must_be_refused(refusal(recording, Caller::Revoked, ACCOUNT_PATH)?)?;
-    for exchange in refusals(recording).filter(|exchange| exchange.caller == Caller::Revoked) {
+    check_both_keys_served(recording)?;
+    judge_refused(last_refusal_trial(recording, Caller::Revoked, ACCOUNT_PATH)?)?;
+    for exchange in refusal_trials(recording).filter(|exchange| exchange.caller == Caller::Revoked) {
         if is_path_served(recording, exchange) && !is_unclear(exchange) {
-            must_be_refused(exchange)?;
+            judge_refused(exchange)?;
         }
     }
     Ok(CheckOutcome::Holds)
 }
 
 /// Judges a valid request right after a refused one at the same address, which a cache must not serve.
-fn after_refusal(recording: &Recording) -> CheckResult {
-    served_account(recording)?;
+fn judge_request_after_refusal(recording: &Recording) -> CheckResult {
+    check_both_keys_served(recording)?;
     let latest = recording.find_last(|exchange| exchange.purpose == Purpose::AfterRefusal);
     let Some(exchange) = latest.filter(|exchange| !is_unclear(exchange)) else {
         return Err(missing_response(latest, "a valid request after a refusal"));
@@ -108,8 +109,8 @@ fn after_refusal(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-/// Judges HEAD without a key, which must be refused too. A server may refuse the method altogether.
-fn head(recording: &Recording) -> CheckResult {
+/// Judges HEAD without a key, which must not succeed. A server may refuse the method altogether.
+fn judge_head(recording: &Recording) -> CheckResult {
     let heads = || {
         let heads = recording.exchanges.iter().filter(|exchange| exchange.purpose == Purpose::Head);
         heads.filter(|exchange| exchange.caller == Caller::NoKey)
@@ -119,7 +120,7 @@ fn head(recording: &Recording) -> CheckResult {
         if exchange.status().is_some_and(|status| (200..300).contains(&status)) {
             return Err(CheckError::violation(
                 exchange.number,
-                "no head of an answer without a key",
+                "no 2xx to HEAD without a key",
                 exchange.summary(),
             ));
         }
@@ -154,7 +155,7 @@ fn is_unclear(exchange: &Exchange) -> bool {
 /// Returns the create requests without a key, at a path where one with a key succeeded.
 fn creations_without_key(recording: &Recording) -> impl Iterator<Item = &Exchange> {
     let creations = || recording.exchanges.iter().filter(|exchange| exchange.purpose == Purpose::Create);
-    let succeeds = move |refused: &Exchange| {
+    let succeeds_with_key = move |refused: &Exchange| {
         let is_created = |exchange: &Exchange| exchange.status().is_some_and(|status| status / 100 == 2);
         creations().any(|exchange| {
             matches!(exchange.caller, Caller::Own(_))
@@ -163,29 +164,29 @@ fn creations_without_key(recording: &Recording) -> impl Iterator<Item = &Exchang
         })
     };
     creations().filter(move |exchange| {
-        exchange.caller == Caller::NoKey && !is_unclear(exchange) && succeeds(exchange)
+        exchange.caller == Caller::NoKey && !is_unclear(exchange) && succeeds_with_key(exchange)
     })
 }
 
-fn every_path(recording: &Recording) -> CheckResult {
-    // The last of each address, because the suite retries after an outage.
-    let by_path: BTreeMap<_, _> = refusals(recording)
+fn judge_every_path(recording: &Recording) -> CheckResult {
+    // The last request to each address, because the suite retries after an outage.
+    let last_trials: BTreeMap<_, _> = refusal_trials(recording)
         .filter(|exchange| {
             exchange.caller == Caller::NoKey && (exchange.status() == Some(200) || !is_unclear(exchange))
         })
         .map(|exchange| (exchange.target.as_str(), exchange))
         .collect();
     let mut judged = BTreeSet::new();
-    for exchange in by_path.values().filter(|exchange| is_path_served(recording, exchange)) {
-        must_be_refused(exchange)?;
+    for exchange in last_trials.values().filter(|exchange| is_path_served(recording, exchange)) {
+        judge_refused(exchange)?;
         judged.insert(path(exchange));
     }
     let has_events = recording.exchanges.iter().any(|exchange| is_event(exchange) && is_served(exchange));
-    for exchange in by_path.values().filter(|exchange| has_events && is_event(exchange)) {
-        must_be_refused(exchange)?;
+    for exchange in last_trials.values().filter(|exchange| has_events && is_event(exchange)) {
+        judge_refused(exchange)?;
     }
     for exchange in creations_without_key(recording) {
-        must_be_refused(exchange)?;
+        judge_refused(exchange)?;
     }
     let judged = judged.len();
     let paths = 2 + List::ALL.len();
@@ -201,14 +202,14 @@ fn every_path(recording: &Recording) -> CheckResult {
             format!("{judged} of {paths} paths could be tested; there is no event to request"),
             "open a charge with the test key's account, then check again",
         )),
-        _ => Err(missing_response(event.or(page), "a path that also answers 200 to a key")),
+        _ => Err(missing_response(event.or(page), "a path that responds with 200 to a key")),
     }
 }
 
-fn message(recording: &Recording) -> CheckResult {
-    for (exchange, answer) in answers_401(recording)? {
-        if !answer.body.is_utf8()
-            || !answer.body.json().is_some_and(|body| body.is_object() && has_text(&body))
+fn judge_message(recording: &Recording) -> CheckResult {
+    for (exchange, response) in responses_401(recording)? {
+        if !response.body.is_utf8()
+            || !response.body.json().is_some_and(|body| body.is_object() && has_text(&body))
         {
             return Err(CheckError::violation(
                 exchange.number,
@@ -216,45 +217,52 @@ fn message(recording: &Recording) -> CheckResult {
                 exchange.summary(),
             ));
         }
-        check_media_type(exchange, answer)?;
+        check_media_type(exchange, response)?;
     }
     Ok(CheckOutcome::Holds)
 }
 
-fn www_authenticate(recording: &Recording) -> CheckResult {
-    for (exchange, answer) in answers_401(recording)? {
-        if answer.header("www-authenticate").is_none() {
+fn judge_www_authenticate(recording: &Recording) -> CheckResult {
+    for (exchange, response) in responses_401(recording)? {
+        if response.header("www-authenticate").is_none() {
             return Err(CheckError::violation(exchange.number, "WWW-Authenticate: Bearer", "no such header"));
         }
     }
     Ok(CheckOutcome::Holds)
 }
 
-fn refusals(recording: &Recording) -> impl Iterator<Item = &Exchange> {
+/// Returns the requests that must be refused with 401.
+fn refusal_trials(recording: &Recording) -> impl Iterator<Item = &Exchange> {
     recording.exchanges.iter().filter(|exchange| exchange.purpose == Purpose::Refusal)
 }
 
-fn answers_401(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckError> {
-    let answered = |exchange| {
-        Exchange::answer(exchange).filter(|answer| answer.status == 401).map(|answer| (exchange, answer))
+fn responses_401(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, CheckError> {
+    let with_response = |exchange| {
+        Exchange::answer(exchange)
+            .filter(|response| response.status == 401)
+            .map(|response| (exchange, response))
     };
-    let found: Vec<_> = refusals(recording).filter_map(answered).collect();
+    let found: Vec<_> = refusal_trials(recording).filter_map(with_response).collect();
     if found.is_empty() {
-        Err(missing_response(refusals(recording).next(), "a refusal with 401"))
+        Err(missing_response(refusal_trials(recording).next(), "a refusal with 401"))
     } else {
         Ok(found)
     }
 }
 
-fn refusal<'a>(recording: &'a Recording, caller: Caller, path: &str) -> Result<&'a Exchange, CheckError> {
-    refusals(recording)
+fn last_refusal_trial<'a>(
+    recording: &'a Recording,
+    caller: Caller,
+    path: &str,
+) -> Result<&'a Exchange, CheckError> {
+    refusal_trials(recording)
         .filter(|exchange| exchange.caller == caller && exchange.target.ends_with(path))
         .last()
         .ok_or_else(|| missing_response(None, "a request that must be refused"))
 }
 
-/// Checks that both keys are served. A refusal counts only if a valid key gets 200 at the same path.
-fn served_account(recording: &Recording) -> Result<(), CheckError> {
+/// Checks that both keys get 200 for the account. Only then does a refusal at that path count.
+fn check_both_keys_served(recording: &Recording) -> Result<(), CheckError> {
     for mode in Mode::BOTH {
         let account = recording.account(mode);
         if account.and_then(Exchange::status) != Some(200) {
@@ -264,7 +272,7 @@ fn served_account(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn must_be_refused(exchange: &Exchange) -> CheckResult {
+fn judge_refused(exchange: &Exchange) -> CheckResult {
     match exchange.status() {
         Some(401) => Ok(CheckOutcome::Holds),
         None | Some(429 | 502..=504) => {

@@ -9,7 +9,7 @@ use conformance_model::reading::{text_at, utc};
 use conformance_model::recording::Recording;
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
-use crate::check::{Check, Flaw};
+use crate::check::{Check, Mismatch};
 use crate::delivered::{
     ParsedDelivery, has_microseconds, judge_each_delivery, member_text, no_delivery_with, received_deliveries,
 };
@@ -21,9 +21,9 @@ const NEEDS_DELIVERIES: &[Group] = &[Group::Account, Group::Webhooks];
 const DELIVERIES: &[Group] = &[Group::Webhooks];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("charges.fields", NEEDS, |recording| judge_charges(recording, fields))
+    Check::new("charges.fields", NEEDS, |recording| judge_charges(recording, missing_field))
         .with_optional_probes(DELIVERIES),
-    Check::new("charges.amounts", NEEDS, |recording| judge_charges(recording, amounts))
+    Check::new("charges.amounts", NEEDS, |recording| judge_charges(recording, invalid_amount))
         .with_optional_probes(DELIVERIES),
     Check::new("charges.fiat_amount", NEEDS_DELIVERIES, |recording| {
         judge_decimals(recording, "fiat_amount", 2)
@@ -36,7 +36,7 @@ pub(super) const CHECKS: &[Check] = &[
     }),
     Check::new("charges.code", NEEDS, |recording| judge_string(recording, "code"))
         .with_optional_probes(DELIVERIES),
-    Check::new("charges.status", NEEDS, status).with_optional_probes(DELIVERIES),
+    Check::new("charges.status", NEEDS, judge_status).with_optional_probes(DELIVERIES),
     Check::new("charges.fiat_currency", NEEDS, |recording| judge_string(recording, "fiat_currency"))
         .with_optional_probes(DELIVERIES),
     Check::new("charges.asset", NEEDS, |recording| judge_string(recording, "asset"))
@@ -47,13 +47,13 @@ pub(super) const CHECKS: &[Check] = &[
     .with_optional_probes(DELIVERIES),
     Check::new("charges.description", NEEDS, |recording| judge_nullable_string(recording, "description"))
         .with_optional_probes(DELIVERIES),
-    Check::new("charges.metadata", NEEDS, metadata).with_optional_probes(DELIVERIES),
-    Check::new("charges.payment_link", NEEDS, |recording| judge_charges(recording, payment_link))
+    Check::new("charges.metadata", NEEDS, judge_metadata).with_optional_probes(DELIVERIES),
+    Check::new("charges.payment_link", NEEDS, |recording| judge_charges(recording, invalid_payment_link))
         .with_optional_probes(DELIVERIES),
-    Check::new("charges.paid_at", NEEDS, paid_at).with_optional_probes(DELIVERIES),
-    Check::new("charges.other_fields", NEEDS_DELIVERIES, other_fields),
-    Check::new("charges.status_values", NEEDS_DELIVERIES, status_values),
-    Check::new("charges.transitions", NEEDS_DELIVERIES, transitions),
+    Check::new("charges.paid_at", NEEDS, judge_paid_at).with_optional_probes(DELIVERIES),
+    Check::new("charges.other_fields", NEEDS_DELIVERIES, observe_other_fields),
+    Check::new("charges.status_values", NEEDS_DELIVERIES, observe_statuses),
+    Check::new("charges.transitions", NEEDS_DELIVERIES, observe_transitions),
 ];
 
 const FIELDS: [&str; 12] = [
@@ -71,35 +71,45 @@ const FIELDS: [&str; 12] = [
     "paid_at",
 ];
 const AMOUNTS: [&str; 3] = ["fiat_amount", "asset_amount", "received_amount"];
-const OF_A_CHARGE: &str = "a charge";
+const A_CHARGE: &str = "a charge";
 
-fn judge_charges(recording: &Recording, flaw: impl Fn(&Value, &Subject) -> Flaw) -> CheckResult {
-    judge_each_subject(recording, "charge", OF_A_CHARGE, |subject| Some(flaw(&subject.object, subject)))
+fn judge_charges(
+    recording: &Recording,
+    mismatch: impl Fn(&Value, &Subject) -> Option<Mismatch>,
+) -> CheckResult {
+    judge_each_subject(recording, "charge", A_CHARGE, |subject| Some(mismatch(&subject.object, subject)))
 }
 
 /// Judges a field of the charges in which it is not null. There must be at least one.
-fn judge_non_null(recording: &Recording, name: &str, flaw: impl Fn(&Value) -> Option<String>) -> CheckResult {
+fn judge_non_null(
+    recording: &Recording,
+    name: &str,
+    mismatch: impl Fn(&Value) -> Option<String>,
+) -> CheckResult {
     judge_each_subject(recording, "charge", &format!("a charge that has a {name}"), |subject| {
         let value = subject.object.get(name).filter(|value| !value.is_null())?;
-        Some(flaw(value).map(|expected| (expected, member_text(&subject.object, name))))
+        Some(mismatch(value).map(|expected| (expected, member_text(&subject.object, name))))
     })
 }
 
 /// The fields that may be absent until the charge is paid, in the interpretation of this check. A paid charge has all
 /// twelve.
-const OPTIONAL: [&str; 3] = ["customer_email", "description", "paid_at"];
+const OPTIONAL_UNTIL_PAID: [&str; 3] = ["customer_email", "description", "paid_at"];
 
-fn fields(charge: &Value, subject: &Subject) -> Flaw {
-    let absent = |name: &&str| charge.get(*name).is_none() && (subject.is_paid() || !OPTIONAL.contains(name));
-    let name = FIELDS.into_iter().find(|name| absent(name))?;
+fn missing_field(charge: &Value, subject: &Subject) -> Option<Mismatch> {
+    let is_missing = |name: &&str| {
+        charge.get(*name).is_none() && (subject.is_paid() || !OPTIONAL_UNTIL_PAID.contains(name))
+    };
+    let name = FIELDS.into_iter().find(|name| is_missing(name))?;
     Some((format!("{name} in the charge"), member_text(charge, name)))
 }
 
+/// Returns the number of decimals of a decimal number; `None` if the text is not one.
 fn decimal_count(text: &str) -> Option<usize> {
     let (whole, fraction) =
         text.split_once('.').map_or((text, None), |(whole, fraction)| (whole, Some(fraction)));
-    let digits = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    (digits(whole) && fraction.is_none_or(digits)).then(|| fraction.map_or(0, str::len))
+    let are_digits = |digits: &str| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    (are_digits(whole) && fraction.is_none_or(are_digits)).then(|| fraction.map_or(0, str::len))
 }
 
 /// Returns the mantissa of a number in scientific notation, which some languages use for small numbers. In deliveries,
@@ -110,9 +120,9 @@ fn mantissa(text: &str) -> &str {
     if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) { number } else { text }
 }
 
-fn amounts(charge: &Value, subject: &Subject) -> Flaw {
+fn invalid_amount(charge: &Value, subject: &Subject) -> Option<Mismatch> {
     for name in AMOUNTS {
-        let fine = match charge.get(name) {
+        let is_valid = match charge.get(name) {
             None => true,
             // Nothing was received yet.
             Some(Value::Null) if name == "received_amount" => !subject.is_paid(),
@@ -121,7 +131,7 @@ fn amounts(charge: &Value, subject: &Subject) -> Flaw {
                     || (!subject.is_delivered && decimal_count(mantissa(text)).is_some())
             }),
         };
-        if !fine {
+        if !is_valid {
             return Some((format!("{name} as a decimal number in a string"), member_text(charge, name)));
         }
     }
@@ -129,19 +139,19 @@ fn amounts(charge: &Value, subject: &Subject) -> Flaw {
 }
 
 /// Judges the number of decimals. `charges.amounts` judges values that are not decimal numbers.
-fn judge_decimals(recording: &Recording, name: &str, places: usize) -> CheckResult {
-    let found = |parsed: &ParsedDelivery<'_>| {
+fn judge_decimals(recording: &Recording, name: &str, required: usize) -> CheckResult {
+    let decimals = |parsed: &ParsedDelivery<'_>| {
         parsed.charge().and_then(|charge_object| decimal_count(text_at(charge_object, &[name])?))
     };
-    let wants = format!("a charge that has a {name}");
+    let needed = format!("a charge that has a {name}");
     judge_each_delivery(
         recording,
-        &wants,
-        |parsed| found(parsed).is_some(),
+        &needed,
+        |parsed| decimals(parsed).is_some(),
         |_, parsed| {
-            let fine = found(parsed)? == places;
-            (!fine).then(|| {
-                Some((format!("{name} with {places} decimals"), member_text(parsed.charge()?, name)))
+            let is_valid = decimals(parsed)? == required;
+            (!is_valid).then(|| {
+                Some((format!("{name} with {required} decimals"), member_text(parsed.charge()?, name)))
             })?
         },
     )
@@ -150,8 +160,8 @@ fn judge_decimals(recording: &Recording, name: &str, places: usize) -> CheckResu
 fn judge_string(recording: &Recording, name: &str) -> CheckResult {
     judge_charges(recording, |charge, _| {
         let value = charge.get(name)?;
-        let fine = value.as_str().is_some_and(|text| !text.trim().is_empty());
-        (!fine).then(|| (format!("{name} as a string"), member_text(charge, name)))
+        let is_valid = value.as_str().is_some_and(|text| !text.trim().is_empty());
+        (!is_valid).then(|| (format!("{name} as a string"), member_text(charge, name)))
     })
 }
 
@@ -159,7 +169,7 @@ fn judge_nullable_string(recording: &Recording, name: &str) -> CheckResult {
     judge_non_null(recording, name, |value| (!value.is_string()).then(|| format!("{name} as a string")))
 }
 
-fn status(recording: &Recording) -> CheckResult {
+fn judge_status(recording: &Recording) -> CheckResult {
     judge_string(recording, "status")?;
     let found = subjects(recording, "charge")?;
     let mut judged = false;
@@ -167,7 +177,8 @@ fn status(recording: &Recording) -> CheckResult {
         let paid =
             || found.iter().filter(|subject| subject.is_payment() && subject.is_delivered == delivered);
         let Some(first) = paid().next() else { continue };
-        // A body may show the charge at the time of sending, when its status may have changed again: one is enough.
+        // A body may show the charge as of its sending, when its status may have changed again: one
+        // paid charge suffices.
         if !paid().any(|subject| text_at(&subject.object, &["status"]) == Some("paid")) {
             return Err(
                 first.violation("status paid of a charge that is paid", member_text(&first.object, "status"))
@@ -178,20 +189,20 @@ fn status(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_subject(recording, "a charge that was paid")) }
 }
 
-fn metadata(recording: &Recording) -> CheckResult {
+fn judge_metadata(recording: &Recording) -> CheckResult {
     judge_charges(recording, |charge, subject| {
-        let fine = match charge.get("metadata")? {
+        let is_valid = match charge.get("metadata")? {
             Value::Null => !subject.is_paid(),
             value => value.is_object(),
         };
-        (!fine).then(|| ("metadata as an object".into(), member_text(charge, "metadata")))
+        (!is_valid).then(|| ("metadata as an object".into(), member_text(charge, "metadata")))
     })
 }
 
-fn payment_link(charge: &Value, _: &Subject) -> Flaw {
+fn invalid_payment_link(charge: &Value, _: &Subject) -> Option<Mismatch> {
     let value = charge.get("payment_link")?;
-    let fine = value.is_null() || value.as_str().is_some_and(|text| !text.is_empty());
-    (!fine).then(|| ("payment_link as a string or null".into(), member_text(charge, "payment_link")))
+    let is_valid = value.is_null() || value.as_str().is_some_and(|text| !text.is_empty());
+    (!is_valid).then(|| ("payment_link as a string or null".into(), member_text(charge, "payment_link")))
 }
 
 /// Checks that not all paid charges lack `paid_at`. A single one may have lost it by a refund.
@@ -208,7 +219,7 @@ fn check_some_paid_at(recording: &Recording) -> Result<(), CheckError> {
     }
 }
 
-fn paid_at(recording: &Recording) -> CheckResult {
+fn judge_paid_at(recording: &Recording) -> CheckResult {
     check_some_paid_at(recording)?;
     check_paid_at(recording)?;
     judge_each_subject(recording, "charge", "a charge that was paid", |subject| {
@@ -217,72 +228,75 @@ fn paid_at(recording: &Recording) -> CheckResult {
         let Some(value) = value else {
             // A late or refunded payment may have no `paid_at`, and a listed event may show a later state of the
             // charge: only a delivered payment must have it.
-            let sure =
+            let must_be_set =
                 subject.is_payment() && subject.is_delivered && subject.object.get("paid_at").is_some();
-            return sure.then(|| Some(("paid_at of a charge that is paid".into(), actual())));
+            return must_be_set.then(|| Some(("paid_at of a charge that is paid".into(), actual())));
         };
         let text = value.as_str().unwrap_or_default();
         if !subject.is_delivered {
-            let fine = utc(text).is_some();
-            return Some((!fine).then(|| ("paid_at as an ISO 8601 time in UTC".into(), actual())));
+            let is_valid = utc(text).is_some();
+            return Some((!is_valid).then(|| ("paid_at as an ISO 8601 time in UTC".into(), actual())));
         }
-        let fine = text.ends_with('Z') && has_microseconds(text);
-        Some((!fine).then(|| ("paid_at in UTC with microseconds and a Z".into(), actual())))
+        let is_valid = text.ends_with('Z') && has_microseconds(text);
+        Some((!is_valid).then(|| ("paid_at in UTC with microseconds and a Z".into(), actual())))
     })
 }
 
-/// Returns the union of the values in all received charges.
-fn observe_charges(recording: &Recording, look: impl Fn(&Value) -> Vec<String>) -> CheckResult {
+/// Returns the distinct values that `values_of` finds in all delivered charges.
+fn observe_charges(recording: &Recording, values_of: impl Fn(&Value) -> Vec<String>) -> CheckResult {
     let received = received_deliveries(recording)?;
     let charges: Vec<&Value> = received.readable_deliveries().filter_map(ParsedDelivery::charge).collect();
     if charges.is_empty() {
-        return Err(no_delivery_with(OF_A_CHARGE));
+        return Err(no_delivery_with(A_CHARGE));
     }
-    let seen: BTreeSet<String> = charges.into_iter().flat_map(look).collect();
-    let seen =
-        if seen.is_empty() { "nothing".to_owned() } else { seen.into_iter().collect::<Vec<_>>().join(", ") };
-    Ok(CheckOutcome::Observed(seen))
+    let values: BTreeSet<String> = charges.into_iter().flat_map(values_of).collect();
+    let values = if values.is_empty() {
+        "nothing".to_owned()
+    } else {
+        values.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    Ok(CheckOutcome::Observed(values))
 }
 
-fn other_fields(recording: &Recording) -> CheckResult {
+fn observe_other_fields(recording: &Recording) -> CheckResult {
     observe_charges(recording, |charge| {
         let names = charge.as_object().into_iter().flat_map(|members| members.keys().cloned());
         names.filter(|name| !FIELDS.contains(&name.as_str())).collect()
     })
 }
 
-fn status_values(recording: &Recording) -> CheckResult {
+fn observe_statuses(recording: &Recording) -> CheckResult {
     observe_charges(recording, |charge| text_at(charge, &["status"]).map(str::to_owned).into_iter().collect())
 }
 
-/// Observes the order of statuses, by the time of the events.
-fn transitions(recording: &Recording) -> CheckResult {
+/// Observes the changes of status of each charge, in the order of the events' times.
+fn observe_transitions(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
-    let mut lives: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
+    let mut statuses_by_time: BTreeMap<&str, BTreeMap<&str, BTreeSet<&str>>> = BTreeMap::new();
     for parsed in received.readable_deliveries().filter(|parsed| !parsed.is_test()) {
-        if let (Some(code), Some(status), Some(at)) = (
+        if let (Some(code), Some(status), Some(created_at)) = (
             parsed.text(&["data", "charge", "code"]),
             parsed.text(&["data", "charge", "status"]),
             parsed.text(&["created_at"]),
         ) {
-            lives.entry(code).or_default().entry(at).or_default().insert(status);
+            statuses_by_time.entry(code).or_default().entry(created_at).or_default().insert(status);
         }
     }
-    let mut seen = BTreeSet::new();
-    for life in lives.into_values() {
+    let mut transitions = BTreeSet::new();
+    for history in statuses_by_time.into_values() {
         // The order of events at the same time is unknown.
-        let statuses: Vec<_> = life.into_values().collect();
+        let statuses: Vec<_> = history.into_values().collect();
         let changes =
             statuses.windows(2).filter(|pair| pair[0].len() == 1 && pair[1].len() == 1 && pair[0] != pair[1]);
         let status = |statuses: &BTreeSet<&str>| statuses.first().copied().unwrap_or_default().to_owned();
-        seen.extend(changes.map(|pair| format!("{} to {}", status(&pair[0]), status(&pair[1]))));
+        transitions.extend(changes.map(|pair| format!("{} to {}", status(&pair[0]), status(&pair[1]))));
     }
-    match seen.is_empty() {
+    match transitions.is_empty() {
         true => Err(CheckError::unjudged(
             "no charge was delivered in two statuses",
             "open a charge and pay it while the suite receives",
         )),
-        false => Ok(CheckOutcome::Observed(seen.into_iter().collect::<Vec<_>>().join(", "))),
+        false => Ok(CheckOutcome::Observed(transitions.into_iter().collect::<Vec<_>>().join(", "))),
     }
 }
 
@@ -291,21 +305,21 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(text: &str, expected: Option<usize>) {
+    fn check_decimal_count(text: &str, expected: Option<usize>) {
         assert_eq!(decimal_count(text), expected, "{text}");
     }
 
     #[test]
-    fn decimals_are_counted_as_they_are_written() {
-        check("49.90", Some(2));
-        check("0.000000000000000000", Some(18));
-        check("100", Some(0));
+    fn trailing_zeros_count_as_decimals() {
+        check_decimal_count("49.90", Some(2));
+        check_decimal_count("0.000000000000000000", Some(18));
+        check_decimal_count("100", Some(0));
     }
 
     #[test]
     fn text_that_is_not_a_decimal_number_has_no_decimals() {
         for text in ["", ".", "1.", ".5", "1e3", "-", "1,5", "0x10", " 1", "NaN"] {
-            check(text, None);
+            check_decimal_count(text, None);
         }
     }
 }

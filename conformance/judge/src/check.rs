@@ -5,19 +5,20 @@ use conformance_model::part::Part;
 use conformance_model::recording::Recording;
 use conformance_model::verdict::CheckResult;
 
-/// A violation: the expectation and the actual value. `None` if there is none.
-pub(crate) type Flaw = Option<(String, String)>;
+/// The expected and the actual value of a violation.
+pub(crate) type Mismatch = (String, String);
 
 /// The check of one statement.
 #[derive(Clone, Copy, Debug)]
 pub struct Check {
     /// The name of the statement in the catalogue.
     pub id: &'static str,
-    /// The groups of probes that test it. They determine its cost and the parts that exclude it.
+    /// The groups of probes that it requires. If one of them is excluded by `--without`, so is the
+    /// check.
     pub needs: &'static [Group],
-    /// Probes with additional evidence, if they run.
+    /// The groups of probes that provide additional evidence if they run.
     pub also: &'static [Group],
-    /// A further part that excludes it.
+    /// A further part whose exclusion by `--without` excludes the check.
     pub part: Option<Part>,
     /// The function that judges it.
     pub judge: fn(&Recording) -> CheckResult,
@@ -34,11 +35,11 @@ impl Check {
     }
 
     /// Adds groups of probes that provide additional evidence if they run.
-    pub(crate) const fn with_optional_probes(self, also: &'static [Group]) -> Check {
-        Check { also, ..self }
+    pub(crate) const fn with_optional_probes(self, optional: &'static [Group]) -> Check {
+        Check { also: optional, ..self }
     }
 
-    /// Adds a part that excludes it.
+    /// Adds a part whose exclusion by `--without` excludes the check.
     pub(crate) const fn part(self, part: Part) -> Check {
         Check { part: Some(part), ..self }
     }

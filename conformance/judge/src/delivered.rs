@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 
-use crate::check::Flaw;
+use crate::check::Mismatch;
 use conformance_model::deliveries::{Deliveries, Delivery};
 use conformance_model::mode::Mode;
 use conformance_model::reading::text_at;
@@ -72,8 +72,8 @@ impl ReceivedDeliveries<'_> {
     }
 
     /// Returns the mode of the endpoint that received a delivery, if declared.
-    pub(super) fn endpoint_mode(&self, seen: &ParsedDelivery<'_>) -> Option<Mode> {
-        self.all.endpoints.get(seen.delivery.endpoint?)?.mode
+    pub(super) fn endpoint_mode(&self, parsed: &ParsedDelivery<'_>) -> Option<Mode> {
+        self.all.endpoints.get(parsed.delivery.endpoint?)?.mode
     }
 }
 
@@ -81,65 +81,66 @@ impl ReceivedDeliveries<'_> {
 pub(super) fn received_deliveries(recording: &Recording) -> Result<ReceivedDeliveries<'_>, CheckError> {
     let Some(all) = &recording.deliveries else {
         return Err(CheckError::unjudged(
-            "no receiver ran",
+            "no deliveries were received: there was no receiver",
             "receive them with `--receiver ADDR:PORT`, read captured ones with `--deliveries FILE`, \
              or declare `--without webhooks`",
         ));
     };
     let parse = |delivery| ParsedDelivery { delivery, body: serde_json::from_slice(&delivery.body.0).ok() };
-    let seen: Vec<_> = all.received.iter().filter(|delivery| !delivery.redirected).map(parse).collect();
-    if seen.is_empty() {
+    let parsed: Vec<_> = all.received.iter().filter(|delivery| !delivery.redirected).map(parse).collect();
+    if parsed.is_empty() {
         return Err(no_deliveries(all));
     }
-    Ok(ReceivedDeliveries { all, parsed: seen })
+    Ok(ReceivedDeliveries { all, parsed })
 }
 
 fn no_deliveries(all: &Deliveries) -> CheckError {
-    let mut why = match all.receiver {
+    let mut reason = match all.receiver {
         Some(_) => format!("no delivery arrived within {} s", all.lasted.as_secs()),
-        None => "no delivery is among the captured requests".to_owned(),
+        None => "the captured requests contain no delivery".to_owned(),
     };
     if let Some(trouble) = &all.trouble {
-        let _ = write!(why, "; {trouble}");
+        let _ = write!(reason, "; {trouble}");
     }
     if all.strays > 0 {
-        let _ = write!(why, "; {} other requests were received that are not deliveries", all.strays);
+        let _ = write!(reason, "; {} other requests were received that are not deliveries", all.strays);
     }
     CheckError::unjudged(
-        why,
+        reason,
         "cause one while the suite receives: add its public address as an endpoint, then open and cancel a charge",
     )
 }
 
-/// Judges the deliveries for which `is_meant` returns `true`.
+/// Judges the deliveries for which `applies_to` returns `true`. `needed` names them in the result
+/// if there are none.
 pub(super) fn judge_each_delivery(
     recording: &Recording,
-    wants: &str,
-    is_meant: impl Fn(&ParsedDelivery<'_>) -> bool,
-    flaw: impl Fn(&Deliveries, &ParsedDelivery<'_>) -> Flaw,
+    needed: &str,
+    applies_to: impl Fn(&ParsedDelivery<'_>) -> bool,
+    mismatch: impl Fn(&Deliveries, &ParsedDelivery<'_>) -> Option<Mismatch>,
 ) -> CheckResult {
     let received = received_deliveries(recording)?;
     let mut judged = false;
-    for seen in received.parsed.iter().filter(|parsed| is_meant(parsed)) {
-        if let Some((expected, actual)) = flaw(received.all, seen) {
-            return Err(seen.violation(expected, actual));
+    for parsed in received.parsed.iter().filter(|parsed| applies_to(parsed)) {
+        if let Some((expected, actual)) = mismatch(received.all, parsed) {
+            return Err(parsed.violation(expected, actual));
         }
         judged = true;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(no_delivery_with(wants)) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_delivery_with(needed)) }
 }
 
-/// Returns the error if no delivery of a kind came, but others did.
-pub(super) fn no_delivery_with(wants: &str) -> CheckError {
+/// Returns the error if other deliveries were received, but none with the required content.
+pub(super) fn no_delivery_with(needed: &str) -> CheckError {
     CheckError::unjudged(
-        format!("no delivery arrived with {wants}"),
-        format!("cause one with {wants} while the suite receives"),
+        format!("no delivery arrived with {needed}"),
+        format!("cause one with {needed} while the suite receives"),
     )
 }
 
-/// Returns a member and its value, shortened for one line.
-pub(super) fn member_text(holder: &Value, name: &str) -> String {
-    match holder.get(name) {
+/// Formats a member of an object with its value, shortened to one line.
+pub(super) fn member_text(object: &Value, name: &str) -> String {
+    match object.get(name) {
         None => format!("{name} missing"),
         Some(value) => format!("{name} {}", conformance_model::recording::shorten(&value.to_string())),
     }
@@ -147,13 +148,13 @@ pub(super) fn member_text(holder: &Value, name: &str) -> String {
 
 /// Returns `true` for an ISO 8601 time in UTC (`Z` or `+00:00`) with exactly six decimals.
 pub(super) fn has_microseconds(text: &str) -> bool {
-    let clock = text.strip_suffix('Z').or_else(|| text.strip_suffix("+00:00"));
-    let digits = clock.and_then(|clock| clock.rsplit_once('.')).map(|(_, digits)| digits);
+    let time = text.strip_suffix('Z').or_else(|| text.strip_suffix("+00:00"));
+    let digits = time.and_then(|time| time.rsplit_once('.')).map(|(_, digits)| digits);
     conformance_model::reading::utc(text).is_some()
         && digits.is_some_and(|digits| digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Returns `true` for a UUID of any version: the specification requires none.
+/// Returns `true` for a UUID of any version: the specification requires no particular one.
 pub(super) fn is_uuid(text: &str) -> bool {
     let groups: Vec<_> = text.split('-').collect();
     let lengths: Vec<_> = groups.iter().map(|group| group.len()).collect();

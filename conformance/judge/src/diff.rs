@@ -12,7 +12,7 @@ use crate::evidence::PageView;
 /// The members of an event, and the fields of each.
 type Fields = [(&'static str, &'static [&'static str]); 2];
 
-/// The immutable fields of an object: its identity and the locked rate.
+/// The fields of an object that never change: its identity, and the amounts at the locked rate.
 pub(crate) const SETTLED: Fields = [
     ("charge", &["code", "fiat_amount", "fiat_currency", "asset", "asset_amount"]),
     ("invoice", &["code", "number", "amount", "currency"]),
@@ -22,7 +22,7 @@ pub(crate) const SETTLED: Fields = [
 pub(crate) const STATE: Fields =
     [("charge", &["status", "received_amount", "paid_at"]), ("invoice", &["status"])];
 
-/// The texts of an object, which only its owner changes.
+/// The text fields of an object, which only its owner changes.
 pub(crate) const TEXTS: Fields = [("charge", &["description", "customer_email"]), ("invoice", &[])];
 
 /// The longest time until a new record is in all lists.
@@ -35,52 +35,55 @@ pub(crate) const KINDS: [(List, &str); 2] = [(List::Charges, "charge"), (List::I
 pub(crate) const CONSISTENCY_TIME: Duration = Duration::minutes(10);
 
 /// Returns a number without trailing zeros, and its number of decimals; `None` if the text is not a number.
-fn number(text: &str) -> Option<(&str, usize)> {
+fn parse_number(text: &str) -> Option<(&str, usize)> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let decimals = text.split_once('.').map(|(_, decimals)| decimals.len());
-    let plain = decimals.map_or(text, |_| text.trim_end_matches('0').trim_end_matches('.'));
-    is_number.then_some((plain, decimals.unwrap_or_default()))
+    let trimmed = decimals.map_or(text, |_| text.trim_end_matches('0').trim_end_matches('.'));
+    is_number.then_some((trimmed, decimals.unwrap_or_default()))
 }
 
 /// Returns `true` if two values of one field contradict each other. Other statements judge invalid values.
-pub(crate) fn contradict(one: &Value, other: &Value) -> bool {
-    let (Value::String(one), Value::String(other)) = (one, other) else { return false };
-    match ((utc(one), utc(other)), (number(one), number(other))) {
-        ((Some(one), Some(other)), _) => one != other,
-        (_, (Some((one, _)), Some((other, _)))) => one != other,
-        ((None, None), (None, None)) => one != other && !one.is_empty() && !other.is_empty(),
+pub(crate) fn contradict(first: &Value, second: &Value) -> bool {
+    let (Value::String(first), Value::String(second)) = (first, second) else { return false };
+    match ((utc(first), utc(second)), (parse_number(first), parse_number(second))) {
+        ((Some(first), Some(second)), _) => first != second,
+        (_, (Some((first, _)), Some((second, _)))) => first != second,
+        ((None, None), (None, None)) => first != second && !first.is_empty() && !second.is_empty(),
         _ => false,
     }
 }
 
-/// Returns the same, but compares only numbers with equally many decimals: redaction makes equal amounts with different
-/// decimals differ.
-pub(crate) fn contradict_as_written(_: &str, one: &Value, other: &Value) -> bool {
-    let decimals = |value: &Value| value.as_str().and_then(number).map(|(_, decimals)| decimals);
-    decimals(one) == decimals(other) && contradict(one, other)
+/// Like [`contradict`], but compares only numbers with equally many decimals: redaction makes equal
+/// amounts with different decimals differ.
+pub(crate) fn contradict_as_written(_: &str, first: &Value, second: &Value) -> bool {
+    let decimals = |value: &Value| value.as_str().and_then(parse_number).map(|(_, decimals)| decimals);
+    decimals(first) == decimals(second) && contradict(first, second)
 }
 
-/// Returns `true` if only one of two values of `paid_at` is a time.
-fn is_partly_stated(name: &str, one: &Value, other: &Value) -> bool {
-    name == "paid_at" && (one.is_null() && other.is_string() || one.is_string() && other.is_null())
+/// Returns `true` if one of two values of `paid_at` is null and the other a time.
+fn is_one_paid_at_null(name: &str, first: &Value, second: &Value) -> bool {
+    name == "paid_at" && (first.is_null() && second.is_string() || first.is_string() && second.is_null())
 }
 
 /// Returns `true` if two values of a field contradict each other, or only one of them has a time of payment.
-pub(crate) fn differ(name: &str, one: &Value, other: &Value) -> bool {
-    contradict(one, other) || is_partly_stated(name, one, other)
+pub(crate) fn differ(name: &str, first: &Value, second: &Value) -> bool {
+    contradict(first, second) || is_one_paid_at_null(name, first, second)
 }
 
 /// Returns the member and field of the first difference between two objects that contain a charge or an invoice.
 pub(crate) fn first_contradiction(
-    one: &Value,
-    other: &Value,
+    first: &Value,
+    second: &Value,
     fields: &Fields,
     differ: fn(&str, &Value, &Value) -> bool,
 ) -> Option<(&'static str, &'static str)> {
     fields.iter().find_map(|(member, names)| {
-        let (one, other) = (one.get(member)?, other.get(member)?);
+        let (first, second) = (first.get(member)?, second.get(member)?);
         let differs = |name: &&&str| {
-            one.get(**name).zip(other.get(**name)).is_some_and(|(one, other)| differ(name, one, other))
+            first
+                .get(**name)
+                .zip(second.get(**name))
+                .is_some_and(|(first, second)| differ(name, first, second))
         };
         Some((*member, *names.iter().find(differs)?))
     })
@@ -91,16 +94,16 @@ pub(crate) fn recorded_at(row: &Value) -> Option<OffsetDateTime> {
     utc(text_at(row, &["created_at"])?)
 }
 
-/// Returns the hours of a distance in time, if they are whole to within a minute, and not zero: the distance of two time
-/// zones.
-pub(crate) fn whole_hours(distance: Duration) -> Option<i64> {
-    let hours = (distance + Duration::minutes(30)).whole_minutes().div_euclid(60);
-    (hours != 0 && (distance - Duration::hours(hours)).abs() <= Duration::minutes(1)).then_some(hours)
+/// Returns a time difference in hours if it is a nonzero whole number of hours, to within a minute:
+/// two times in different time zones.
+pub(crate) fn whole_hours(difference: Duration) -> Option<i64> {
+    let hours = (difference + Duration::minutes(30)).whole_minutes().div_euclid(60);
+    (hours != 0 && (difference - Duration::hours(hours)).abs() <= Duration::minutes(1)).then_some(hours)
 }
 
-/// Returns the `Date` of a response.
+/// Returns the `Date` header of a response.
 pub(crate) fn clock(exchange: &Exchange) -> Option<OffsetDateTime> {
-    exchange.answer().and_then(|answer| http_date(answer.header("date")?))
+    exchange.answer().and_then(|response| http_date(response.header("date")?))
 }
 
 /// Returns `true` if the charge or invoice of an event was unchanged for [`CONSISTENCY_TIME`] before a response, so that

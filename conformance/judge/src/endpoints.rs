@@ -8,12 +8,13 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use crate::check::Check;
 
 pub(super) const CHECKS: &[Check] =
-    &[Check::new("endpoints.address", &[Group::Account, Group::Webhooks], address).part(Part::Registration)];
+    &[Check::new("endpoints.address", &[Group::Account, Group::Webhooks], judge_addresses)
+        .part(Part::Registration)];
 
 /// Judges the refusal of private addresses. It counts only if a public address was accepted.
-fn address(recording: &Recording) -> CheckResult {
-    let tried = recording.deliveries.iter().flat_map(|deliveries| &deliveries.registrations);
-    let (public, private): (Vec<_>, Vec<_>) = tried.partition(|registration| registration.public);
+fn judge_addresses(recording: &Recording) -> CheckResult {
+    let registrations = recording.deliveries.iter().flat_map(|deliveries| &deliveries.registrations);
+    let (public, private): (Vec<_>, Vec<_>) = registrations.partition(|registration| registration.public);
     if let Some(accepted) = private.iter().find(|registration| registration.accepted) {
         return Err(CheckError::violation(
             None,
@@ -23,7 +24,7 @@ fn address(recording: &Recording) -> CheckResult {
     }
     if private.is_empty() {
         return Err(CheckError::unjudged(
-            "no endpoint was registered by the suite",
+            "the suite registered no endpoint",
             "endpoints are added in the dashboard: name a command that adds one with `--register COMMAND`, or declare \
              `--without registration`",
         ));

@@ -19,41 +19,42 @@ use super::diff::{
     SETTLED, STATE, TEXTS, contradict, differ, first_contradiction, is_still, recorded_at, whole_hours,
 };
 use super::evidence::{PageView, is_in_burst, may_be_limited, missing_response, pages};
-use crate::check::{Check, Flaw};
+use crate::check::{Check, Mismatch};
 use crate::object_history::detail_texts;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 
-/// The fewest payments that show a wrong time zone, and the least time between the first and the last one.
+/// The minimum number of payments that show a wrong time zone, and the minimum time between the
+/// first and the last.
 const PAYMENTS_MIN: usize = 3;
-const SPREAD_MIN: Duration = Duration::hours(1);
+const PAYMENT_SPREAD_MIN: Duration = Duration::hours(1);
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("events.id", NEEDS, |recording| judge_each_event(recording, id)),
-    Check::new("events.type", NEEDS, |recording| judge_each_event(recording, kind)),
+    Check::new("events.id", NEEDS, |recording| judge_each_event(recording, invalid_id)),
+    Check::new("events.type", NEEDS, |recording| judge_each_event(recording, invalid_type)),
     Check::new("events.details", NEEDS, |recording| {
-        let outcome = judge_each_event(recording, details)?;
+        let outcome = judge_each_event(recording, invalid_details)?;
         check_foreign_details(recording).map(|()| outcome)
     }),
-    Check::new("events.subject", NEEDS, |recording| judge_each_event(recording, subject)),
-    Check::new("events.created_at", NEEDS, created_at),
-    Check::new("events.single", NEEDS, single),
-    Check::new("events.envelope", NEEDS, envelope),
+    Check::new("events.subject", NEEDS, |recording| judge_each_event(recording, invalid_subject)),
+    Check::new("events.created_at", NEEDS, judge_created_at),
+    Check::new("events.single", NEEDS, judge_single_events),
+    Check::new("events.envelope", NEEDS, observe_envelope),
 ];
 
 /// Judges all listed events and all events that were requested individually.
-fn judge_each_event(recording: &Recording, flaw: fn(&Value) -> Flaw) -> CheckResult {
+fn judge_each_event(recording: &Recording, mismatch: fn(&Value) -> Option<Mismatch>) -> CheckResult {
     let views = pages(recording);
     let listed = views
         .iter()
         .filter(|view| view.request.list == List::Events)
         .flat_map(|view| view.rows().iter().map(|row| (view.number(), row.clone())));
-    let alone = single_event_requests(recording)
+    let single = single_event_requests(recording)
         .filter(|exchange| exchange.status() == Some(200))
         .filter_map(|exchange| Some((exchange.number, single_event(exchange)?)));
     let mut judged = false;
-    for (number, event) in listed.chain(alone) {
-        if let Some((expected, actual)) = flaw(&event) {
+    for (number, event) in listed.chain(single) {
+        if let Some((expected, actual)) = mismatch(&event) {
             let id = text_at(&event, &["id"]).unwrap_or("without an id");
             return Err(CheckError::violation(number, expected, format!("{actual} (event {id})")));
         }
@@ -71,33 +72,35 @@ fn no_events() -> CheckError {
 
 /// Returns the requests of single events, except those that the rate limit may have refused.
 fn single_event_requests(recording: &Recording) -> impl Iterator<Item = &Exchange> {
-    let own = |exchange: &&Exchange| requested_own_event(exchange).is_some();
+    let is_own = |exchange: &&Exchange| requested_own_event(exchange).is_some();
     recording
         .exchanges
         .iter()
-        .filter(own)
+        .filter(is_own)
         .filter(|exchange| exchange.status() == Some(200) || !may_be_limited(recording, exchange))
 }
 
-fn id(event: &Value) -> Flaw {
-    let fine = text_at(event, &["id"]).is_some_and(is_uuid);
-    (!fine).then(|| ("a UUID".into(), member_text(event, "id")))
+fn invalid_id(event: &Value) -> Option<Mismatch> {
+    let is_valid = text_at(event, &["id"]).is_some_and(is_uuid);
+    (!is_valid).then(|| ("a UUID".into(), member_text(event, "id")))
 }
 
-fn kind(event: &Value) -> Flaw {
-    let fine = text_at(event, &["type"]).is_some_and(|kind| EVENT_TYPES.contains(&kind));
-    (!fine).then(|| ("one of the thirteen types".into(), member_text(event, "type")))
+fn invalid_type(event: &Value) -> Option<Mismatch> {
+    let is_valid = text_at(event, &["type"]).is_some_and(|kind| EVENT_TYPES.contains(&kind));
+    (!is_valid).then(|| ("one of the thirteen types".into(), member_text(event, "type")))
 }
 
-fn details(event: &Value) -> Flaw {
-    let fine = event.get("details").is_some_and(Value::is_object);
-    (!fine).then(|| ("details as an object".into(), member_text(event, "details")))
+fn invalid_details(event: &Value) -> Option<Mismatch> {
+    let is_valid = event.get("details").is_some_and(Value::is_object);
+    (!is_valid).then(|| ("details as an object".into(), member_text(event, "details")))
 }
 
-/// The fewest events with the details of another object. A transaction may pay two charges.
+/// The minimum number of events with the details of another object's payment, for a violation. One
+/// transaction may pay two charges.
 const FOREIGN_DETAILS_MIN: usize = 2;
 
-/// Checks that events which report no payment do not have the long texts of another object's payment in their details.
+/// Checks that events without a payment do not have the details of another object's payment, such
+/// as its transaction id.
 fn check_foreign_details(recording: &Recording) -> Result<(), CheckError> {
     const WITHOUT_PAYMENT: [&str; 7] = [
         "charge.created",
@@ -118,81 +121,86 @@ fn check_foreign_details(recording: &Recording) -> Result<(), CheckError> {
                 EVENT_TYPES.contains(&kind) && !WITHOUT_PAYMENT.contains(&kind) && kind.starts_with("charge.")
             })
         };
-        let mut payers: BTreeMap<String, &str> = BTreeMap::new();
+        let mut texts_to_charges: BTreeMap<String, &str> = BTreeMap::new();
         for (_, row) in rows.iter().filter(|(_, row)| is_payment(row)) {
             let Some(code) = text_at(row, &["charge", "code"]) else { continue };
-            payers.extend(detail_texts(row).into_iter().map(|text| (text, code)));
+            texts_to_charges.extend(detail_texts(row).into_iter().map(|text| (text, code)));
         }
-        let has_foreign = |row: &Value| {
+        let has_foreign_details = |row: &Value| {
             let own = text_at(row, &["charge", "code"]);
-            let is_foreign = |text: &String| payers.get(text).is_some_and(|code| Some(*code) != own);
+            let is_foreign =
+                |text: &String| texts_to_charges.get(text).is_some_and(|code| Some(*code) != own);
             text_at(row, &["type"]).is_some_and(|kind| WITHOUT_PAYMENT.contains(&kind))
                 && detail_texts(row).iter().any(is_foreign)
         };
-        let found: BTreeMap<_, _> = rows
+        let foreign: BTreeMap<_, _> = rows
             .iter()
-            .filter(|(_, row)| has_foreign(row))
+            .filter(|(_, row)| has_foreign_details(row))
             .filter_map(|(number, row)| Some((text_at(row, &["id"])?, (*number, *row))))
             .collect();
         if let Some((id, (number, row))) =
-            found.first_key_value().filter(|_| found.len() >= FOREIGN_DETAILS_MIN)
+            foreign.first_key_value().filter(|_| foreign.len() >= FOREIGN_DETAILS_MIN)
         {
             return Err(CheckError::violation(
                 *number,
                 "no details of another object's payment",
-                format!("{} (event {id}), and {} more", member_text(row, "details"), found.len() - 1),
+                format!("{} (event {id}), and {} more", member_text(row, "details"), foreign.len() - 1),
             ));
         }
     }
     Ok(())
 }
 
-fn subject(event: &Value) -> Flaw {
+fn invalid_subject(event: &Value) -> Option<Mismatch> {
     let is_charge = match text_at(event, &["type"])?.split_once('.')?.0 {
         "charge" => true,
         "invoice" => false,
         _ => return None,
     };
-    let (there, null) = if is_charge { ("charge", "invoice") } else { ("invoice", "charge") };
-    if !event.get(there).is_some_and(Value::is_object) {
+    let (required, forbidden) = if is_charge { ("charge", "invoice") } else { ("invoice", "charge") };
+    if !event.get(required).is_some_and(Value::is_object) {
         let expected = if is_charge { "charge as an object" } else { "invoice as an object" };
-        return Some((expected.into(), member_text(event, there)));
+        return Some((expected.into(), member_text(event, required)));
     }
-    if !event.get(null).is_some_and(Value::is_null) {
+    if !event.get(forbidden).is_some_and(Value::is_null) {
         let expected = if is_charge { "invoice null" } else { "charge null" };
         return Some((
             expected.into(),
-            if event.get(null).is_some() { format!("{null} set") } else { member_text(event, null) },
+            if event.get(forbidden).is_some() {
+                format!("{forbidden} set")
+            } else {
+                member_text(event, forbidden)
+            },
         ));
     }
     None
 }
 
-fn created_at(recording: &Recording) -> CheckResult {
+fn judge_created_at(recording: &Recording) -> CheckResult {
     let outcome = judge_each_event(recording, |event| {
-        let fine = text_at(event, &["created_at"]).is_some_and(|text| utc(text).is_some());
-        (!fine).then(|| ("an ISO 8601 time in UTC".into(), member_text(event, "created_at")))
+        let is_valid = text_at(event, &["created_at"]).is_some_and(|text| utc(text).is_some());
+        (!is_valid).then(|| ("an ISO 8601 time in UTC".into(), member_text(event, "created_at")))
     })?;
-    other_zone(recording)?;
+    check_time_zone(recording)?;
     Ok(outcome)
 }
 
 /// Checks that the times of payment events do not all differ from `paid_at` by the same whole number of hours, as if in
 /// another time zone. A service may use its own clock, so no time is compared with the `Date` of a response.
-fn other_zone(recording: &Recording) -> Result<(), CheckError> {
+fn check_time_zone(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
     for mode in Mode::BOTH {
         let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
         let rows = of_mode.flat_map(|view| view.rows().iter().map(move |row| (view.number(), row)));
         let payments: BTreeMap<_, _> =
             rows.filter_map(|(number, row)| Payment::from_event(number, row)).collect();
-        let recorded: BTreeSet<_> = payments.values().map(|payment| payment.recorded).collect();
+        let recorded: BTreeSet<_> = payments.values().map(|payment| payment.recorded_at).collect();
         let is_spread = recorded
             .first()
             .zip(recorded.last())
-            .is_some_and(|(oldest, newest)| *newest - *oldest > SPREAD_MIN);
+            .is_some_and(|(oldest, newest)| *newest - *oldest > PAYMENT_SPREAD_MIN);
         let hours: BTreeSet<_> =
-            payments.values().map(|payment| whole_hours(payment.recorded - payment.paid)).collect();
+            payments.values().map(|payment| whole_hours(payment.recorded_at - payment.paid_at)).collect();
         let Some((id, payment)) = payments.first_key_value().filter(|_| payments.len() >= PAYMENTS_MIN)
         else {
             continue;
@@ -210,22 +218,22 @@ fn other_zone(recording: &Recording) -> Result<(), CheckError> {
 
 /// The event of a payment.
 struct Payment {
-    /// The number of the page.
+    /// The number of the exchange of its page.
     number: u32,
-    recorded: OffsetDateTime,
-    paid: OffsetDateTime,
+    recorded_at: OffsetDateTime,
+    paid_at: OffsetDateTime,
 }
 
 impl Payment {
     /// Returns the id and the times of an event; `None` if it is not a payment.
     fn from_event(number: u32, row: &Value) -> Option<(&str, Payment)> {
-        let paid = utc(text_at(row, &["charge", "paid_at"])?)?;
-        let payment = Payment { number, recorded: recorded_at(row)?, paid };
+        let paid_at = utc(text_at(row, &["charge", "paid_at"])?)?;
+        let payment = Payment { number, recorded_at: recorded_at(row)?, paid_at };
         (text_at(row, &["type"]) == Some("charge.paid")).then_some((text_at(row, &["id"])?, payment))
     }
 }
 
-fn single(recording: &Recording) -> CheckResult {
+fn judge_single_events(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     let mut judged = false;
     for exchange in single_event_requests(recording) {
@@ -233,12 +241,12 @@ fn single(recording: &Recording) -> CheckResult {
             continue;
         };
         // The suite may have retried the request after an outage.
-        let again = || {
+        let is_retried = || {
             single_event_requests(recording)
                 .any(|later| later.number > exchange.number && later.target == exchange.target)
         };
         match exchange.status() {
-            None | Some(429 | 502..=504) if is_in_burst(exchange) || again() => continue,
+            None | Some(429 | 502..=504) if is_in_burst(exchange) || is_retried() => continue,
             None | Some(429 | 502..=504) => return Err(missing_response(Some(exchange), "a single event")),
             Some(200) => {}
             Some(_) => return Err(CheckError::violation(exchange.number, "200", exchange.summary())),
@@ -251,7 +259,7 @@ fn single(recording: &Recording) -> CheckResult {
                 member_text(&event, "id"),
             ));
         }
-        if let Some((name, actual)) = otherwise_listed(recording, &views, (exchange, mode), &event) {
+        if let Some((name, actual)) = difference_from_list(recording, &views, (exchange, mode), &event) {
             let expected = format!("{name} of event {id} as the list shows it");
             return Err(CheckError::violation(exchange.number, expected, actual));
         }
@@ -260,38 +268,39 @@ fn single(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_events()) }
 }
 
-/// Returns the first member that differs from the listed event, and its value here. Charges and invoices may change
-/// between two requests, so only their immutable fields are compared unless the object is at rest.
-fn otherwise_listed(
+/// Returns the first member that differs from the listed event, and its value here. Charges and
+/// invoices may change between two requests, so only their immutable fields are compared unless the
+/// object did not change for a while.
+fn difference_from_list(
     recording: &Recording,
     views: &[PageView<'_>],
-    of: (&Exchange, Mode),
+    (exchange, mode): (&Exchange, Mode),
     event: &Value,
 ) -> Option<(String, String)> {
-    let (exchange, mode) = of;
     let id = text_at(event, &["id"])?;
-    let same = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
-    let mut rows = same.flat_map(PageView::rows).filter(|row| text_at(row, &["id"]) == Some(id)).peekable();
+    let events = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
+    let mut rows = events.flat_map(PageView::rows).filter(|row| text_at(row, &["id"]) == Some(id)).peekable();
     let row = listed_events(recording, mode).remove(id).or_else(|| rows.peek().map(|row| (*row).clone()))?;
     let differs = |name: &str| match (row.get(name)?, event.get(name)?) {
-        (Value::Object(one), Value::Object(other)) => Some(one != other),
-        (one @ Value::String(_), other) => Some(contradict(one, other)),
+        (Value::Object(listed), Value::Object(shown)) => Some(listed != shown),
+        (listed @ Value::String(_), shown) => Some(contradict(listed, shown)),
         _ => None,
     };
     if let Some(name) = ["type", "details", "created_at"].into_iter().find(|name| differs(name) == Some(true))
     {
         return Some((name.to_owned(), member_text(event, name)));
     }
-    let is_steady = rows.all(|listed| first_contradiction(listed, &row, &STATE, differ).is_none());
+    let is_list_steady = rows.all(|listed| first_contradiction(listed, &row, &STATE, differ).is_none());
     let fields: &[_] =
-        if is_steady && is_still(views, mode, event, exchange) { &[SETTLED, STATE] } else { &[SETTLED] };
-    let found = fields.iter().find_map(|fields| first_contradiction(&row, event, fields, differ));
-    let (member, name) = found.or_else(|| other_text(views, mode, exchange, event))?;
+        if is_list_steady && is_still(views, mode, event, exchange) { &[SETTLED, STATE] } else { &[SETTLED] };
+    let first = fields.iter().find_map(|fields| first_contradiction(&row, event, fields, differ));
+    let (member, name) = first.or_else(|| changed_text(views, mode, exchange, event))?;
     Some((format!("{member}.{name}"), member_text(&event[member], name)))
 }
 
-/// Returns a text field of the object that differs from all pages, if these agree before and after the response.
-fn other_text(
+/// Returns a text field of the object that differs from all pages, if pages before and after the
+/// response agree.
+fn changed_text(
     views: &[PageView<'_>],
     mode: Mode,
     exchange: &Exchange,
@@ -306,11 +315,12 @@ fn other_text(
         .collect();
     let (first, last) = (listed.first()?, listed.last()?);
     let is_around = first.0 < exchange.number && exchange.number < last.0;
-    let is_steady = listed.iter().all(|(_, row)| first_contradiction(first.1, row, &TEXTS, differ).is_none());
-    if is_around && is_steady { first_contradiction(first.1, event, &TEXTS, differ) } else { None }
+    let is_list_steady =
+        listed.iter().all(|(_, row)| first_contradiction(first.1, row, &TEXTS, differ).is_none());
+    if is_around && is_list_steady { first_contradiction(first.1, event, &TEXTS, differ) } else { None }
 }
 
-fn envelope(recording: &Recording) -> CheckResult {
+fn observe_envelope(recording: &Recording) -> CheckResult {
     let (path, _) = single_event_requests(recording)
         .filter(|exchange| exchange.status() == Some(200))
         .find_map(wrapped_event)

@@ -1,4 +1,4 @@
-//! Readable pages of the lists, and the verdict if there are none.
+//! Readable pages of the lists, and the results for statements whose evidence is missing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +22,7 @@ pub(super) struct PageView<'a> {
     pub(super) page: Page,
 }
 
-/// The numbers in the `meta` of a page.
+/// The numbers in the `meta` of a page: `current_page`, `per_page` and `total`.
 #[derive(Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) current: u64,
@@ -31,10 +31,12 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
+    /// Returns the number of pages of the list.
     pub(super) fn pages(self) -> u64 {
         self.total.div_ceil(self.size)
     }
 
+    /// Returns the number of rows that the page must have.
     pub(super) fn len(self) -> u64 {
         self.total.saturating_sub((self.current - 1).saturating_mul(self.size)).min(self.size)
     }
@@ -43,28 +45,13 @@ impl Numbers {
 /// Returns `true` if each mode may number its own objects of a kind, `charge`, `invoice` or `payment_link`: then the same
 /// code does not mean the same object, and an unseen code may exist.
 ///
-/// That is so if most codes of any kind are used in both modes: of few payment links, most may be new in one mode. But
-/// merchants choose the names of payment links, and may choose the same in both modes. So a kind of which all codes are
-/// random is judged by itself.
-pub(super) fn modes_share_codes(recording: &Recording, of: &str) -> bool {
+/// A kind whose codes are random is not numbered. Otherwise the result is `true` if most codes of
+/// any kind occur in both modes. The kinds are considered together because there may be few payment
+/// links, most of them in one mode only.
+pub(super) fn modes_share_codes(recording: &Recording, kind: &str) -> bool {
     let views = pages(recording);
-    let codes = |kind: &str| {
-        Mode::BOTH.map(|mode| {
-            let rows = views.iter().filter(move |view| view.mode == mode).flat_map(|view| {
-                let list = view.request.list;
-                view.rows().iter().map(move |row| (list, row))
-            });
-            rows.filter_map(|(list, row)| match (kind, list) {
-                ("payment_link", List::Charges) => reading::text_at(row, &["payment_link"]),
-                ("payment_link", List::Events) => reading::text_at(row, &["charge", "payment_link"]),
-                (_, List::Events) => reading::text_at(row, &[kind, "code"]),
-                ("charge", List::Charges) | ("invoice", List::Invoices) => reading::text_at(row, &["code"]),
-                _ => None,
-            })
-            .collect::<BTreeSet<_>>()
-        })
-    };
-    if are_random(&codes(of)) {
+    let codes = |kind: &str| Mode::BOTH.map(|mode| listed_codes(&views, mode, kind));
+    if are_random(&codes(kind)) {
         return false;
     }
     ["charge", "invoice", "payment_link"].into_iter().any(|kind| {
@@ -73,14 +60,33 @@ pub(super) fn modes_share_codes(recording: &Recording, of: &str) -> bool {
     })
 }
 
+/// Returns `true` if a list of the mode contains the code of a charge, invoice or payment link.
+pub(super) fn is_listed(recording: &Recording, mode: Mode, kind: &str, code: &str) -> bool {
+    listed_codes(&pages(recording), mode, kind).contains(code)
+}
+
+/// Returns the codes of a kind, `charge`, `invoice` or `payment_link`, in all lists of a mode.
+fn listed_codes<'a>(views: &'a [PageView<'_>], mode: Mode, kind: &str) -> BTreeSet<&'a str> {
+    let views = views.iter().filter(|view| view.mode == mode);
+    let rows = views.flat_map(|view| view.rows().iter().map(|row| (view.request.list, row)));
+    rows.filter_map(|(list, row)| match (kind, list) {
+        ("payment_link", List::Charges) => reading::text_at(row, &["payment_link"]),
+        ("payment_link", List::Events) => reading::text_at(row, &["charge", "payment_link"]),
+        (_, List::Events) => reading::text_at(row, &[kind, "code"]),
+        ("charge", List::Charges) | ("invoice", List::Invoices) => reading::text_at(row, &["code"]),
+        _ => None,
+    })
+    .collect()
+}
+
 /// Returns `true` if the codes of both modes are many, disjoint and not numbered: without their digits, most differ.
 fn are_random([live, test]: &[BTreeSet<&str>; 2]) -> bool {
     const CODES_MIN: usize = 5;
     let without_digits = |code: &&str| code.replace(|letter: char| letter.is_ascii_digit(), "");
-    let shapes: BTreeSet<String> = live.union(test).map(without_digits).collect();
+    let templates: BTreeSet<String> = live.union(test).map(without_digits).collect();
     live.len().min(test.len()) >= CODES_MIN
         && live.is_disjoint(test)
-        && shapes.len() * 2 > live.len() + test.len()
+        && templates.len() * 2 > live.len() + test.len()
 }
 
 /// Returns a noun with its indefinite article.
@@ -102,8 +108,8 @@ impl PageView<'_> {
     pub(super) fn numbers(&self) -> Option<Numbers> {
         let [current, size, total] = ["current_page", "per_page", "total"].map(|name| self.page.meta(name));
         let numbers = Numbers { current: current?, size: size?, total: total? };
-        let is_asked = self.request.page.is_none_or(|page| page == numbers.current);
-        (numbers.current > 0 && numbers.size > 0 && is_asked).then_some(numbers)
+        let is_requested_page = self.request.page.is_none_or(|page| page == numbers.current);
+        (numbers.current > 0 && numbers.size > 0 && is_requested_page).then_some(numbers)
     }
 
     /// Returns `true` if the numbers of the page are consistent with its rows and each other.
@@ -127,31 +133,31 @@ pub(super) fn compared_pages(recording: &Recording) -> Vec<PageView<'_>> {
         .exchanges
         .iter()
         .filter(|exchange| matches!(exchange.purpose, Purpose::Page(_)))
-        .filter_map(view)
+        .filter_map(page_view)
         .collect()
 }
 
 /// Returns all readable pages, including those of bursts and of reads while records are created. The numbers of a
 /// single page must be consistent in any case.
 pub(super) fn pages(recording: &Recording) -> Vec<PageView<'_>> {
-    recording.exchanges.iter().filter_map(view).collect()
+    recording.exchanges.iter().filter_map(page_view).collect()
 }
 
 /// Returns the readable pages in groups that may be compared: those requested for comparison, and those of each burst.
 /// Records may change in the minute between two groups.
 pub(super) fn comparable_groups(recording: &Recording) -> Vec<Vec<PageView<'_>>> {
-    let mut comparable_groups: BTreeMap<u8, Vec<PageView<'_>>> = BTreeMap::new();
+    let mut groups: BTreeMap<u8, Vec<PageView<'_>>> = BTreeMap::new();
     for exchange in &recording.exchanges {
-        let era = match exchange.purpose {
+        let group = match exchange.purpose {
             Purpose::Page(_) => 0,
             Purpose::Burst(Burst::Shot { series } | Burst::Beside { series }) => series.saturating_add(1),
             _ => continue,
         };
-        if let Some(view) = view(exchange) {
-            comparable_groups.entry(era).or_default().push(view);
+        if let Some(view) = page_view(exchange) {
+            groups.entry(group).or_default().push(view);
         }
     }
-    comparable_groups.into_values().collect()
+    groups.into_values().collect()
 }
 
 /// The records of a list, from its long pages.
@@ -164,8 +170,8 @@ pub(super) struct FullList<'s> {
 }
 
 impl<'s> FullList<'s> {
-    /// Concatenates the first long page of a list and the later ones with the same total for which `is_included` returns
-    /// `true`.
+    /// Concatenates the first long page of a list with later ones: those with the same total for
+    /// which `is_included` returns `true`.
     fn join_pages(
         views: &'s [PageView<'_>],
         first: &'s PageView<'_>,
@@ -184,8 +190,8 @@ impl<'s> FullList<'s> {
             let Some(next) = next.filter(|_| rows.len() as u64 == (number - 1) * PER_PAGE_MAX) else { break };
             rows.extend(next.rows());
         }
-        let is_all = first.page.meta("total") == Some(rows.len() as u64);
-        FullList { target: &first.exchange.target, rows, is_complete: is_all }
+        let is_complete = first.page.meta("total") == Some(rows.len() as u64);
+        FullList { target: &first.exchange.target, rows, is_complete }
     }
 
     /// Returns the beginning of a list, from a read of its first long page and later pages with the same total.
@@ -193,8 +199,8 @@ impl<'s> FullList<'s> {
         FullList::join_pages(views, first, |_| true)
     }
 
-    /// Returns the list between two reads of its first long page. Only that page, if the list grew between them or
-    /// `is_first_enough` is set.
+    /// Returns the list as read between two reads of its first long page. It consists of that page
+    /// only if the list grew between them, or if `is_first_enough` is set.
     pub(super) fn between_reads(
         views: &'s [PageView<'_>],
         [before, after]: [&'s PageView<'_>; 2],
@@ -230,15 +236,16 @@ impl<'s> FullList<'s> {
                 && (other.request.list, other.mode) == (view.request.list, view.mode)
                 && total(other) == total(view)
         };
-        let same = first_long_pages(views, view.request.list, view.mode).filter(same_list);
-        if let Some(first) = same.min_by_key(|other| other.number().abs_diff(view.number())) {
+        let candidates = first_long_pages(views, view.request.list, view.mode).filter(same_list);
+        if let Some(first) = candidates.min_by_key(|other| other.number().abs_diff(view.number())) {
             return Some(FullList::join_pages(views, first, |_| true));
         }
         // Later pages may continue an older read of the first page.
-        let is_of_an_older_read = views.iter().filter(same_list).any(|other| other.number() < view.number());
+        let may_continue_older_read =
+            views.iter().filter(same_list).any(|other| other.number() < view.number());
         let pair =
             enclosing_views(recording, views, view).filter(|[before, after]| total(before) == total(after));
-        pair.filter(|_| !is_of_an_older_read).map(|pair| FullList::between_reads(views, pair, false))
+        pair.filter(|_| !may_continue_older_read).map(|pair| FullList::between_reads(views, pair, false))
     }
 }
 
@@ -249,11 +256,12 @@ pub(super) fn enclosing_views<'s, 'a>(
     view: &PageView<'_>,
 ) -> Option<[&'s PageView<'a>; 2]> {
     let [before, after] = reading::enclosing_reads(recording, view.exchange, view.request.list)?;
-    let of = |exchange: &Exchange| views.iter().find(|view| view.number() == exchange.number);
-    Some([of(before)?, of(after)?])
+    let view_of = |exchange: &Exchange| views.iter().find(|view| view.number() == exchange.number);
+    Some([view_of(before)?, view_of(after)?])
 }
 
-fn view(exchange: &Exchange) -> Option<PageView<'_>> {
+/// Returns the page of an exchange with an own key, if it has status 200, JSON and an allowed size.
+fn page_view(exchange: &Exchange) -> Option<PageView<'_>> {
     let Caller::Own(mode) = exchange.caller else { return None };
     let request = page_request(exchange)?;
     let page = Page::from_exchange(exchange)
@@ -261,15 +269,16 @@ fn view(exchange: &Exchange) -> Option<PageView<'_>> {
     Some(PageView { exchange, mode, request, page })
 }
 
-/// Returns `true` if a page past the end, by its own total, is another page. The specification leaves it open.
+/// Returns `true` if the request was for a page past the end of the list and the response has an
+/// earlier page. The specification leaves it open.
 fn shows_last_page(page: &Page, request: &PageRequest) -> bool {
     let (Some(requested), Some(current), Some(total)) =
         (request.page, page.meta("current_page"), page.meta("total"))
     else {
         return false;
     };
-    let before = (requested.max(1) - 1).saturating_mul(request.per_page.unwrap_or(PER_PAGE_DEFAULT));
-    current < requested && total > 0 && before >= total
+    let preceding = (requested.max(1) - 1).saturating_mul(request.per_page.unwrap_or(PER_PAGE_DEFAULT));
+    current < requested && total > 0 && preceding >= total
 }
 
 /// Returns the reads of the first long page of a list in a mode.
@@ -289,8 +298,9 @@ pub(super) fn first_long_pages<'s, 'a>(
 
 /// Returns the last request of a list with a key.
 pub(super) fn last_list_read(recording: &Recording, caller: Caller, list: List) -> Option<&Exchange> {
-    let reads = |purpose: &Purpose| matches!(purpose, Purpose::Page(request) if request.list == list);
-    recording.find_last(|exchange| exchange.caller == caller && reads(&exchange.purpose))
+    let is_page_of_list =
+        |purpose: &Purpose| matches!(purpose, Purpose::Page(request) if request.list == list);
+    recording.find_last(|exchange| exchange.caller == caller && is_page_of_list(&exchange.purpose))
 }
 
 /// Returns the last read of the first long page.
@@ -310,13 +320,14 @@ pub(super) fn total_changed(views: &[PageView<'_>], list: List, mode: Mode) -> b
     totals.len() > 1
 }
 
-/// Returns `true` if a page must exist: it is the first one, or within every total of the list.
+/// Returns `true` if a requested page must exist: it is the first one, or it lies within every
+/// total that the list had.
 pub(super) fn page_must_exist(pages: &[PageView<'_>], exchange: &Exchange, request: &PageRequest) -> bool {
     let Some(page) = request.page.filter(|page| *page > 1) else { return true };
-    let same = pages
+    let of_list = pages
         .iter()
         .filter(|view| Caller::Own(view.mode) == exchange.caller && view.request.list == request.list);
-    let totals = same
+    let totals = of_list
         .filter(|view| view.request.filters == request.filters)
         .filter_map(|view| view.page.meta("total"));
     totals
@@ -337,7 +348,7 @@ pub(super) fn may_be_limited(recording: &Recording, exchange: &Exchange) -> bool
     is_in_burst(exchange) && !later().any(|later| later.caller == exchange.caller && is_served(later))
 }
 
-/// Returns the page whose link led to this one.
+/// Returns the page whose link was followed to this one.
 pub(super) fn page_with_link<'s, 'a>(
     views: &'s [PageView<'a>],
     view: &PageView<'_>,
@@ -368,9 +379,9 @@ pub(super) fn list_changed() -> CheckError {
 }
 
 /// Checks that the media type of an error is JSON. A missing Content-Type counts as JSON.
-pub(super) fn check_media_type(exchange: &Exchange, answer: &Answer) -> Result<(), CheckError> {
-    match answer.header("content-type") {
-        Some(content_type) if !is_json(answer) => {
+pub(super) fn check_media_type(exchange: &Exchange, response: &Answer) -> Result<(), CheckError> {
+    match response.header("content-type") {
+        Some(content_type) if !is_json(response) => {
             let actual = format!("Content-Type {content_type}");
             Err(CheckError::violation(exchange.number, "a JSON media type", actual))
         }
@@ -380,11 +391,11 @@ pub(super) fn check_media_type(exchange: &Exchange, answer: &Answer) -> Result<(
 
 /// Returns the error for a required exchange that is missing or has no usable response.
 pub(super) fn missing_response(exchange: Option<&Exchange>, what: &str) -> CheckError {
-    let again = "check again; if the result is the same, see the recording";
+    let remedy = "check again; if the result is the same, see the recording";
     match exchange {
-        None => CheckError::unjudged(format!("{what} was not requested"), again),
+        None => CheckError::unjudged(format!("{what} was not requested"), remedy),
         Some(exchange) => {
-            CheckError::unjudged(format!("{what}: {} ({})", exchange.summary(), exchange.target), again)
+            CheckError::unjudged(format!("{what}: {} ({})", exchange.summary(), exchange.target), remedy)
         }
     }
 }

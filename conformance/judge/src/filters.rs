@@ -17,84 +17,84 @@ use super::evidence::{
     FullList, PageView, comparable_groups, enclosing_views, may_be_limited, modes_share_codes,
     page_must_exist, pages, with_article,
 };
-use crate::check::Check;
+use crate::check::{Check, Mismatch};
 use crate::diff::{KINDS, LATENESS, clock, is_still, recorded_at};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("filters.type", NEEDS, |recording| events(recording, "type")),
-    Check::new("filters.charge", NEEDS, |recording| events(recording, "charge")),
-    Check::new("filters.invoice", NEEDS, |recording| events(recording, "invoice")),
-    Check::new("filters.total", NEEDS, total),
-    Check::new("filters.status", NEEDS, status),
-    Check::new("filters.payment_link", NEEDS, payment_link).part(Part::Links),
+    Check::new("filters.type", NEEDS, |recording| judge_event_filter(recording, "type")),
+    Check::new("filters.charge", NEEDS, |recording| judge_event_filter(recording, "charge")),
+    Check::new("filters.invoice", NEEDS, |recording| judge_event_filter(recording, "invoice")),
+    Check::new("filters.total", NEEDS, judge_totals),
+    Check::new("filters.status", NEEDS, judge_status_filter),
+    Check::new("filters.payment_link", NEEDS, judge_payment_link_filter).part(Part::Links),
     Check::new("filters.combined", NEEDS, judge_combined),
 ];
 
-/// Returns a row that matches its page's filters in no valid interpretation, and the violated filter.
+/// Returns a row that violates a filter of its page in every valid interpretation, and that filter.
 pub(super) fn row_outside_filter<'s>(
     view: &'s PageView<'_>,
     pairs: &ChargeInvoices,
 ) -> Option<(&'s Value, &'s (String, String))> {
     view.rows().iter().find_map(|row| {
-        let broken = |filter: &&(String, String)| {
+        let is_violated = |filter: &&(String, String)| {
             fits(view.request.list, row, &filter.0, &filter.1, Reach::Wide, pairs) == Some(false)
         };
-        Some((row, view.request.filters.iter().find(broken)?))
+        Some((row, view.request.filters.iter().find(is_violated)?))
     })
 }
 
 /// Returns `true` if a page has rows, and all of them have the filtered fields.
 pub(super) fn shows_its_filters(view: &PageView<'_>, pairs: &ChargeInvoices) -> bool {
-    let shown = |row: &Value| {
-        let selects =
+    let has_filtered_fields = |row: &Value| {
+        let match_result =
             |(name, value): &(String, String)| fits(view.request.list, row, name, value, Reach::Wide, pairs);
-        view.request.filters.iter().all(|filter| selects(filter).is_some())
+        view.request.filters.iter().all(|filter| match_result(filter).is_some())
     };
-    !view.rows().is_empty() && view.rows().iter().all(shown)
+    !view.rows().is_empty() && view.rows().iter().all(has_filtered_fields)
 }
 
 /// Returns the unfiltered list of a filtered page, if it was read before and after, and the same records matched both
 /// times.
-fn source<'s>(
+fn unfiltered_list<'s>(
     recording: &Recording,
     views: &'s [PageView<'_>],
     view: &PageView<'_>,
     pairs: &ChargeInvoices,
 ) -> Option<FullList<'s>> {
     let [before, after] = enclosing_views(recording, views, view)?;
-    let selected = |other: &PageView<'_>| {
+    let selected_codes = |other: &PageView<'_>| {
         let rows: Vec<_> = other.rows().iter().collect();
         selected_names(view.request.list, &rows, &view.request.filters, pairs)
     };
     // A status may have changed on a page that was read only once.
     let is_first_enough = view.request.filters.iter().any(|(name, _)| name == "status");
-    (selected(before)? == selected(after)?)
+    (selected_codes(before)? == selected_codes(after)?)
         .then(|| FullList::between_reads(views, [before, after], is_first_enough))
 }
 
-/// Returns the first record that a filtered page lacks, or has in excess of the selected ones.
-fn first_mismatch(
-    shown: &[Value],
-    selected: &[&Value],
-    is_all: bool,
-    size: usize,
-) -> Option<(String, String)> {
-    let wanted = &selected[..selected.len().min(size)];
+/// Returns the first difference between the rows of a filtered page and the records that its
+/// filters select: the expected and the actual record. `is_all`: the selected records are complete.
+/// `size`: the page size.
+fn first_mismatch(shown: &[Value], selected: &[&Value], is_all: bool, size: usize) -> Option<Mismatch> {
+    let expected = &selected[..selected.len().min(size)];
     let name = |row: &Value| named_identity(row).unwrap_or_default();
-    let index = (0..wanted.len()).find(|at| shown.get(*at).map(name) != Some(name(wanted[*at])));
-    let name_at = |at: usize| shown.get(at).map_or_else(|| "nothing more".to_owned(), name);
-    match index {
-        Some(at) => Some((format!("{} as record {}", name(wanted[at]), at + 1), name_at(at))),
-        None if is_all && shown.len() > wanted.len() => {
-            Some((format!("{} records", wanted.len()), format!("{} too", name_at(wanted.len()))))
+    let differing =
+        (0..expected.len()).find(|index| shown.get(*index).map(name) != Some(name(expected[*index])));
+    let shown_name = |index: usize| shown.get(index).map_or_else(|| "nothing more".to_owned(), name);
+    match differing {
+        Some(index) => {
+            Some((format!("{} as record {}", name(expected[index]), index + 1), shown_name(index)))
+        }
+        None if is_all && shown.len() > expected.len() => {
+            Some((format!("{} records", expected.len()), format!("{} too", shown_name(expected.len()))))
         }
         None => None,
     }
 }
 
-/// Returns the pages with this filter only, and its value.
+/// Returns the pages of a list with this filter only, each with the value of the filter.
 fn pages_with_only_filter<'s, 'a>(
     views: &'s [PageView<'a>],
     list: List,
@@ -109,7 +109,8 @@ fn pages_with_only_filter<'s, 'a>(
     views.iter().filter_map(by_name).collect()
 }
 
-/// `what`: with its article, such as `a value of invoice`.
+/// Returns the error if no page could be judged. `what`: the value to filter by, such as `a value
+/// of invoice`.
 fn no_filter_value(what: &str) -> CheckError {
     CheckError::unjudged(
         format!("no event shows {what} to filter by, or the filtered list was not served"),
@@ -118,15 +119,15 @@ fn no_filter_value(what: &str) -> CheckError {
 }
 
 /// Returns `true` if an unfiltered page of the same or the default size was served. Only then does a refusal count.
-fn is_listed(recording: &Recording, refused: &Exchange, wanted: &PageRequest) -> bool {
+fn is_unfiltered_served(recording: &Recording, refused: &Exchange, request: &PageRequest) -> bool {
     recording.exchanges.iter().any(|exchange| {
         exchange.caller == refused.caller
             && exchange.status() == Some(200)
-            && page_request(exchange).is_some_and(|request| {
-                request.list == wanted.list
-                    && request.filters.is_empty()
-                    && request.link.is_none()
-                    && (request.per_page == wanted.per_page || request.per_page.is_none())
+            && page_request(exchange).is_some_and(|served| {
+                served.list == request.list
+                    && served.filters.is_empty()
+                    && served.link.is_none()
+                    && (served.per_page == request.per_page || served.per_page.is_none())
             })
     })
 }
@@ -136,53 +137,56 @@ fn is_listed(recording: &Recording, refused: &Exchange, wanted: &PageRequest) ->
 fn check_not_refused(recording: &Recording, list: List, name: &str) -> Result<(), CheckError> {
     let refusal = recording.exchanges.iter().find(|exchange| {
         let Some(request) = page_request(exchange) else { return false };
-        let by_name = request.list == list && matches!(&request.filters[..], [(filter, _)] if filter == name);
-        by_name
+        let has_filter =
+            request.list == list && matches!(&request.filters[..], [(filter, _)] if filter == name);
+        has_filter
             && request.link.is_none()
-            && is_listed(recording, exchange, &request)
+            && is_unfiltered_served(recording, exchange, &request)
             && exchange.status().is_some_and(|status| status > 200 && !matches!(status, 429 | 502..=504))
             && !may_be_limited(recording, exchange)
-            && !may_be_gone(recording, exchange, &request)
+            && !may_no_longer_exist(recording, exchange, &request)
             && (page_must_exist(&pages(recording), exchange, &request)
-                || page_should_exist(&pages(recording), exchange, &request))
+                || has_enough_matches(&pages(recording), exchange, &request))
     });
     refusal.map_or(Ok(()), |exchange| Err(CheckError::violation(exchange.number, "200", exchange.summary())))
 }
 
-/// Returns `true` if a later page may no longer exist: records change their status, but neither type nor object.
-fn may_be_gone(recording: &Recording, exchange: &Exchange, request: &PageRequest) -> bool {
+/// Returns `true` if a page filtered by status may no longer exist, because records changed their
+/// status.
+fn may_no_longer_exist(recording: &Recording, exchange: &Exchange, request: &PageRequest) -> bool {
     let is_later = request.page.is_some_and(|page| page > 1);
     let pages = pages(recording);
-    let existed = |number: u32| {
+    let existed_on = |number: u32| {
         let view = pages.iter().find(|view| view.number() == number);
-        view.is_some_and(|view| page_should_exist(std::slice::from_ref(view), exchange, request))
+        view.is_some_and(|view| has_enough_matches(std::slice::from_ref(view), exchange, request))
     };
     is_later
         && request.filters.iter().any(|(name, _)| name == "status")
         && !enclosing_reads(recording, exchange, request.list)
-            .is_some_and(|pair| pair.iter().all(|exchange| existed(exchange.number)))
+            .is_some_and(|pair| pair.iter().all(|exchange| existed_on(exchange.number)))
 }
 
 /// Returns `true` if the unfiltered list has enough matching records for the requested page to exist.
-fn page_should_exist(pages: &[PageView<'_>], exchange: &Exchange, wanted: &PageRequest) -> bool {
-    let [(name, value)] = &wanted.filters[..] else { return false };
-    let before =
-        wanted.page.unwrap_or(1).saturating_sub(1).saturating_mul(wanted.per_page.unwrap_or(u64::MAX));
+fn has_enough_matches(pages: &[PageView<'_>], exchange: &Exchange, request: &PageRequest) -> bool {
+    let [(name, value)] = &request.filters[..] else { return false };
+    let preceding =
+        request.page.unwrap_or(1).saturating_sub(1).saturating_mul(request.per_page.unwrap_or(u64::MAX));
     let fits = |row: &&Value| text_at(row, &[name]) == Some(value);
-    let mut whole = pages.iter().filter(|view| view.is_plain() && view.request.list == wanted.list);
-    whole.any(|view| {
-        Caller::Own(view.mode) == exchange.caller && view.rows().iter().filter(fits).count() as u64 > before
+    let mut unfiltered = pages.iter().filter(|view| view.is_plain() && view.request.list == request.list);
+    unfiltered.any(|view| {
+        Caller::Own(view.mode) == exchange.caller
+            && view.rows().iter().filter(fits).count() as u64 > preceding
     })
 }
 
 /// Checks that a filter by an unused value returns an empty list or is refused.
 fn check_unused_value(recording: &Recording, list: List, name: &str) -> Result<(), CheckError> {
     for exchange in &recording.exchanges {
-        let Purpose::Filter { list: of, filter, side } = &exchange.purpose else { continue };
+        let Purpose::Filter { list: filtered, filter, side } = &exchange.purpose else { continue };
         // filters.combined judges several filters.
-        let is_alone = !exchange.target.contains('&');
+        let is_only_filter = !exchange.target.contains('&');
         let is_absent = matches!(side, Side::AbsentBefore | Side::AbsentAfter);
-        if (*of, filter.as_str(), is_absent, is_alone) != (list, name, true, true) {
+        if (*filtered, filter.as_str(), is_absent, is_only_filter) != (list, name, true, true) {
             continue;
         }
         // A 500 is a server error, not a refusal.
@@ -198,15 +202,16 @@ fn check_unused_value(recording: &Recording, list: List, name: &str) -> Result<(
         let total = page.meta("total").unwrap_or_default();
         if rows > 0 || total > 0 {
             let (pairs, query) = (&ChargeInvoices::from_recording(recording), link_query(&exchange.target).0);
-            let is_other = |row: &Value| {
+            let is_outside_filter = |row: &Value| {
                 query.iter().any(|(_, value)| fits(list, row, name, value, Reach::Wide, pairs) == Some(false))
             };
-            let shows_other = page.rows().is_some_and(|rows| rows.iter().any(is_other));
-            if modes_share_codes(recording, name) && !shows_other {
-                // Each mode numbers its own objects, and the value may be another's number.
+            let shows_outside_filter = page.rows().is_some_and(|rows| rows.iter().any(is_outside_filter));
+            if modes_share_codes(recording, name) && !shows_outside_filter {
+                // Each mode numbers its own objects, so the value may be the number of an existing
+                // one.
                 continue;
             }
-            let expected = format!("no {} for {} that none has", list.as_str(), with_article(name));
+            let expected = format!("no {} for {} that does not exist", list.as_str(), with_article(name));
             let actual = format!("{rows} of them, and a total of {total}");
             return Err(CheckError::violation(exchange.number, expected, actual));
         }
@@ -214,7 +219,7 @@ fn check_unused_value(recording: &Recording, list: List, name: &str) -> Result<(
     Ok(())
 }
 
-fn events(recording: &Recording, name: &str) -> CheckResult {
+fn judge_event_filter(recording: &Recording, name: &str) -> CheckResult {
     check_not_refused(recording, List::Events, name)?;
     let pairs = &ChargeInvoices::from_recording(recording);
     let mut judged = false;
@@ -223,20 +228,24 @@ fn events(recording: &Recording, name: &str) -> CheckResult {
             if let Some((row, _)) = row_outside_filter(view, pairs) {
                 let id = text_at(row, &["id"]).unwrap_or("without an id");
                 let expected = format!("only events of {name} {value}");
-                return Err(CheckError::violation(view.number(), expected, format!("event {id} is not one")));
+                return Err(CheckError::violation(
+                    view.number(),
+                    expected,
+                    format!("event {id}, which does not match"),
+                ));
             }
-            let known = |other: &PageView<'_>| {
-                let plain = other.mode == view.mode
+            let showed_match = |other: &PageView<'_>| {
+                let is_earlier_list = other.mode == view.mode
                     && other.request.list == List::Events
                     && other.request.filters.is_empty()
                     && other.number() < view.number();
                 let fits =
                     |row: &Value| fits(List::Events, row, name, value, Reach::Narrow, pairs) == Some(true);
-                plain && other.rows().iter().any(fits)
+                is_earlier_list && other.rows().iter().any(fits)
             };
             let is_first = view.request.page.unwrap_or(1) == 1;
-            if is_first && view.page.rows().is_some_and(Vec::is_empty) && views.iter().any(known) {
-                let expected = format!("the events of {name} {value}, which the whole list shows");
+            if is_first && view.page.rows().is_some_and(Vec::is_empty) && views.iter().any(showed_match) {
+                let expected = format!("the events of {name} {value}, which the unfiltered list shows");
                 return Err(CheckError::violation(view.number(), expected, "an empty list"));
             }
             judged = true;
@@ -246,14 +255,14 @@ fn events(recording: &Recording, name: &str) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_filter_value(&format!("a value of {name}"))) }
 }
 
-/// Judges the total and the rows of a filtered page. The error has the expected and the actual value. `None` if they
+/// Compares the total and the rows of a filtered page with the unfiltered list. `None` if they
 /// cannot be judged.
 fn check_page(
     recording: &Recording,
     views: &[PageView<'_>],
     view: &PageView<'_>,
     pairs: &ChargeInvoices,
-) -> Option<Result<(), (String, String)>> {
+) -> Option<Result<(), Mismatch>> {
     let total = view.page.meta("total")?;
     let shown = view.page.rows()?;
     let wrong = |expected: u64| Some(Err((format!("meta.total {expected}"), format!("meta.total {total}"))));
@@ -263,8 +272,8 @@ fn check_page(
         return wrong(shown.len() as u64);
     }
     let undecided = all_on_one_page.then_some(Ok(()));
-    let Some(source) = source(recording, views, view, pairs) else { return undecided };
-    let moved = changed_record_count(recording, views, view);
+    let Some(source) = unfiltered_list(recording, views, view, pairs) else { return undecided };
+    let changed = changed_record_count(recording, views, view);
     let Some(selections) = selections(view.request.list, &source.rows, &view.request.filters, pairs) else {
         return undecided;
     };
@@ -272,21 +281,21 @@ fn check_page(
     let counts: Vec<u64> = selections.iter().map(|rows| rows.len() as u64).collect();
     if !counts.iter().any(|count| may_be(*count)) {
         // Records that changed meanwhile may have matched for some time.
-        if counts.iter().any(|count| (*count..=count + moved).contains(&total)) {
+        if counts.iter().any(|count| (*count..=count + changed).contains(&total)) {
             return undecided;
         }
         return wrong(counts.into_iter().min().unwrap_or_default());
     }
     // The order can be compared only if all records have identifiers.
     let has_names = selections.iter().flatten().all(|row| named_identity(row).is_some());
-    if let Some(size) = size.filter(|_| has_names && moved == 0) {
+    if let Some(size) = size.filter(|_| has_names && changed == 0) {
         let [from, size] =
             [before.saturating_mul(size), size].map(|number| usize::try_from(number).unwrap_or(usize::MAX));
-        let of_page =
+        let mismatch_with =
             |rows: &[&Value]| first_mismatch(shown, &rows[from.min(rows.len())..], source.is_complete, size);
-        let misfits: Option<Vec<_>> = selections.iter().map(|rows| of_page(rows)).collect();
-        if let Some(misfit) = misfits.and_then(|misfits| misfits.into_iter().next()) {
-            return Some(Err(misfit));
+        let mismatches: Option<Vec<_>> = selections.iter().map(|rows| mismatch_with(rows)).collect();
+        if let Some(mismatch) = mismatches.and_then(|mismatches| mismatches.into_iter().next()) {
+            return Some(Err(mismatch));
         }
     }
     if source.is_complete { Some(Ok(())) } else { undecided }
@@ -319,7 +328,7 @@ fn check_counts(view: &PageView<'_>) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn total(recording: &Recording) -> CheckResult {
+fn judge_totals(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::from_recording(recording);
     let views = pages(recording);
     let mut judged = false;
@@ -350,27 +359,28 @@ fn total(recording: &Recording) -> CheckResult {
     ))
 }
 
-fn status(recording: &Recording) -> CheckResult {
+fn judge_status_filter(recording: &Recording) -> CheckResult {
     const LISTS: [List; 2] = [List::Charges, List::Invoices];
     LISTS.into_iter().try_for_each(|list| check_not_refused(recording, list, "status"))?;
     let comparable_groups = comparable_groups(recording);
-    let of =
+    let filtered_pages =
         |list| comparable_groups.iter().flat_map(move |views| pages_with_only_filter(views, list, "status"));
-    let outcome = judge_shown_fields(&LISTS.into_iter().flat_map(of).collect::<Vec<_>>(), "status");
+    let outcome =
+        judge_shown_fields(&LISTS.into_iter().flat_map(filtered_pages).collect::<Vec<_>>(), "status");
     LISTS.into_iter().try_for_each(|list| check_unused_value(recording, list, "status"))?;
-    check_settled_rows(recording)?;
+    check_unchanged_objects_are_listed(recording)?;
     outcome
 }
 
-/// Checks that a list of one status, shown whole, has every row whose status was the same before and after, even if
-/// others change meanwhile.
-fn check_settled_rows(recording: &Recording) -> Result<(), CheckError> {
+/// Checks that a complete list of one status contains every object that had this status before and
+/// after, even if other objects changed meanwhile.
+fn check_unchanged_objects_are_listed(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
     for (list, member) in KINDS {
         for (status, view) in pages_with_only_filter(&views, list, "status") {
-            let is_whole = view.page.meta("total") == Some(view.rows().len() as u64);
-            let Some([before, after]) =
-                enclosing_views(recording, &views, view).filter(|_| is_whole && view.request.page.is_none())
+            let is_complete = view.page.meta("total") == Some(view.rows().len() as u64);
+            let Some([before, after]) = enclosing_views(recording, &views, view)
+                .filter(|_| is_complete && view.request.page.is_none())
             else {
                 continue;
             };
@@ -387,9 +397,9 @@ fn check_settled_rows(recording: &Recording) -> Result<(), CheckError> {
             };
             if let Some(code) = first.intersection(&last).find(is_missing) {
                 let expected = format!(
-                    "{member} {code} in the list of status {status}, as in the whole list before and after"
+                    "{member} {code} in the list of status {status}, as in the unfiltered list before and after"
                 );
-                let actual = format!("{} others, and not this one", shown.len());
+                let actual = format!("{} others, but not this one", shown.len());
                 return Err(CheckError::violation(view.number(), expected, actual));
             }
         }
@@ -397,28 +407,28 @@ fn check_settled_rows(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn payment_link(recording: &Recording) -> CheckResult {
+fn judge_payment_link_filter(recording: &Recording) -> CheckResult {
     check_not_refused(recording, List::Charges, "payment_link")?;
     let comparable_groups = comparable_groups(recording);
-    let mut by_events = false;
+    let mut is_judged_by_events = false;
     for views in &comparable_groups {
         for (link, view) in pages_with_only_filter(views, List::Charges, "payment_link") {
-            if let Some(code) = charge_of_link(views, view, link) {
+            if let Some(code) = missing_charge_of_link(views, view, link) {
                 let expected =
                     format!("charge {code} among those of payment_link {link}, as the events show");
-                let actual = format!("{} others, and not this one", view.rows().len());
+                let actual = format!("{} others, but not this one", view.rows().len());
                 return Err(CheckError::violation(view.number(), expected, actual));
             }
             let links = links_of_charges(views, view);
             let shown = view.rows().iter().filter_map(|row| links.get_key_value(text_at(row, &["code"])?));
-            for (code, of) in shown {
-                if of.as_deref() != Some(link) {
+            for (code, known_link) in shown {
+                if known_link.as_deref() != Some(link) {
                     let expected = format!("only charges of payment_link {link}");
-                    let of = of.as_deref().unwrap_or("none");
-                    let actual = format!("charge {code}, whose events show the payment_link {of}");
+                    let known_link = known_link.as_deref().unwrap_or("none");
+                    let actual = format!("charge {code}, whose events show the payment_link {known_link}");
                     return Err(CheckError::violation(view.number(), expected, actual));
                 }
-                by_events = true;
+                is_judged_by_events = true;
             }
         }
     }
@@ -427,7 +437,7 @@ fn payment_link(recording: &Recording) -> CheckResult {
         .flat_map(|views| pages_with_only_filter(views, List::Charges, "payment_link"))
         .collect();
     let outcome = match judge_shown_fields(&found, "payment_link") {
-        Err(CheckError::Inapplicable(_)) if by_events => Ok(CheckOutcome::Holds),
+        Err(CheckError::Inapplicable(_)) if is_judged_by_events => Ok(CheckOutcome::Holds),
         outcome => outcome,
     };
     check_unused_value(recording, List::Charges, "payment_link")?;
@@ -448,15 +458,15 @@ fn links_of_charges(views: &[PageView<'_>], view: &PageView<'_>) -> BTreeMap<Str
             links.entry(code.to_owned()).or_default().insert(link);
         }
     }
-    let agreed = |(code, mut links): (String, BTreeSet<_>)| {
+    let sole_link = |(code, mut links): (String, BTreeSet<_>)| {
         Some((code, links.pop_first().filter(|_| links.is_empty())?))
     };
-    links.into_iter().filter_map(agreed).collect()
+    links.into_iter().filter_map(sole_link).collect()
 }
 
 /// Returns a charge of a payment link that is missing in the list filtered by that link. The events have the links of
 /// charges, and charges are never deleted.
-fn charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &str) -> Option<String> {
+fn missing_charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &str) -> Option<String> {
     let rows = view.page.rows()?;
     let has_code = |code: &str| {
         rows.iter().any(|row| text_at(row, &["code"]) == Some(code) || text_at(row, &["id"]) == Some(code))
@@ -465,26 +475,28 @@ fn charge_of_link(views: &[PageView<'_>], view: &PageView<'_>, link: &str) -> Op
     // Later events may belong to newer charges.
     let before = of_mode.filter(|other| other.number() < view.number());
     // A new charge may take a minute to be listed.
-    let has_arrived =
+    let must_be_listed =
         |row: &Value| recorded_at(row).zip(clock(view.exchange)).is_none_or(|(at, now)| at + LATENESS <= now);
-    let is_of = |row: &&Value| text_at(row, &["charge", "payment_link"]) == Some(link) && has_arrived(row);
+    let is_of_link =
+        |row: &&Value| text_at(row, &["charge", "payment_link"]) == Some(link) && must_be_listed(row);
     let mut codes = before
         .flat_map(PageView::rows)
-        .filter(is_of)
+        .filter(is_of_link)
         .map(|row| text_at(row, &["charge", "code"]).unwrap_or_default());
-    // Rows without codes, full pages and later pages prove nothing.
+    // A missing code proves nothing if rows have no codes, or if the page may not be the whole
+    // list.
     let shows_codes = rows.iter().all(|row| text_at(row, &["code"]).is_some());
-    let is_full =
+    let is_partial =
         view.request.page.is_some() || view.request.per_page.is_none_or(|size| rows.len() as u64 >= size);
-    codes.find(|code| shows_codes && !is_full && !has_code(code)).map(str::to_owned)
+    codes.find(|code| shows_codes && !is_partial && !has_code(code)).map(str::to_owned)
 }
 
-/// Judges a filter by the rows that have the filtered field. The fields of these items are not specified, so a row
-/// without it proves nothing.
-fn judge_shown_fields(found: &[(&str, &PageView<'_>)], name: &str) -> CheckResult {
+/// Judges a filter by the rows that have the filtered field. The fields of list items are not
+/// specified, so a row without the field proves nothing.
+fn judge_shown_fields(filtered_pages: &[(&str, &PageView<'_>)], name: &str) -> CheckResult {
     let pairs = &ChargeInvoices::default();
     let mut judged = false;
-    for (value, view) in found {
+    for (value, view) in filtered_pages {
         if let Some((row, _)) = row_outside_filter(view, pairs) {
             let shown = text_at(row, &[name]).or_else(|| shown_link(row)).unwrap_or_default();
             let expected = format!("only {name} {value}");
@@ -492,7 +504,7 @@ fn judge_shown_fields(found: &[(&str, &PageView<'_>)], name: &str) -> CheckResul
         }
         judged |= shows_its_filters(view, pairs);
     }
-    match (judged, found.is_empty()) {
+    match (judged, filtered_pages.is_empty()) {
         (true, _) => Ok(CheckOutcome::Holds),
         (false, true) => Err(no_filter_value(&format!("a value of {name}"))),
         (false, false) => Err(CheckError::Inapplicable(format!("the items of the list show no {name}"))),

@@ -1,7 +1,7 @@
 //! Chapter "paging": the stability of pages while records are created.
 //!
-//! There are two ways to page: by number and by `links.next`. A skipped record violates the sentence in every
-//! interpretation; a repeated record violates the literal one only.
+//! A client can page by number or by `links.next`. A skipped record violates the statement in every
+//! interpretation; a repeated record violates only the literal one.
 
 use std::collections::BTreeSet;
 
@@ -28,8 +28,8 @@ const PRECONDITIONS: [&str; 6] = [
 ];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("paging.stable", NEEDS, nothing_lost),
-    Check::new("paging.stable_literal", NEEDS, nothing_shifted),
+    Check::new("paging.stable", NEEDS, judge_no_record_lost),
+    Check::new("paging.stable_literal", NEEDS, judge_pages_not_shifted),
 ];
 
 /// A list that was read page by page while records were created.
@@ -49,8 +49,8 @@ struct PageWalk {
 enum WalkResult {
     /// The pages are the same as without creations.
     Unshifted,
-    /// No record is skipped, but a page has a repeated or a new record, `seen`.
-    Shifted { exchange: u32, seen: String },
+    /// No record is skipped, but a page has `record`, which is repeated or new.
+    Shifted { exchange: u32, record: String },
     /// A record is on no page.
     Lost { exchange: u32, id: String },
 }
@@ -69,8 +69,8 @@ impl PageWalk {
             }
             // All earlier records must have been on this page or an earlier one.
             for id in rows {
-                if let Some(at) = self.before.iter().position(|listed| listed == id)
-                    && let Some(lost) = self.before[..at]
+                if let Some(position) = self.before.iter().position(|listed| listed == id)
+                    && let Some(lost) = self.before[..position]
                         .iter()
                         .find(|listed| !seen.contains(listed.as_str()) && !rows.contains(listed))
                 {
@@ -81,7 +81,7 @@ impl PageWalk {
         }
         match shifted {
             None => WalkResult::Unshifted,
-            Some((exchange, seen)) => WalkResult::Shifted { exchange, seen },
+            Some((exchange, record)) => WalkResult::Shifted { exchange, record },
         }
     }
 
@@ -89,17 +89,19 @@ impl PageWalk {
     fn misplaced_record(&self) -> Option<(u32, &str)> {
         let (exchange, rows) = self.final_read.as_ref()?;
         let old: BTreeSet<_> = self.before.iter().collect();
-        let head = rows.iter().take_while(|id| !old.contains(id)).count();
-        // At its end, the long page may have older records that were not read before.
-        let known = rows.iter().rposition(|id| old.contains(id))?;
-        let stray = rows[head..known.max(head)].iter().find(|id| !old.contains(id))?;
-        Some((*exchange, stray))
+        let new_count = rows.iter().take_while(|id| !old.contains(id)).count();
+        // Below the last known record, the long page may have older ones that were not read before.
+        let last_old = rows.iter().rposition(|id| old.contains(id))?;
+        let misplaced = rows[new_count..last_old.max(new_count)].iter().find(|id| !old.contains(id))?;
+        Some((*exchange, misplaced))
     }
 }
 
-type Along = fn(u64) -> Step;
+/// Returns the step that reads a page by its number.
+type StepOfPage = fn(u64) -> Step;
 
-/// Returns the identifiers of a page's records. `None` if a record has none, because its loss could not be detected.
+/// Returns the identifiers of a page's records. `None` if a record has none: its loss could not be
+/// detected.
 fn ids(page: &Page) -> Option<Vec<String>> {
     page.rows()?.iter().map(named_identity).collect()
 }
@@ -109,9 +111,9 @@ fn walks_with_own_inserts(recording: &Recording) -> Vec<PageWalk> {
     let mut walks = Vec::new();
     for list in List::ALL {
         let read = |step: Step| -> Option<(u32, Vec<String>)> {
-            let wanted = Purpose::DuringInserts { list, step };
+            let purpose = Purpose::DuringInserts { list, step };
             let exchange = recording
-                .find_last(|exchange| exchange.purpose == wanted && exchange.status() == Some(200))?;
+                .find_last(|exchange| exchange.purpose == purpose && exchange.status() == Some(200))?;
             Some((exchange.number, ids(&Page::from_exchange(exchange)?)?))
         };
         let (Some((_, before)), Some(first), Some(fresh)) =
@@ -123,9 +125,9 @@ fn walks_with_own_inserts(recording: &Recording) -> Vec<PageWalk> {
         if fresh.1.iter().all(|id| before.contains(id)) {
             continue;
         }
-        let ways: [(&'static str, Along); 2] =
+        let methods: [(&'static str, StepOfPage); 2] =
             [("by page number", |page| Step::ByNumber { page }), ("by links", |page| Step::ByLink { page })];
-        for (way, step) in ways {
+        for (method, step) in methods {
             let later: Vec<_> = (2..).map_while(|page| read(step(page))).collect();
             if later.is_empty() {
                 continue;
@@ -133,7 +135,7 @@ fn walks_with_own_inserts(recording: &Recording) -> Vec<PageWalk> {
             let pages = [vec![first.clone()], later].concat();
             walks.push(PageWalk {
                 list,
-                paging_method: way,
+                paging_method: method,
                 before: before.clone(),
                 pages,
                 final_read: Some(fresh.clone()),
@@ -145,10 +147,10 @@ fn walks_with_own_inserts(recording: &Recording) -> Vec<PageWalk> {
 
 /// Returns the list at the time of the first small page, from the long page that was read before it. Another client may
 /// have created records in between. `None` if the first page shows only new ones, because there may be more.
-fn list_before_paging(known: &[String], first: &[String]) -> Option<Vec<String>> {
-    let created = first.iter().take_while(|id| !known.contains(id)).count();
-    let continues = created < first.len() && known.starts_with(&first[created..]);
-    continues.then(|| [&first[..created], known].concat())
+fn list_before_paging(listed_before: &[String], first: &[String]) -> Option<Vec<String>> {
+    let created_count = first.iter().take_while(|id| !listed_before.contains(id)).count();
+    let is_continued = created_count < first.len() && listed_before.starts_with(&first[created_count..]);
+    is_continued.then(|| [&first[..created_count], listed_before].concat())
 }
 
 /// Returns the walks in which another client created records between the first and the second page.
@@ -172,8 +174,8 @@ fn walks_with_other_inserts(recording: &Recording) -> Vec<PageWalk> {
         else {
             continue;
         };
-        let grown = second.page.meta("total") > first.page.meta("total");
-        if let Some(known) = list_before_paging(&known, &on_first).filter(|_| grown) {
+        let has_grown = second.page.meta("total") > first.page.meta("total");
+        if let Some(known) = list_before_paging(&known, &on_first).filter(|_| has_grown) {
             let pages = vec![(first.number(), on_first), (second.number(), on_second)];
             walks.push(PageWalk {
                 list: second.request.list,
@@ -189,9 +191,9 @@ fn walks_with_other_inserts(recording: &Recording) -> Vec<PageWalk> {
 
 /// Checks the preconditions: pages that are inconsistent without creations cannot be judged with them.
 fn check_preconditions(recording: &Recording) -> Result<(), CheckError> {
-    let grounds =
+    let preconditions =
         paging::CHECKS.iter().chain(links::CHECKS).filter(|check| PRECONDITIONS.contains(&check.id));
-    for check in grounds {
+    for check in preconditions {
         if let Err(CheckError::Violation(_)) = (check.judge)(recording) {
             return Err(CheckError::unjudged(
                 "pages are inconsistent even while nothing is created",
@@ -204,10 +206,10 @@ fn check_preconditions(recording: &Recording) -> Result<(), CheckError> {
 
 fn page_walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
     check_preconditions(recording)?;
-    let mut found = walks_with_own_inserts(recording);
-    found.extend(walks_with_other_inserts(recording));
-    if !found.is_empty() {
-        return Ok(found);
+    let mut walks = walks_with_own_inserts(recording);
+    walks.extend(walks_with_other_inserts(recording));
+    if !walks.is_empty() {
+        return Ok(walks);
     }
     let inserts = &recording.inserts;
     if let Some(fault) = inserts.faults.first() {
@@ -223,22 +225,25 @@ fn page_walks(recording: &Recording) -> Result<Vec<PageWalk>, CheckError> {
             "pass --allow-writes (two charges are opened in test mode), name a command with --hook, or pass \
              --without inserts",
         )),
-        Some(_) if !has_enough(recording) => Err(CheckError::unjudged(
+        Some(_) if !has_first_small_page(recording) => Err(CheckError::unjudged(
             "no list of the test mode has 3 or more records",
             "open and cancel a few charges with the test key's account, then check again",
         )),
         Some(_) => Err(CheckError::unjudged(
-            format!("no list grew, although {} was to create something", inserts.by.join(" and ")),
-            "create the record in test mode, and let the command return when it is listed: here the lists were read right \
+            format!("no list grew, although {} should have created a record", inserts.by.join(" and ")),
+            "create the record in test mode, and let the command return once it is listed: the suite reads the lists right \
              after it",
         )),
     }
 }
 
-fn has_enough(recording: &Recording) -> bool {
-    let first =
+/// Returns `true` if a small first page was requested: only lists with enough records are paged.
+fn has_first_small_page(recording: &Recording) -> bool {
+    let is_first_page =
         |exchange: &Exchange| matches!(exchange.purpose, Purpose::DuringInserts { step: Step::First, .. });
-    recording.find_last(|exchange| first(exchange) && exchange.caller == Caller::Own(Mode::Test)).is_some()
+    recording
+        .find_last(|exchange| is_first_page(exchange) && exchange.caller == Caller::Own(Mode::Test))
+        .is_some()
 }
 
 /// Returns a list in which a record was created, but which had no new record in two later reads.
@@ -246,8 +251,8 @@ fn unchanged_list(recording: &Recording) -> Option<(u32, List)> {
     let grown: BTreeSet<_> = recording.exchanges.iter().filter_map(Exchange::created_in).collect();
     grown.into_iter().find_map(|list| {
         let read = |step: Step| {
-            let wanted = Purpose::DuringInserts { list, step };
-            let served = recording.exchanges.iter().filter(move |exchange| exchange.purpose == wanted);
+            let purpose = Purpose::DuringInserts { list, step };
+            let served = recording.exchanges.iter().filter(move |exchange| exchange.purpose == purpose);
             let served = served.filter(|exchange| exchange.status() == Some(200));
             served
                 .filter_map(|exchange| Some((exchange.number, ids(&Page::from_exchange(exchange)?)?)))
@@ -266,9 +271,9 @@ fn growth_without_rows(recording: &Recording) -> Option<(u32, List, [u64; 2])> {
     const GROWTH_MIN: u64 = 2;
     List::ALL.into_iter().find_map(|list| {
         let read = |step: Step| {
-            let wanted = Purpose::DuringInserts { list, step };
+            let purpose = Purpose::DuringInserts { list, step };
             let exchange = recording
-                .find_last(|exchange| exchange.purpose == wanted && exchange.status() == Some(200))?;
+                .find_last(|exchange| exchange.purpose == purpose && exchange.status() == Some(200))?;
             let page = Page::from_exchange(exchange)?;
             exchange
                 .answer()
@@ -285,32 +290,36 @@ fn growth_without_rows(recording: &Recording) -> Option<(u32, List, [u64; 2])> {
 /// Returns a record of page 1 of a list that is missing when the same page is read again.
 fn vanished_record(recording: &Recording) -> Option<(u32, List, String)> {
     List::ALL.into_iter().find_map(|list| {
-        let wanted = Purpose::DuringInserts { list, step: Step::Fresh };
-        let read: Vec<_> = recording
+        let purpose = Purpose::DuringInserts { list, step: Step::Fresh };
+        let reads: Vec<_> = recording
             .exchanges
             .iter()
-            .filter(|exchange| exchange.purpose == wanted && exchange.status() == Some(200))
+            .filter(|exchange| exchange.purpose == purpose && exchange.status() == Some(200))
             .filter_map(|exchange| Some((exchange, ids(&Page::from_exchange(exchange)?)?)))
             .collect();
-        read.windows(2).find_map(|pair| {
-            let [(_, shown), (again, rows)] = pair else { return None };
+        reads.windows(2).find_map(|pair| {
+            let [(_, shown), (exchange, rows)] = pair else { return None };
             // Newer records push only the last ones off a full page.
-            let below = shown.iter().rposition(|id| rows.contains(id))?;
-            let gone = shown[..below].iter().find(|id| !rows.contains(id))?;
-            again.answer().and_then(cache_evidence).is_none().then(|| (again.number, list, gone.clone()))
+            let last_common = shown.iter().rposition(|id| rows.contains(id))?;
+            let vanished = shown[..last_common].iter().find(|id| !rows.contains(id))?;
+            exchange
+                .answer()
+                .and_then(cache_evidence)
+                .is_none()
+                .then(|| (exchange.number, list, vanished.clone()))
         })
     })
 }
 
-fn nothing_lost(recording: &Recording) -> CheckResult {
+fn judge_no_record_lost(recording: &Recording) -> CheckResult {
     check_preconditions(recording)?;
     if let Some((exchange, list, id)) = vanished_record(recording) {
         let expected = format!("{id} on page 1 of {}, as a moment before", list.as_str());
-        return Err(CheckError::violation(exchange, expected, "older records, and not this one"));
+        return Err(CheckError::violation(exchange, expected, "older records, but not this one"));
     }
     if let Some((exchange, list)) = unchanged_list(recording) {
         let expected = format!("the record that was created, on page 1 of {}", list.as_str());
-        return Err(CheckError::violation(exchange, expected, "the records of before, twice"));
+        return Err(CheckError::violation(exchange, expected, "only earlier records, in two reads"));
     }
     if let Some((exchange, list, [old, new])) = growth_without_rows(recording) {
         let expected = format!("{} new records on page 1 of {}", new - old, list.as_str());
@@ -321,20 +330,20 @@ fn nothing_lost(recording: &Recording) -> CheckResult {
         ));
     }
     let walks = page_walks(recording)?;
-    let mut readings = BTreeSet::new();
+    let mut interpretations = BTreeSet::new();
     for walk in &walks {
         let list = walk.list.as_str();
         match walk.result() {
             WalkResult::Lost { exchange, id } => {
                 let expected =
-                    format!("every record that was there before, {} of {list}", walk.paging_method);
+                    format!("every record that was listed before, {} of {list}", walk.paging_method);
                 return Err(CheckError::violation(exchange, expected, format!("{id} is on no page so far")));
             }
             WalkResult::Shifted { .. } => {
-                readings.insert(format!("{list} {}: records repeat", walk.paging_method));
+                interpretations.insert(format!("{list} {}: records repeat", walk.paging_method));
             }
             WalkResult::Unshifted => {
-                readings.insert(format!("{list} {}: literally", walk.paging_method));
+                interpretations.insert(format!("{list} {}: literally", walk.paging_method));
             }
         }
         if let Some((exchange, id)) = walk.misplaced_record() {
@@ -342,35 +351,38 @@ fn nothing_lost(recording: &Recording) -> CheckResult {
             return Err(CheckError::violation(exchange, expected, format!("{id} below older records")));
         }
     }
-    Ok(CheckOutcome::HoldsWith(readings.into_iter().collect::<Vec<_>>().join(", ")))
+    Ok(CheckOutcome::HoldsWith(interpretations.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
-/// Judges the literal statement, which holds if pages do not shift in one of the ways of paging.
-fn nothing_shifted(recording: &Recording) -> CheckResult {
+/// Judges the literal statement, which holds for a list if its pages do not shift by one of the
+/// paging methods.
+fn judge_pages_not_shifted(recording: &Recording) -> CheckResult {
     let walks = page_walks(recording)?;
-    let mut ways = BTreeSet::new();
+    let mut unshifted_walks = BTreeSet::new();
     for list in List::ALL {
         let of_list: Vec<_> = walks.iter().filter(|walk| walk.list == list).collect();
-        let mut broken = None;
-        let mut kept = false;
+        let mut shifted = None;
+        let mut is_unshifted = false;
         for walk in &of_list {
             match walk.result() {
                 WalkResult::Unshifted => {
-                    kept = true;
-                    ways.insert(format!("{} {}", list.as_str(), walk.paging_method));
+                    is_unshifted = true;
+                    unshifted_walks.insert(format!("{} {}", list.as_str(), walk.paging_method));
                 }
-                WalkResult::Shifted { exchange, seen } => broken = Some((exchange, walk.paging_method, seen)),
+                WalkResult::Shifted { exchange, record } => {
+                    shifted = Some((exchange, walk.paging_method, record))
+                }
                 // paging.stable judges skipped records.
                 WalkResult::Lost { .. } => {}
             }
         }
-        if let (false, Some((exchange, way, seen))) = (kept, broken) {
-            let expected = format!("{} {way} as if nothing had been created", list.as_str());
-            return Err(CheckError::violation(exchange, expected, format!("{seen} moved there")));
+        if let (false, Some((exchange, method, record))) = (is_unshifted, shifted) {
+            let expected = format!("{} {method} as if nothing had been created", list.as_str());
+            return Err(CheckError::violation(exchange, expected, format!("{record} moved there")));
         }
     }
-    if ways.is_empty() {
+    if unshifted_walks.is_empty() {
         return Err(CheckError::unjudged("records are lost while others are created", "see paging.stable"));
     }
-    Ok(CheckOutcome::HoldsWith(ways.into_iter().collect::<Vec<_>>().join(", ")))
+    Ok(CheckOutcome::HoldsWith(unshifted_walks.into_iter().collect::<Vec<_>>().join(", ")))
 }

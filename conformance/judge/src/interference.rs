@@ -16,10 +16,10 @@ use crate::check::Check;
 pub(crate) fn cached(recording: &Recording) -> Vec<(&Exchange, String)> {
     let mut found = Vec::new();
     for exchange in &recording.exchanges {
-        let Some(answer) = exchange.answer() else { continue };
-        if let Some(reason) = reading::cache_evidence(answer) {
+        let Some(response) = exchange.answer() else { continue };
+        if let Some(reason) = reading::cache_evidence(response) {
             found.push((exchange, reason));
-        } else if let Some(date) = stale_date(recording, exchange, answer) {
+        } else if let Some(date) = stale_date(recording, exchange, response) {
             found.push((exchange, format!("Date: {date} again, after a later one")));
         }
     }
@@ -28,23 +28,26 @@ pub(crate) fn cached(recording: &Recording) -> Vec<(&Exchange, String)> {
 
 /// Returns the `Date` of a response that repeats an earlier one exactly, although the server has sent a later `Date`
 /// since. Error responses are excluded: another machine may set their `Date`, and caches do not store them.
-fn stale_date<'a>(recording: &Recording, exchange: &Exchange, answer: &'a Answer) -> Option<&'a str> {
+fn stale_date<'a>(recording: &Recording, exchange: &Exchange, response: &'a Answer) -> Option<&'a str> {
     const SKEW_SECS: i64 = 2;
-    let text = answer.header("date").filter(|_| answer.status == 200)?;
-    let date = http_date(text)?;
-    let earlier = recording.exchanges.iter().take_while(|earlier| earlier.number < exchange.number);
-    let mut first = None;
-    for previous in earlier {
+    let date_text = response.header("date").filter(|_| response.status == 200)?;
+    let date = http_date(date_text)?;
+    let previous_exchanges =
+        recording.exchanges.iter().take_while(|previous| previous.number < exchange.number);
+    let mut original = None;
+    for previous in previous_exchanges {
         let Some(earlier) = previous.answer() else { continue };
-        let Some(other) = earlier.header("date") else { continue };
-        if first.is_none() {
-            let same = previous.target == exchange.target && other == text && earlier.body == answer.body;
+        let Some(earlier_date) = earlier.header("date") else { continue };
+        if original.is_none() {
+            let is_same = previous.target == exchange.target
+                && earlier_date == date_text
+                && earlier.body == response.body;
             // The clocks of two replicas may differ slightly.
             let is_earlier =
                 exchange.sent.saturating_sub(previous.ended).as_secs() >= SKEW_SECS.unsigned_abs();
-            first = (same && is_earlier && earlier.status == 200).then_some(previous.number);
-        } else if http_date(other).is_some_and(|later| (later - date).whole_seconds() > SKEW_SECS) {
-            return Some(text);
+            original = (is_same && is_earlier && earlier.status == 200).then_some(previous.number);
+        } else if http_date(earlier_date).is_some_and(|later| (later - date).whole_seconds() > SKEW_SECS) {
+            return Some(date_text);
         }
     }
     None
@@ -70,8 +73,8 @@ fn group(exchange: &Exchange) -> Group {
     }
 }
 
-/// Returns the recording without the burst requests that a cache answered, because the limiter did not count them.
-/// `None` if a cache answered no burst request.
+/// Returns the recording without the burst requests that got a cached response, which the limiter
+/// did not count. `None` if there is no such request.
 pub(crate) fn without_cached_shots(
     recording: &Recording,
     cached: &[(&Exchange, String)],
@@ -82,9 +85,9 @@ pub(crate) fn without_cached_shots(
         .map(|cached| cached.0.number)
         .collect();
     (!numbers.is_empty()).then(|| {
-        let mut counted = recording.clone();
-        counted.exchanges.retain(|exchange| !numbers.contains(&exchange.number));
-        counted
+        let mut uncached = recording.clone();
+        uncached.exchanges.retain(|exchange| !numbers.contains(&exchange.number));
+        uncached
     })
 }
 
@@ -97,7 +100,7 @@ pub(crate) fn more_favourable(uncounted: CheckResult, counted: impl FnOnce() -> 
 }
 
 /// The statements about data that a key must never see. A cache does not excuse their violation.
-const NEVER_SEEN: &[&str] = &[
+const NEVER_EXCUSED: &[&str] = &[
     "account.mode",
     "auth.after_refusal",
     "auth.appended",
@@ -125,13 +128,14 @@ const NEVER_SEEN: &[&str] = &[
 
 /// Returns the recording without cached responses.
 pub(super) fn without_cached(recording: &Recording, cached: &[(&Exchange, String)]) -> Recording {
-    let is_of_service =
+    let is_uncached =
         |exchange: &&Exchange| !cached.iter().any(|(cached, _)| cached.number == exchange.number);
-    let exchanges = recording.exchanges.iter().filter(is_of_service).cloned().collect();
+    let exchanges = recording.exchanges.iter().filter(is_uncached).cloned().collect();
     Recording { exchanges, ..recording.clone() }
 }
 
-/// Returns the result with cached responses taken into account: a violation remains one if it also occurs without them.
+/// Replaces a violation by "not judged" if cached responses may explain it: the check needs one of
+/// them, and the violation does not occur without them.
 pub(super) fn excuse_cached(
     check: &Check,
     judged: CheckResult,
@@ -141,22 +145,22 @@ pub(super) fn excuse_cached(
     let of_check = |cached: &&(&Exchange, String)| check.needs.contains(&group(cached.0));
     // Requests of bursts with a cached response are already left out of the count.
     let is_excused = |cached: &&(&Exchange, String)| {
-        judged.as_ref().is_err_and(is_broken)
+        judged.as_ref().is_err_and(is_violation)
             && group(cached.0) != Group::Burst
-            && !NEVER_SEEN.contains(&check.id)
+            && !NEVER_EXCUSED.contains(&check.id)
     };
-    let Some((exchange, shown)) = cached.iter().filter(of_check).find(is_excused) else { return judged };
+    let Some((exchange, evidence)) = cached.iter().filter(of_check).find(is_excused) else { return judged };
     if let Err(error) = uncached()
-        && is_broken(&error)
+        && is_violation(&error)
     {
         return Err(error);
     }
     Err(CheckError::unjudged(
-        format!("a cache answered instead of the service ({shown}, {})", exchange.target),
+        format!("a cache responded instead of the service ({evidence}, {})", exchange.target),
         "check the service without the cache, or exclude /v1 from caching",
     ))
 }
 
-fn is_broken(error: &CheckError) -> bool {
+fn is_violation(error: &CheckError) -> bool {
     matches!(error, CheckError::Violation(_))
 }

@@ -1,4 +1,5 @@
-//! Statements about paid invoices, judged by their events.
+//! Statements about paid invoices: each `invoice.paid` belongs to a `charge.paid` of one of its
+//! charges, and the reverse.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,20 +19,21 @@ use crate::subjects::{Subject, subjects};
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("events.both_paid", NEEDS, both_paid),
-    Check::new("types.invoice_paid", NEEDS, invoice_paid)
+    Check::new("events.both_paid", NEEDS, judge_both_paid),
+    Check::new("types.invoice_paid", NEEDS, judge_invoice_paid)
         .with_optional_probes(&[Group::Isolation, Group::Webhooks]),
     Check::new("invoices.settled", NEEDS, judge_settled),
 ];
 
-/// The longest time between two events of one payment.
+/// The maximum time between the events of one payment.
 const SAME_PAYMENT_MAX: time::Duration = time::Duration::minutes(1);
-/// The age of the oldest listed event relative to an event, by which related events must be listed.
-const RELATED_EVENTS_MIN_AGE: time::Duration = time::Duration::days(1);
-/// The fewest invoices with a paid charge that show that invoices are never settled.
+/// The minimum time between the oldest listed event and an event, for all related events to be
+/// listed.
+const RELATED_EVENTS_SPAN: time::Duration = time::Duration::days(1);
+/// The minimum number of invoices with a paid charge, none of them settled, for a violation.
 const UNSETTLED_MIN: usize = 3;
 
-/// The long page of events of a mode, and further rows of filtered lists.
+/// The events of a mode: its last long page of events, and those of filtered lists.
 struct EventHistory {
     number: u32,
     rows: Vec<Value>,
@@ -53,20 +55,20 @@ fn event_histories(recording: &Recording) -> Vec<EventHistory> {
 
 fn event_history(recording: &Recording, mode: Mode) -> Option<EventHistory> {
     let exchange = recording.find_last(|exchange| {
-        let plain = matches!(
+        let is_long_page = matches!(
             &exchange.purpose,
             Purpose::Page(PageRequest { list: List::Events, filters, link: None, per_page: Some(100), .. })
                 if filters.is_empty()
         );
-        plain && exchange.caller == Caller::Own(mode) && exchange.status() == Some(200)
+        is_long_page && exchange.caller == Caller::Own(mode) && exchange.status() == Some(200)
     })?;
     let page = Page::from_exchange(exchange)?;
     let rows = page.rows()?.clone();
-    let is_whole = page.meta("total").is_some_and(|total| total <= rows.len() as u64);
+    let is_complete = page.meta("total").is_some_and(|total| total <= rows.len() as u64);
     let mut history = EventHistory {
         number: exchange.number,
         rows,
-        is_complete: is_whole,
+        is_complete,
         filtered: Vec::new(),
         complete_charges: BTreeMap::new(),
         first_seen: BTreeMap::new(),
@@ -108,51 +110,52 @@ impl EventHistory {
         self.of_type("invoice.paid").find(|row| text_at(row, &["invoice", "code"]) == Some(code))
     }
 
-    /// Returns `true` if a missing related event is a violation: the events of that time or of all its charges are
-    /// listed, and every charge.paid has the code of its charge.
+    /// Returns `true` if a related event of `row` would be listed: the events of that time or of
+    /// all its charges are listed, and every `charge.paid` has the code of its charge.
     fn is_conclusive(&self, row: &Value) -> bool {
-        let is_named = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
+        let have_codes = self.of_type("charge.paid").all(|row| text_at(row, &["charge", "code"]).is_some());
         // The events of a charge are complete as of their page, which must be later than the event.
-        let seen = text_at(row, &["id"]).and_then(|id| self.first_seen.get(id));
-        let is_listed = |code: &&str| self.complete_charges.get(*code) > seen;
+        let first_page = text_at(row, &["id"]).and_then(|id| self.first_seen.get(id));
+        let is_listed = |code: &&str| self.complete_charges.get(*code) > first_page;
         let is_complete =
-            || seen.is_some() && charges_of(row).is_some_and(|codes| codes.iter().all(is_listed));
-        is_named && self.is_long_ago(row) && (self.begins_before(row) || is_complete())
+            || first_page.is_some() && charges_of(row).is_some_and(|codes| codes.iter().all(is_listed));
+        have_codes && self.is_long_ago(row) && (self.covers_day_before(row) || is_complete())
     }
 
-    fn begins_before(&self, row: &Value) -> bool {
+    /// Returns `true` if the long page has all events of the day before `row`, or all events.
+    fn covers_day_before(&self, row: &Value) -> bool {
         let oldest = self.rows.iter().filter_map(recorded_at).min();
         self.is_complete
             || oldest
                 .zip(recorded_at(row))
-                .is_some_and(|(oldest, then)| then - oldest >= RELATED_EVENTS_MIN_AGE)
+                .is_some_and(|(oldest, recorded)| recorded - oldest >= RELATED_EVENTS_SPAN)
     }
 
-    /// Returns `true` if the long page begins before an event, and before related events.
+    /// Returns `true` if the oldest listed event is older than an event and its related events.
     fn covers_event(&self, row: &Value) -> bool {
         let oldest = self.rows.iter().filter_map(recorded_at).min();
-        oldest.zip(recorded_at(row)).is_some_and(|(oldest, then)| then - oldest >= SAME_PAYMENT_MAX)
+        oldest.zip(recorded_at(row)).is_some_and(|(oldest, recorded)| recorded - oldest >= SAME_PAYMENT_MAX)
     }
 
     /// Returns `true` if an event is old enough that its related events must be listed.
     fn is_long_ago(&self, row: &Value) -> bool {
         let newest = self.rows.iter().filter_map(recorded_at).max();
-        newest.zip(recorded_at(row)).is_some_and(|(newest, then)| newest - then >= SAME_PAYMENT_MAX)
+        newest.zip(recorded_at(row)).is_some_and(|(newest, recorded)| newest - recorded >= SAME_PAYMENT_MAX)
     }
 }
 
-fn name(row: &Value) -> &str {
+fn event_id(row: &Value) -> &str {
     text_at(row, &["id"]).unwrap_or("without an id")
 }
 
 fn no_paid_invoice() -> CheckError {
     CheckError::unjudged(
-        "no event shows an invoice that was paid and which charges it has",
+        "no event shows a paid invoice with its charges",
         "issue an invoice, pay one of its charges, then check again",
     )
 }
 
-fn both_paid(recording: &Recording) -> CheckResult {
+fn judge_both_paid(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for history in event_histories(recording) {
         for row in history.of_type("invoice.paid") {
@@ -162,7 +165,7 @@ fn both_paid(recording: &Recording) -> CheckResult {
             } else if history.is_conclusive(row) {
                 return Err(CheckError::violation(
                     history.number,
-                    format!("a charge.paid beside invoice.paid {}", name(row)),
+                    format!("a charge.paid beside invoice.paid {}", event_id(row)),
                     format!("none for any of its charges {}", codes.join(", ")),
                 ));
             }
@@ -171,32 +174,32 @@ fn both_paid(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_paid_invoice()) }
 }
 
-/// Returns the violation if one payment settled an invoice twice: two invoice.paid at about the same time, and not more than
-/// one charge.paid of its charges then.
+/// Returns the violation if one payment settled an invoice twice: two `invoice.paid` at about the
+/// same time, with at most one `charge.paid` of its charges at that time.
 fn settled_twice(history: &EventHistory) -> Option<CheckError> {
     let paid: Vec<_> =
         history.rows.iter().filter(|row| text_at(row, &["type"]) == Some("invoice.paid")).collect();
-    let is_at_once = |one: &Value, other: &Value| {
-        recorded_at(one)
-            .zip(recorded_at(other))
-            .is_some_and(|(one, other)| (one - other).abs() < SAME_PAYMENT_MAX)
+    let is_same_payment = |first: &Value, second: &Value| {
+        recorded_at(first)
+            .zip(recorded_at(second))
+            .is_some_and(|(first, second)| (first - second).abs() < SAME_PAYMENT_MAX)
     };
     paid.iter().enumerate().find_map(|(index, row)| {
         let code = text_at(row, &["invoice", "code"])?;
-        let again = paid[index + 1..]
-            .iter()
-            .find(|other| text_at(other, &["invoice", "code"]) == Some(code) && is_at_once(row, other))?;
+        let repeated = paid[index + 1..].iter().find(|second| {
+            text_at(second, &["invoice", "code"]) == Some(code) && is_same_payment(row, second)
+        })?;
         let charges = charges_of(row).filter(|charges| !charges.is_empty())?;
         let is_payment = |event: &&Value| {
             text_at(event, &["charge", "code"]).is_some_and(|code| charges.contains(&code))
-                && is_at_once(event, row)
+                && is_same_payment(event, row)
         };
-        let payments: BTreeSet<_> = history.of_type("charge.paid").filter(is_payment).map(name).collect();
+        let payments: BTreeSet<_> = history.of_type("charge.paid").filter(is_payment).map(event_id).collect();
         (payments.len() <= 1).then(|| {
             CheckError::violation(
                 history.number,
                 format!("one invoice.paid of {code} for one charge.paid"),
-                format!("{} and {}", name(again), name(row)),
+                format!("{} and {}", event_id(repeated), event_id(row)),
             )
         })
     })
@@ -204,18 +207,18 @@ fn settled_twice(history: &EventHistory) -> Option<CheckError> {
 
 /// Returns the violation if the invoice of an invoice.paid has an empty list of charges. The format of the charges is
 /// not specified, but an empty list has none in any interpretation.
-fn without_charges(recording: &Recording) -> Option<CheckError> {
-    let seen = subjects(recording, "invoice").ok()?;
-    let empty = |subject: &&Subject| {
+fn settled_without_charges(recording: &Recording) -> Option<CheckError> {
+    let invoices = subjects(recording, "invoice").ok()?;
+    let has_empty_charges = |subject: &&Subject| {
         subject.object.get("charges").and_then(Value::as_array).is_some_and(Vec::is_empty)
     };
-    let found = seen.iter().filter(|subject| subject.is_settlement()).find(empty)?;
-    Some(found.violation("a paid charge in the invoice of an invoice.paid", "charges []"))
+    let invoice = invoices.iter().filter(|subject| subject.is_settlement()).find(has_empty_charges)?;
+    Some(invoice.violation("a paid charge in the invoice of an invoice.paid", "charges []"))
 }
 
-fn invoice_paid(recording: &Recording) -> CheckResult {
-    if let Some(broken) = without_charges(recording) {
-        return Err(broken);
+fn judge_invoice_paid(recording: &Recording) -> CheckResult {
+    if let Some(violation) = settled_without_charges(recording) {
+        return Err(violation);
     }
     let mut judged = false;
     for history in event_histories(recording) {
@@ -224,18 +227,18 @@ fn invoice_paid(recording: &Recording) -> CheckResult {
             else {
                 continue;
             };
-            let by_status = charges.iter().any(|charge| text_at(charge, &["status"]) == Some("paid"));
+            let has_paid_status = charges.iter().any(|charge| text_at(charge, &["status"]) == Some("paid"));
             let codes = charges_of(row);
-            let by_event = codes.iter().flatten().any(|code| history.paid_charge(code).is_some());
+            let has_paid_event = codes.iter().flatten().any(|code| history.paid_charge(code).is_some());
             // The format of an invoice's charges is not specified; an unknown format proves nothing.
-            if by_event || by_status {
+            if has_paid_event || has_paid_status {
                 judged = true;
             } else if codes.is_some() && history.is_conclusive(row) {
                 let codes = codes.unwrap_or_default();
                 let listed = if codes.is_empty() { "no charge".to_owned() } else { codes.join(", ") };
                 return Err(CheckError::violation(
                     history.number,
-                    format!("a paid charge in the invoice of invoice.paid {}", name(row)),
+                    format!("a paid charge in the invoice of invoice.paid {}", event_id(row)),
                     listed,
                 ));
             }
@@ -247,8 +250,8 @@ fn invoice_paid(recording: &Recording) -> CheckResult {
 fn judge_settled(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for history in event_histories(recording) {
-        if let Some(broken) = settled_twice(&history) {
-            return Err(broken);
+        if let Some(violation) = settled_twice(&history) {
+            return Err(violation);
         }
         let voided: BTreeSet<&str> =
             history.of_type("invoice.voided").filter_map(|row| text_at(row, &["invoice", "code"])).collect();
@@ -257,22 +260,28 @@ fn judge_settled(recording: &Recording) -> CheckResult {
         for invoice in of_events.chain(&history.invoices) {
             let Some(code) = text_at(invoice, &["code"]) else { continue };
             let codes = codes_of(invoice).unwrap_or_default();
-            let Some(paid) = codes.iter().find_map(|code| history.paid_charge(code)) else { continue };
+            let Some(paid_event) = codes.iter().find_map(|code| history.paid_charge(code)) else { continue };
             if history.paid_invoice(code).is_some() {
                 judged = true;
-            } else if history.is_long_ago(paid) && !voided.contains(code) {
+            } else if history.is_long_ago(paid_event) && !voided.contains(code) {
                 // A payment for a voided invoice does not settle it.
-                unsettled.insert(code, paid);
+                unsettled.insert(code, paid_event);
             }
         }
-        // An invoice may have been settled by an earlier charge, but not several, if no event settles any.
-        let recent = unsettled.values().filter(|paid| history.covers_event(paid)).count();
-        let is_never = || recent >= UNSETTLED_MIN && history.of_type("invoice.paid").next().is_none();
-        let sure = unsettled.iter().find(|(_, paid)| history.begins_before(paid) || is_never());
-        if let Some((code, paid)) = sure {
+        // A single invoice may have been settled by an earlier charge, but not all of several.
+        let covered_count = unsettled.values().filter(|paid_event| history.covers_event(paid_event)).count();
+        let is_none_settled =
+            || covered_count >= UNSETTLED_MIN && history.of_type("invoice.paid").next().is_none();
+        let violating = unsettled
+            .iter()
+            .find(|(_, paid_event)| history.covers_day_before(paid_event) || is_none_settled());
+        if let Some((code, paid_event)) = violating {
             return Err(CheckError::violation(
                 history.number,
-                format!("an invoice.paid of {code}, one of whose charges has charge.paid {}", name(paid)),
+                format!(
+                    "an invoice.paid of {code}, one of whose charges has charge.paid {}",
+                    event_id(paid_event)
+                ),
                 "none",
             ));
         }

@@ -11,7 +11,7 @@ use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::delivered::{ParsedDelivery, member_text, no_delivery_with, received_deliveries};
-use crate::check::{Check, Flaw};
+use crate::check::{Check, Mismatch};
 use crate::evidence::{PageView, pages};
 use crate::subjects::judge_each_subject;
 
@@ -19,26 +19,28 @@ const NEEDS_EVENTS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation]
 const NEEDS: &[Group] = &[Group::Account, Group::Webhooks];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("invoices.fields", NEEDS_EVENTS, fields).with_optional_probes(NEEDS),
-    Check::new("invoices.formats", NEEDS, formats),
-    Check::new("invoices.status_values", NEEDS, status_values),
+    Check::new("invoices.fields", NEEDS_EVENTS, judge_fields).with_optional_probes(NEEDS),
+    Check::new("invoices.formats", NEEDS, observe_formats),
+    Check::new("invoices.status_values", NEEDS, observe_statuses),
 ];
 
 const FIELDS: [&str; 8] =
     ["code", "number", "status", "amount", "currency", "customer", "hosted_url", "charges"];
-const WANTS: &str = "an invoice";
+const AN_INVOICE: &str = "an invoice";
 
+/// Returns the invoice in the body of a delivery.
 fn invoice<'a>(parsed: &'a ParsedDelivery<'_>) -> Option<&'a Value> {
     parsed.body.as_ref()?.get("data")?.get("invoice").filter(|invoice| invoice.is_object())
 }
 
-fn fields(recording: &Recording) -> CheckResult {
-    shared_charge(recording)?;
-    judge_each_subject(recording, "invoice", WANTS, |subject| Some(missing_field(&subject.object)))
+fn judge_fields(recording: &Recording) -> CheckResult {
+    check_no_shared_charge(recording)?;
+    judge_each_subject(recording, "invoice", AN_INVOICE, |subject| Some(missing_field(&subject.object)))
 }
 
-/// Checks that no charge belongs to two invoices of one page of the list. The charges of a voided invoice may belong to another invoice.
-fn shared_charge(recording: &Recording) -> Result<(), CheckError> {
+/// Checks that no charge belongs to two invoices of one page of the list. The charges of a voided
+/// invoice may belong to another one.
+fn check_no_shared_charge(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
     let is_voided = |code: &str, mode: Mode| {
         let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
@@ -69,12 +71,12 @@ fn shared_charge(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn missing_field(invoice: &Value) -> Flaw {
+fn missing_field(invoice: &Value) -> Option<Mismatch> {
     let name = FIELDS.into_iter().find(|name| invoice.get(name).is_none())?;
     Some((format!("{name} in the invoice"), member_text(invoice, name)))
 }
 
-fn form(value: &Value) -> &'static str {
+fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -85,30 +87,30 @@ fn form(value: &Value) -> &'static str {
     }
 }
 
-fn formats(recording: &Recording) -> CheckResult {
+fn observe_formats(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
-    let mut forms: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut types: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for invoice in received.readable_deliveries().filter_map(invoice) {
         for (name, value) in FIELDS.iter().filter_map(|name| Some((*name, invoice.get(name)?))) {
-            forms.entry(name).or_default().insert(form(value));
+            types.entry(name).or_default().insert(json_type(value));
         }
     }
-    if forms.is_empty() {
-        return Err(no_delivery_with(WANTS));
+    if types.is_empty() {
+        return Err(no_delivery_with(AN_INVOICE));
     }
-    let observed = forms
+    let observed = types
         .into_iter()
-        .map(|(name, forms)| format!("{name} {}", forms.into_iter().collect::<Vec<_>>().join(" or ")));
+        .map(|(name, types)| format!("{name} {}", types.into_iter().collect::<Vec<_>>().join(" or ")));
     Ok(CheckOutcome::Observed(observed.collect::<Vec<_>>().join(", ")))
 }
 
-fn status_values(recording: &Recording) -> CheckResult {
+fn observe_statuses(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let status = |object: &Value| text_at(object, &["status"]).map(str::to_owned);
-    let seen: BTreeSet<String> =
+    let statuses: BTreeSet<String> =
         received.readable_deliveries().filter_map(invoice).filter_map(status).collect();
-    if seen.is_empty() {
-        return Err(no_delivery_with(WANTS));
+    if statuses.is_empty() {
+        return Err(no_delivery_with(AN_INVOICE));
     }
-    Ok(CheckOutcome::Observed(seen.into_iter().collect::<Vec<_>>().join(", ")))
+    Ok(CheckOutcome::Observed(statuses.into_iter().collect::<Vec<_>>().join(", ")))
 }

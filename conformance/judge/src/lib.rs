@@ -1,7 +1,8 @@
-//! The judge: pure functions from a recording to verdicts. One file per chapter starts with its table of checks.
+//! The judge: pure functions from a recording to verdicts. There is one file per chapter, which
+//! starts with its table of checks.
 //!
-//! It opens no socket and does not depend on the probes: the recording contains all evidence. So old recordings can be
-//! judged again, and the tests need no server.
+//! The judge opens no socket and does not depend on the probes: the recording contains all
+//! evidence. So old recordings can be judged again, and the tests need no server.
 
 mod account;
 mod answers;
@@ -28,6 +29,7 @@ mod observe;
 mod paging;
 mod persistent;
 mod second_key;
+mod status_names;
 mod subjects;
 mod underpayments;
 mod webhooks;
@@ -45,7 +47,7 @@ pub use observe::{Observation, observations};
 
 /// Returns all checks, chapter by chapter, in the order of reports.
 pub fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
-    let ours = if profile == Profile::Extended { extended::CHECKS } else { &[] };
+    let extended_checks = if profile == Profile::Extended { extended::CHECKS } else { &[] };
     [
         account::CHECKS,
         answers::CHECKS,
@@ -69,7 +71,7 @@ pub fn checks(profile: Profile) -> impl Iterator<Item = &'static Check> {
         charges::CHECKS,
         invoices::CHECKS,
         endpoints::CHECKS,
-        ours,
+        extended_checks,
     ]
     .into_iter()
     .flatten()
@@ -126,8 +128,8 @@ pub fn rows_by(
             let judge = |recording: &Recording| {
                 persistent::with_persistent_failures(check.id, recording, (check.judge)(recording))
             };
-            let of_limit = counted.as_ref().filter(|_| check.needs.contains(&Group::Burst));
-            let judged = match of_limit {
+            let burst_recording = counted.as_ref().filter(|_| check.needs.contains(&Group::Burst));
+            let judged = match burst_recording {
                 None => judge(recording),
                 Some(counted) => interference::more_favourable(judge(counted), || judge(recording)),
             };
@@ -148,26 +150,29 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check_same(checks: &BTreeSet<String>, statements: &BTreeSet<String>) {
+    fn check_same_ids(checks: &BTreeSet<String>, statements: &BTreeSet<String>) {
         let unjudged: Vec<_> = statements.difference(checks).collect();
         let unknown: Vec<_> = checks.difference(statements).collect();
-        assert!(unjudged.is_empty(), "no check and no `unjudged`: {unjudged:?}");
-        assert!(unknown.is_empty(), "a check without a judged statement: {unknown:?}");
+        assert!(
+            unjudged.is_empty(),
+            "statements without a check that are not marked `unjudged`: {unjudged:?}"
+        );
+        assert!(unknown.is_empty(), "checks without a judged statement: {unknown:?}");
     }
 
     #[test]
     fn every_judged_statement_has_exactly_one_check() {
-        let named: Vec<_> = checks(Profile::Extended).map(|check| check.id.to_owned()).collect();
-        let distinct: BTreeSet<_> = named.iter().cloned().collect();
-        assert_eq!(named.len(), distinct.len(), "a statement is judged twice");
+        let ids: Vec<_> = checks(Profile::Extended).map(|check| check.id.to_owned()).collect();
+        let distinct: BTreeSet<_> = ids.iter().cloned().collect();
+        assert_eq!(ids.len(), distinct.len(), "a statement is judged twice");
         let all = judged_statements().into_keys().chain(extended_catalogue().into_keys());
-        check_same(&distinct, &all.collect());
-        let demanded: BTreeSet<_> = checks(Profile::Spec).map(|check| check.id.to_owned()).collect();
-        check_same(&demanded, &judged_statements().into_keys().collect());
+        check_same_ids(&distinct, &all.collect());
+        let specified: BTreeSet<_> = checks(Profile::Spec).map(|check| check.id.to_owned()).collect();
+        check_same_ids(&specified, &judged_statements().into_keys().collect());
     }
 
     #[test]
-    fn every_check_names_its_probes() {
+    fn every_check_needs_a_group_of_probes() {
         for check in checks(Profile::Extended) {
             assert!(!check.needs.is_empty(), "{} needs no probe", check.id);
         }

@@ -16,21 +16,21 @@ const NEEDS_FILTERS: &[Group] = &[Group::Account, Group::Lists, Group::Filters];
 const RELS: [&str; 4] = ["first", "last", "prev", "next"];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("paging.links", NEEDS, links),
-    Check::new("paging.ends", NEEDS, ends),
-    Check::new("paging.links_lead", NEEDS, lead),
-    Check::new("paging.links_keep_size", NEEDS_FILTERS, keep_size),
-    Check::new("paging.links_keep_filters", NEEDS_FILTERS, keep_filters),
-    Check::new("paging.links_origin", NEEDS, same_origin),
+    Check::new("paging.links", NEEDS, judge_links_present),
+    Check::new("paging.ends", NEEDS, judge_end_links),
+    Check::new("paging.links_lead", NEEDS, judge_link_targets),
+    Check::new("paging.links_keep_size", NEEDS_FILTERS, judge_links_keep_size),
+    Check::new("paging.links_keep_filters", NEEDS_FILTERS, judge_links_keep_filters),
+    Check::new("paging.links_origin", NEEDS, judge_link_origins),
 ];
 
-fn links(recording: &Recording) -> CheckResult {
+fn judge_links_present(recording: &Recording) -> CheckResult {
     let mut judged = false;
     for view in &pages(recording) {
         let Some(links) = view.page.links() else { continue };
-        let empty = view.page.meta("total") == Some(0);
+        let is_empty = view.page.meta("total") == Some(0);
         for rel in RELS {
-            let may_be_null = empty || rel == "prev" || rel == "next";
+            let may_be_null = is_empty || rel == "prev" || rel == "next";
             match links.get(rel) {
                 Some(link) if link.is_string() || (may_be_null && link.is_null()) => {}
                 other => {
@@ -50,8 +50,8 @@ fn links(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_readable_list()) }
 }
 
-fn ends(recording: &Recording) -> CheckResult {
-    let (mut inner, mut judged) = (false, false);
+fn judge_end_links(recording: &Recording) -> CheckResult {
+    let (mut has_inner_link, mut judged) = (false, false);
     for view in &pages(recording) {
         let (Some(numbers), Some(links)) = (view.numbers(), view.page.links()) else { continue };
         let last = numbers.pages().max(1);
@@ -59,13 +59,13 @@ fn ends(recording: &Recording) -> CheckResult {
         if numbers.current > last || !(view.request.filters.is_empty() || view.is_sound()) {
             continue;
         }
-        for (rel, at_end) in [("prev", numbers.current == 1), ("next", numbers.current == last)] {
+        for (rel, must_be_null) in [("prev", numbers.current == 1), ("next", numbers.current == last)] {
             let Some(actual_link) = links.get(rel).filter(|link| link.is_null() || link.is_string()) else {
                 continue;
             };
-            if actual_link.is_null() != at_end {
+            if actual_link.is_null() != must_be_null {
                 let page = format!("on page {} of {last}", numbers.current);
-                let expected = if at_end { "null" } else { "an address" };
+                let expected = if must_be_null { "null" } else { "an address" };
                 let actual = format!("links.{rel} {actual_link}");
                 return Err(CheckError::violation(
                     view.number(),
@@ -73,11 +73,11 @@ fn ends(recording: &Recording) -> CheckResult {
                     actual,
                 ));
             }
-            inner |= !at_end;
+            has_inner_link |= !must_be_null;
             judged = true;
         }
     }
-    match (judged, inner) {
+    match (judged, has_inner_link) {
         (true, true) => Ok(CheckOutcome::Holds),
         (true, false) => Err(too_few_records()),
         (false, _) => Err(no_readable_list()),
@@ -104,7 +104,7 @@ impl LinkTarget<'_> {
     }
 }
 
-/// For a page that was requested by number, returns its links that point to the same list.
+/// Returns the links of a page to the same list, if the page was requested by number.
 fn link_targets<'s>(view: &'s PageView<'_>) -> impl Iterator<Item = LinkTarget<'s>> {
     let relations = RELS.into_iter().filter(|_| view.request.link.is_none());
     relations.filter_map(|rel| {
@@ -132,23 +132,34 @@ fn expected_page(rel: &str, view: &PageView<'_>) -> Option<u64> {
     }
 }
 
-/// Returns each followed link with its target page and its source page.
-fn followed_links<'s, 'a>(views: &'s [PageView<'a>]) -> Vec<(&'s str, &'s PageView<'a>, &'s PageView<'a>)> {
-    let pair = |view: &'s PageView<'a>| {
-        Some((view.request.link.as_ref()?.rel.as_str(), view, page_with_link(views, view)?))
-    };
-    views.iter().filter_map(pair).collect()
+/// A link that was followed.
+struct FollowedLink<'s, 'a> {
+    rel: &'s str,
+    /// The page behind the link.
+    target: &'s PageView<'a>,
+    /// The page that contains the link.
+    source: &'s PageView<'a>,
 }
 
-fn lead(recording: &Recording) -> CheckResult {
+/// Returns the followed links.
+fn followed_links<'s, 'a>(views: &'s [PageView<'a>]) -> Vec<FollowedLink<'s, 'a>> {
+    let followed = |target: &'s PageView<'a>| {
+        let rel = target.request.link.as_ref()?.rel.as_str();
+        Some(FollowedLink { rel, target, source: page_with_link(views, target)? })
+    };
+    views.iter().filter_map(followed).collect()
+}
+
+fn judge_link_targets(recording: &Recording) -> CheckResult {
     let views = compared_pages(recording);
-    let home = Url::parse(&recording.base).ok();
+    let base = Url::parse(&recording.base).ok();
     for view in &views {
         for (rel, link) in RELS.iter().filter_map(|rel| Some((rel, view.page.link(rel)?))) {
             let address =
-                home.as_ref().and_then(|home| home.join(view.request.list.path()).ok()?.join(link).ok());
-            let is_list =
-                |url: &Url| is_path_of(url, view.request.list, home.as_ref()) || answers(&views, view, url);
+                base.as_ref().and_then(|base| base.join(view.request.list.path()).ok()?.join(link).ok());
+            let is_list = |url: &Url| {
+                is_list_path(url, view.request.list, base.as_ref()) || is_list_alias(&views, view, url)
+            };
             if !address.as_ref().is_some_and(is_list) {
                 let expected = format!("links.{rel} to {}", view.request.list.path());
                 return Err(CheckError::violation(view.number(), expected, link));
@@ -180,27 +191,27 @@ fn lead(recording: &Recording) -> CheckResult {
         }
     }
     let mut judged = false;
-    for (rel, view, from) in followed_links(&views) {
-        let Some(there) = view.page.meta("current_page") else { continue };
+    for FollowedLink { rel, target, source } in followed_links(&views) {
+        let Some(actual) = target.page.meta("current_page") else { continue };
         // Only links of pages that were requested by number, or of the first page, are followed.
-        let (here, Some(wanted)) = (from.request.page.unwrap_or(1), expected_page(rel, from)) else {
+        let (here, Some(wanted)) = (source.request.page.unwrap_or(1), expected_page(rel, source)) else {
             continue;
         };
-        if there != wanted {
+        if actual != wanted {
             let expected = format!("links.{rel} of page {here} to page {wanted}");
-            return Err(CheckError::violation(view.number(), expected, format!("page {there}")));
+            return Err(CheckError::violation(target.number(), expected, format!("page {actual}")));
         }
-        if let Some(twice) = repeated_record(rel, from, view) {
+        if let Some(repeated) = repeated_record(rel, source, target) {
             let expected = format!("the records after those of page {here} at links.next");
-            return Err(CheckError::violation(view.number(), expected, format!("{twice} again")));
+            return Err(CheckError::violation(target.number(), expected, format!("{repeated} again")));
         }
-        if let Some(named) = page_by_number(&views, view, wanted)
-            && let (Some(a), Some(b)) = (view.numbers(), named.numbers())
-            && (a.size, a.total) == (b.size, b.total)
-            && !view.rows().iter().map(identity).eq(named.rows().iter().map(identity))
+        if let Some(named) = page_by_number(&views, target, wanted)
+            && let (Some(by_link), Some(by_number)) = (target.numbers(), named.numbers())
+            && (by_link.size, by_link.total) == (by_number.size, by_number.total)
+            && !target.rows().iter().map(identity).eq(named.rows().iter().map(identity))
         {
             let expected = format!("the records of page {wanted}, as {} shows them", named.exchange.target);
-            return Err(CheckError::violation(view.number(), expected, "other records"));
+            return Err(CheckError::violation(target.number(), expected, "other records"));
         }
         judged = true;
     }
@@ -209,30 +220,31 @@ fn lead(recording: &Recording) -> CheckResult {
 
 /// Returns a record that the page behind `next` repeats, although both pages have the same total, so none was created
 /// in between. Not judged with a filter by status, because records may change theirs.
-fn repeated_record(rel: &str, from: &PageView<'_>, view: &PageView<'_>) -> Option<String> {
-    let total = |view: &PageView<'_>| view.page.meta("total");
-    let may_move = from.request.filters.iter().any(|(name, _)| name == "status");
-    if rel != "next" || may_move || total(from).is_none() || total(from) != total(view) {
+fn repeated_record(rel: &str, source: &PageView<'_>, target: &PageView<'_>) -> Option<String> {
+    let total = |target: &PageView<'_>| target.page.meta("total");
+    let may_move = source.request.filters.iter().any(|(name, _)| name == "status");
+    if rel != "next" || may_move || total(source).is_none() || total(source) != total(target) {
         return None;
     }
-    let shown: Vec<_> = from.rows().iter().filter_map(named_identity).collect();
-    view.rows().iter().filter_map(named_identity).find(|identity| shown.contains(identity))
+    let shown: Vec<_> = source.rows().iter().filter_map(named_identity).collect();
+    target.rows().iter().filter_map(named_identity).find(|identity| shown.contains(identity))
 }
 
 /// Returns `true` if an address has the path of a list. A proxy may add or remove a prefix, but not a prefix with `/v1`.
-fn is_path_of(address: &Url, list: List, home: Option<&Url>) -> bool {
-    let base = home.map_or("", |home| home.path().trim_end_matches('/'));
-    let Some(before) = address.path().strip_suffix(list.path()) else { return false };
-    before == base || !before.split('/').any(|part| part == "v1")
+fn is_list_path(address: &Url, list: List, base: Option<&Url>) -> bool {
+    let base_path = base.map_or("", |base| base.path().trim_end_matches('/'));
+    let Some(prefix) = address.path().strip_suffix(list.path()) else { return false };
+    prefix == base_path || !prefix.split('/').any(|part| part == "v1")
 }
 
-/// Returns `true` if a followed link to a path of this form returned the list. Such a path is an alias of the list.
-fn answers(views: &[PageView<'_>], of: &PageView<'_>, address: &Url) -> bool {
-    let form = |path: &str, list: List| path.replacen(list.path(), "", 1);
-    let wanted = form(address.path(), of.request.list);
+/// Returns `true` if a followed link to a path with the same prefix and suffix returned a list: it
+/// is an alias.
+fn is_list_alias(views: &[PageView<'_>], page: &PageView<'_>, address: &Url) -> bool {
+    let without_list = |path: &str, list: List| path.replacen(list.path(), "", 1);
+    let wanted = without_list(address.path(), page.request.list);
     views.iter().filter(|view| view.request.link.is_some() && !view.rows().is_empty()).any(|view| {
         let path = view.exchange.target.split('?').next().unwrap_or_default();
-        form(path, view.request.list) == wanted
+        without_list(path, view.request.list) == wanted
     })
 }
 
@@ -250,7 +262,7 @@ fn page_by_number<'s, 'a>(
     })
 }
 
-fn keep_size(recording: &Recording) -> CheckResult {
+fn judge_links_keep_size(recording: &Recording) -> CheckResult {
     for view in &pages(recording) {
         let Some(here) = view.page.meta("per_page") else { continue };
         for target in link_targets(view) {
@@ -263,20 +275,22 @@ fn keep_size(recording: &Recording) -> CheckResult {
     }
     let views = compared_pages(recording);
     let mut judged = false;
-    for (rel, view, from) in followed_links(&views) {
-        let (Some(there), Some(here)) = (view.page.meta("per_page"), from.page.meta("per_page")) else {
+    for FollowedLink { rel, target, source } in followed_links(&views) {
+        let (Some(actual), Some(expected_size)) =
+            (target.page.meta("per_page"), source.page.meta("per_page"))
+        else {
             continue;
         };
-        if there != here {
-            let expected = format!("pages of {here} behind links.{rel}");
-            return Err(CheckError::violation(view.number(), expected, format!("pages of {there}")));
+        if actual != expected_size {
+            let expected = format!("pages of {expected_size} behind links.{rel}");
+            return Err(CheckError::violation(target.number(), expected, format!("pages of {actual}")));
         }
         judged = true;
     }
     if judged { Ok(CheckOutcome::Holds) } else { Err(too_few_records()) }
 }
 
-fn keep_filters(recording: &Recording) -> CheckResult {
+fn judge_links_keep_filters(recording: &Recording) -> CheckResult {
     let pairs = &ChargeInvoices::from_recording(recording);
     // A filter that the server ignores cannot be preserved.
     let all = pages(recording);
@@ -286,11 +300,11 @@ fn keep_filters(recording: &Recording) -> CheckResult {
         .collect();
     for view in all.iter().filter(|view| !view.rows().is_empty()) {
         for target in link_targets(view) {
-            let lost = |(name, value): &&(String, String)| {
+            let is_lost = |(name, value): &&(String, String)| {
                 let is_ignored = ignored.contains(&(view.request.list, name));
                 !is_ignored && target.value(name, "").is_some_and(|linked| linked != *value)
             };
-            if let Some((name, value)) = view.request.filters.iter().find(lost) {
+            if let Some((name, value)) = view.request.filters.iter().find(is_lost) {
                 let expected = format!("only {name}={value} behind links.{}", target.rel);
                 return Err(CheckError::violation(view.number(), expected, target.link));
             }
@@ -298,23 +312,22 @@ fn keep_filters(recording: &Recording) -> CheckResult {
     }
     let views = compared_pages(recording);
     let mut judged = false;
-    for (rel, view, from) in
-        followed_links(&views).into_iter().filter(|followed| !followed.1.request.filters.is_empty())
-    {
+    let with_filters = |link: &FollowedLink<'_, '_>| !link.target.request.filters.is_empty();
+    for FollowedLink { rel, target, source } in followed_links(&views).into_iter().filter(with_filters) {
         // A filter that the server ignores cannot be preserved.
-        if row_outside_filter(from, pairs).is_some() {
+        if row_outside_filter(source, pairs).is_some() {
             continue;
         }
-        if let Some((row, (name, value))) = row_outside_filter(view, pairs) {
+        if let Some((row, (name, value))) = row_outside_filter(target, pairs) {
             let id = text_at(row, &["id"]).or_else(|| text_at(row, &["code"])).unwrap_or("without an id");
             let expected = format!("only {name}={value} behind links.{rel}");
             return Err(CheckError::violation(
-                view.number(),
+                target.number(),
                 expected,
                 format!("{id} is not of {name} {value}"),
             ));
         }
-        judged |= shows_its_filters(view, pairs);
+        judged |= shows_its_filters(target, pairs);
     }
     if judged {
         Ok(CheckOutcome::Holds)
@@ -327,14 +340,14 @@ fn keep_filters(recording: &Recording) -> CheckResult {
 }
 
 /// Judges the origin of links. The suite never follows a link to another origin, because that would send the key there.
-fn same_origin(recording: &Recording) -> CheckResult {
-    let Ok(home) = Url::parse(&recording.base) else { return Err(no_readable_list()) };
+fn judge_link_origins(recording: &Recording) -> CheckResult {
+    let Ok(base) = Url::parse(&recording.base) else { return Err(no_readable_list()) };
     let mut judged = false;
     for view in &pages(recording) {
         for link in RELS.iter().filter_map(|rel| view.page.link(rel)) {
-            let Ok(address) = home.join(link) else { continue };
-            if address.origin() != home.origin() {
-                let expected = home.origin().ascii_serialization();
+            let Ok(address) = base.join(link) else { continue };
+            if address.origin() != base.origin() {
+                let expected = base.origin().ascii_serialization();
                 return Err(CheckError::violation(
                     view.number(),
                     expected,

@@ -35,12 +35,13 @@ fn code<'a>(event: &'a Value, member: &str) -> Option<&'a str> {
     text_at(event, &[member, "code"])
 }
 
-fn is_of(event: &Value, kind: &str) -> bool {
+fn has_type(event: &Value, kind: &str) -> bool {
     text_at(event, &["type"]) == Some(kind)
 }
 
-/// Returns the time before which all records are visible, by the `Date` of the response or the newest event.
-fn settled_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDateTime> {
+/// Returns the time before which all records are visible in a list, by the `Date` of its response
+/// or the newest event.
+fn visible_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDateTime> {
     let date = clock(later.exchange);
     let newest = || events.rows().iter().filter_map(|row| time_at(row, "created_at")).max();
     // The `Date` may be wrong or from a cache; then the newest event counts.
@@ -48,14 +49,14 @@ fn settled_until(later: &PageView<'_>, events: &PageView<'_>) -> Option<OffsetDa
     latest.map(|latest| latest - LATENESS)
 }
 
-/// Returns `true` if no event was recorded in the ten minutes before a response and none since, by the last long page
-/// of events.
+/// Returns `true` if no event was recorded in the ten minutes before the response `since` and none
+/// afterwards, by the last long page of events. `false` if no such page was read after it.
 pub(super) fn is_quiet(views: &[PageView<'_>], since: Option<&Exchange>, mode: Mode) -> bool {
     let date = since.and_then(clock);
-    let events = first_long_pages(views, List::Events, mode).next_back();
-    let newest = events.filter(|view| since.is_some_and(|since| view.number() > since.number));
+    let last_page = first_long_pages(views, List::Events, mode).next_back();
+    let later_page = last_page.filter(|view| since.is_some_and(|since| view.number() > since.number));
     let newest =
-        newest.and_then(|view| view.rows().iter().filter_map(|row| time_at(row, "created_at")).max());
+        later_page.and_then(|view| view.rows().iter().filter_map(|row| time_at(row, "created_at")).max());
     date.zip(newest).is_some_and(|(date, newest)| newest + CONSISTENCY_TIME < date)
 }
 
@@ -64,18 +65,19 @@ fn codes<'a>(view: &'a PageView<'_>) -> Option<BTreeSet<&'a str>> {
     view.page.rows()?.iter().map(|row| text_at(row, &["code"])).collect()
 }
 
-/// Returns the reason why the lists could not be compared. `needed`: the members of an item that a comparison needs.
-fn nothing_created(recording: &Recording, lists: &[List], needed: &[&str]) -> CheckError {
+/// Returns the error if lists could not be compared with events. `needed`: the members of an item
+/// that a comparison needs.
+fn lists_not_comparable(recording: &Recording, lists: &[List], needed: &[&str]) -> CheckError {
     let comparable_groups = comparable_groups(recording);
     let is_new = |view: &PageView<'_>, row: &Value| {
         text_at(row, &["type"]).is_some_and(|kind| kind.ends_with(".created"))
             && clock(view.exchange).is_some_and(|now| time_at(row, "created_at") > Some(now - LATENESS))
     };
     let others = || comparable_groups.iter().flatten().filter(|view| lists.contains(&view.request.list));
-    let is_telling = |row: &Value| needed.iter().all(|name| text_at(row, &[name]).is_some());
-    let is_shown = others().any(|view| view.rows().iter().any(is_telling));
+    let has_needed_members = |row: &Value| needed.iter().all(|name| text_at(row, &[name]).is_some());
+    let is_comparable = others().any(|view| view.rows().iter().any(has_needed_members));
     let events = comparable_groups.iter().flatten().filter(|view| view.request.list == List::Events);
-    if is_shown && events.into_iter().any(|view| view.rows().iter().any(|row| is_new(view, row))) {
+    if is_comparable && events.into_iter().any(|view| view.rows().iter().any(|row| is_new(view, row))) {
         return CheckError::unjudged(
             "new objects may take a minute to appear in the lists, and no older object is listed",
             "check again in a minute, while nothing is created",
@@ -83,7 +85,7 @@ fn nothing_created(recording: &Recording, lists: &[List], needed: &[&str]) -> Ch
     }
     if others().any(|view| !view.rows().is_empty()) {
         return CheckError::Inapplicable(
-            "codes and times of the lists and the events do not show which records belong together".into(),
+            "the codes and times in lists and events do not show which records belong together".into(),
         );
     }
     CheckError::unjudged(
@@ -104,27 +106,27 @@ fn judge_complete(recording: &Recording) -> CheckResult {
                 let Some((listed, codes)) = listed.and_then(|view| Some((view, codes(view)?))) else {
                     continue;
                 };
-                let until = settled_until(listed, events);
+                let until = visible_until(listed, events);
                 let created: Vec<_> =
-                    events.rows().iter().filter(|row| is_of(row, &format!("{member}.created"))).collect();
+                    events.rows().iter().filter(|row| has_type(row, &format!("{member}.created"))).collect();
                 // Newer records may have moved the oldest ones to the next page.
                 let is_full = listed.rows().len() as u64 == PER_PAGE_MAX;
                 let is_on_page =
                     |event: &&Value| code(event, member).is_some_and(|code| codes.contains(code));
-                let reach =
+                let last_comparable =
                     if is_full { created.iter().rposition(is_on_page) } else { created.len().checked_sub(1) };
-                let Some(reach) = reach else { continue };
-                let created = created[..=reach].iter();
-                let arrived =
+                let Some(last_comparable) = last_comparable else { continue };
+                let created = created[..=last_comparable].iter();
+                let visible =
                     created.filter(|row| time_at(row, "created_at").is_some_and(|at| Some(at) <= until));
-                for event in arrived {
+                for event in visible {
                     let Some(code) = code(event, member) else { continue };
                     if !codes.contains(code) {
                         let id = text_at(event, &["id"]).unwrap_or("without an id");
                         return Err(CheckError::violation(
                             listed.number(),
                             format!("{member} {code} in the list of {}, as event {id} shows", list.as_str()),
-                            format!("{} others, and not this one", codes.len()),
+                            format!("{} others, but not this one", codes.len()),
                         ));
                     }
                     judged = true;
@@ -136,7 +138,7 @@ fn judge_complete(recording: &Recording) -> CheckResult {
     if judged {
         Ok(CheckOutcome::Holds)
     } else {
-        Err(nothing_created(recording, &[List::Charges, List::Invoices], &["code"]))
+        Err(lists_not_comparable(recording, &[List::Charges, List::Invoices], &["code"]))
     }
 }
 
@@ -151,17 +153,17 @@ fn judge_recorded(recording: &Recording) -> CheckResult {
                 .last()
                 .filter(|view| view.number() > listed.number());
             let Some(events) = events else { continue };
-            let until = settled_until(events, events);
+            let until = visible_until(events, events);
             for (index, row) in listed.rows().iter().enumerate() {
-                let opened = time_at(row, "created_at")
+                let opened_at = time_at(row, "created_at")
                     .or_else(|| opening_time_between(listed.rows(), index, events, until));
-                let Some(missing) = missing_event(row, opened, events, until) else { continue };
-                if let Err(kind) = missing {
+                let Some(result) = check_charge_events(row, opened_at, events, until) else { continue };
+                if let Err(kind) = result {
                     let code = text_at(row, &["code"]).unwrap_or_default();
                     return Err(CheckError::violation(
                         events.number(),
-                        format!("a {kind} of charge {code}, which is listed at {})", listed.exchange.target),
-                        format!("{} other events, and not this one", events.rows().len()),
+                        format!("a {kind} of charge {code}, which is listed at {}", listed.exchange.target),
+                        format!("{} other events, but not this one", events.rows().len()),
                     ));
                 }
                 judged = true;
@@ -172,78 +174,80 @@ fn judge_recorded(recording: &Recording) -> CheckResult {
     if judged {
         Ok(CheckOutcome::Holds)
     } else {
-        Err(nothing_created(recording, &[List::Charges], &["code", "created_at"]))
+        Err(lists_not_comparable(recording, &[List::Charges], &["code", "created_at"]))
     }
 }
 
-/// Returns a time before a listed charge was opened, if its neighbours in the list, newest first, have creation events before
-/// and after: charges may have no time of their own.
+/// Returns a time before a listed charge was opened: that of the creation event of the next older
+/// charge in the list. A newer charge must have a visible creation event too. Listed charges may
+/// have no time themselves.
 fn opening_time_between(
     rows: &[Value],
     index: usize,
     events: &PageView<'_>,
     until: Option<OffsetDateTime>,
 ) -> Option<OffsetDateTime> {
-    let created = |row: &Value| {
+    let creation_time = |row: &Value| {
         let own = text_at(row, &["code"])?;
-        let mut created = events.rows().iter().filter(|event| is_of(event, "charge.created"));
-        time_at(created.find(|event| code(event, "charge") == Some(own))?, "created_at")
+        let mut creations = events.rows().iter().filter(|event| has_type(event, "charge.created"));
+        time_at(creations.find(|event| code(event, "charge") == Some(own))?, "created_at")
     };
-    rows[..=index].iter().rev().find_map(created).filter(|newer| Some(*newer) <= until)?;
-    rows[index..].iter().find_map(created)
+    rows[..=index].iter().rev().find_map(creation_time).filter(|newer| Some(*newer) <= until)?;
+    rows[index..].iter().find_map(creation_time)
 }
 
-/// Returns the type of a missing event of a listed charge as an error. `None` if it cannot be judged: events older than
-/// the oldest listed one may have expired.
-fn missing_event(
+/// Checks that a listed charge has its events; the error is the type of a missing one. `None` if it
+/// cannot be judged: events older than the oldest listed one may have expired.
+fn check_charge_events(
     row: &Value,
-    opened: Option<OffsetDateTime>,
+    opened_at: Option<OffsetDateTime>,
     events: &PageView<'_>,
     until: Option<OffsetDateTime>,
 ) -> Option<Result<(), &'static str>> {
     let own = text_at(row, &["code"])?;
-    if !names_objects(events, "charge") {
+    if !all_have_codes(events, "charge") {
         return None;
     }
     let oldest = events.rows().iter().filter_map(|event| time_at(event, "created_at")).min()?;
-    let opened = opened.filter(|at| *at > oldest + LATENESS && Some(*at) <= until)?;
-    let has = |kind: &str| {
-        events.rows().iter().any(|event| is_of(event, kind) && code(event, "charge") == Some(own))
+    let opened_at = opened_at.filter(|at| *at > oldest + LATENESS && Some(*at) <= until)?;
+    let has_event = |kind: &str| {
+        events.rows().iter().any(|event| has_type(event, kind) && code(event, "charge") == Some(own))
     };
-    if !has("charge.created") {
+    if !has_event("charge.created") {
         return Some(Err("charge.created"));
     }
-    let paid = time_at(row, "paid_at").filter(|at| *at >= opened && Some(*at) <= until);
+    let paid = time_at(row, "paid_at").filter(|at| *at >= opened_at && Some(*at) <= until);
     let is_paid = text_at(row, &["status"]) == Some("paid") && paid.is_some();
-    if is_paid && !has("charge.paid") {
+    if is_paid && !has_event("charge.paid") {
         return Some(Err("charge.paid"));
     }
     Some(Ok(()))
 }
 
-/// Returns `true` if every event has the code of its charge or invoice. Without it, the event may belong to any.
-fn names_objects(events: &PageView<'_>, member: &str) -> bool {
+/// Returns `true` if every event of a kind of object has the code of its object. Without it, the
+/// event may belong to any.
+fn all_have_codes(events: &PageView<'_>, member: &str) -> bool {
     events.rows().iter().all(|event| {
         let kind = text_at(event, &["type"]).filter(|kind| EVENT_TYPES.contains(kind));
         kind.is_some_and(|kind| !kind.starts_with(member) || code(event, member).is_some())
     })
 }
 
-/// Checks that no charge or invoice changed its status and back without a recent event. A single change may have none,
-/// such as an invoice that became overdue.
+/// Checks that no charge or invoice changed its status and back without a recent event. A single
+/// change may have no event, such as that of an invoice that became overdue.
 fn check_status_changes(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckError> {
     let Some(events) = first_long_pages(views, List::Events, mode).last() else { return Ok(()) };
-    let Some(until) = settled_until(events, events).map(|latest| latest - CONSISTENCY_TIME) else {
+    let Some(until) = visible_until(events, events).map(|latest| latest - CONSISTENCY_TIME) else {
         return Ok(());
     };
-    let recent = |event: &&Value| time_at(event, "created_at").is_none_or(|at| at > until);
+    let is_recent = |event: &&Value| time_at(event, "created_at").is_none_or(|at| at > until);
     let is_full = events.rows().len() as u64 == PER_PAGE_MAX;
     for (list, member) in KINDS {
-        if !names_objects(events, member) || (is_full && events.rows().iter().all(|row| recent(&row))) {
+        if !all_have_codes(events, member) || (is_full && events.rows().iter().all(|row| is_recent(&row))) {
             continue;
         }
         let changed: BTreeSet<_> =
-            events.rows().iter().filter(recent).filter_map(|row| code(row, member)).collect();
+            events.rows().iter().filter(is_recent).filter_map(|row| code(row, member)).collect();
         let mut states: BTreeMap<&str, Vec<[Option<&Value>; 2]>> = BTreeMap::new();
         for view in views.iter().filter(|view| view.mode == mode && view.request.list == list) {
             for row in view.rows() {
@@ -251,35 +255,35 @@ fn check_status_changes(views: &[PageView<'_>], mode: Mode) -> Result<(), CheckE
                     continue;
                 };
                 let state = ["status", "paid_at"].map(|name| row.get(name));
-                let seen = states.entry(code).or_default();
-                if seen.last() == Some(&state) {
+                let known_states = states.entry(code).or_default();
+                if known_states.last() == Some(&state) {
                     continue;
                 }
-                if let Some(between) = seen.last().filter(|_| seen.contains(&state)) {
+                if let Some(previous) = known_states.last().filter(|_| known_states.contains(&state)) {
                     let state_text = |state: &[Option<&Value>; 2]| {
                         let [status, paid] = state.map(|value| value.map_or("none".into(), Value::to_string));
                         format!("status {status} and paid_at {paid}")
                     };
-                    let expected = format!("{member} {code} with {}, as shown before", state_text(between));
+                    let expected = format!("{member} {code} with {}, as shown before", state_text(previous));
                     let actual = format!("{} again, and no event of it", state_text(&state));
                     return Err(CheckError::violation(view.number(), expected, actual));
                 }
-                seen.push(state);
+                known_states.push(state);
             }
         }
     }
     Ok(())
 }
 
-/// Checks that charges and invoices are in the order of their creation events, with a tolerance of one minute. Returns
-/// `true` if some could be compared.
+/// Checks that charges and invoices are listed in the order of their creation events, newest first,
+/// with a tolerance of one minute. Returns `true` if some could be compared.
 pub(super) fn check_creation_order(views: &[PageView<'_>]) -> Result<bool, CheckError> {
     let mut judged = false;
     for mode in Mode::BOTH {
         let Some(events) = first_long_pages(views, List::Events, mode).last() else { continue };
         for (list, member) in KINDS {
             let created = |wanted: &str| {
-                let mut rows = events.rows().iter().filter(|row| is_of(row, &format!("{member}.created")));
+                let mut rows = events.rows().iter().filter(|row| has_type(row, &format!("{member}.created")));
                 time_at(rows.find(|row| code(row, member) == Some(wanted))?, "created_at")
             };
             for view in first_long_pages(views, list, mode) {
@@ -287,12 +291,12 @@ pub(super) fn check_creation_order(views: &[PageView<'_>]) -> Result<bool, Check
                 let times: Vec<_> =
                     codes.into_iter().filter_map(|code| Some((code, created(code)?))).collect();
                 for pair in times.windows(2) {
-                    let [(above, earlier), (below, later)] = pair else { continue };
-                    if *later > *earlier + LATENESS {
+                    let [(above, above_at), (below, below_at)] = pair else { continue };
+                    if *below_at > *above_at + LATENESS {
                         return Err(CheckError::violation(
                             view.number(),
                             "the newest record first",
-                            format!("{above} of {earlier} above {below} of {later}"),
+                            format!("{above} of {above_at} above {below} of {below_at}"),
                         ));
                     }
                     judged = true;

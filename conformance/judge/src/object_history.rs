@@ -15,12 +15,14 @@ use crate::diff::{
     recorded_at,
 };
 use crate::evidence::{FullList, PageView, comparable_groups, first_long_pages, pages};
+use crate::status_names;
 
-/// The longest delay between a timed change and its event: a job may record the expiry of a charge later.
+/// The maximum delay between a timed change and its event: a job may record the expiry of a charge
+/// later.
 const EVENT_DELAY_MAX: Duration = Duration::days(1);
 /// The event types that occur once per object. A view event is defined as the first view.
-const ONCE: [&str; 3] = ["charge.created", "invoice.created", "invoice.viewed"];
-/// The event types of a charge that one transfer pays in time.
+const ONCE_PER_OBJECT: [&str; 3] = ["charge.created", "invoice.created", "invoice.viewed"];
+/// The event types of a charge that was paid in time by one transfer.
 pub(super) const OF_ONE_PAYMENT: [&str; 3] = ["charge.created", "charge.payment_detected", "charge.paid"];
 
 /// The events of a charge or an invoice, oldest first.
@@ -31,8 +33,8 @@ pub(super) struct ObjectHistory<'a> {
     /// `charge` or `invoice`.
     member: &'static str,
     events: Vec<ListedEvent<'a>>,
-    /// `true` if events contain the object as of their time: its states differ on one page. Otherwise they may contain the
-    /// current object.
+    /// `true` if events contain the object as of their time: two events on one page show different
+    /// states. Otherwise events may contain the current object.
     is_snapshot: bool,
 }
 
@@ -58,21 +60,21 @@ impl ListedEvent<'_> {
         recorded_at(self.row)
     }
 
-    /// Returns `true` if the other event was recorded more than a minute before.
+    /// Returns `true` if this event was recorded more than a minute after the other one.
     fn is_later_than(&self, other: &ListedEvent<'_>) -> bool {
         other.recorded_at().zip(self.recorded_at()).is_some_and(|(earlier, at)| at > earlier + LATENESS)
     }
 }
 
-/// Returns the histories of the objects in the longest beginning of the list of events that was read, in each mode. No event
-/// that is newer than another one is missing there.
+/// Returns the histories of the objects in the most complete read of the list of events in each
+/// mode. The list starts with the newest event and has no gaps, so only events older than all
+/// others may be missing.
 pub(super) fn recent_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
     let mut found = Vec::new();
     for mode in Mode::BOTH {
-        let beginnings = first_long_pages(views, List::Events, mode)
+        let reads = first_long_pages(views, List::Events, mode)
             .map(|first| (first, FullList::starting_with(views, first)));
-        let Some((first, list)) = beginnings.max_by_key(|(first, list)| (list.rows.len(), first.number()))
-        else {
+        let Some((first, list)) = reads.max_by_key(|(first, list)| (list.rows.len(), first.number())) else {
             continue;
         };
         let newest = list.rows.iter().filter_map(|row| recorded_at(row)).max();
@@ -84,7 +86,8 @@ pub(super) fn recent_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHisto
     found
 }
 
-/// Returns the histories of all events on all pages. Events between two of them may be missing.
+/// Returns the histories of the objects in all events on all pages. Events between two others may
+/// be missing.
 fn all_histories<'a>(views: &'a [PageView<'_>]) -> Vec<ObjectHistory<'a>> {
     let mut found = Vec::new();
     for mode in Mode::BOTH {
@@ -106,7 +109,7 @@ fn group_by_object<'a>(
     events: impl Iterator<Item = ListedEvent<'a>>,
 ) -> Vec<ObjectHistory<'a>> {
     let of_mode = views.iter().filter(|view| view.mode == mode && view.request.list == List::Events);
-    let kept: BTreeSet<_> = of_mode.flat_map(|view| kept_objects(view.rows())).collect();
+    let snapshot_objects: BTreeSet<_> = of_mode.flat_map(|view| objects_in_two_states(view.rows())).collect();
     let distinct: BTreeMap<&str, ListedEvent<'_>> =
         events.filter_map(|event| Some((text_at(event.row, &["id"])?, event))).collect();
     let mut histories: BTreeMap<(&'static str, &str), Vec<ListedEvent<'_>>> = BTreeMap::new();
@@ -119,23 +122,23 @@ fn group_by_object<'a>(
     }
     let history = |((member, code), mut events): (_, Vec<ListedEvent<'a>>)| {
         events.sort_by_key(|event| (event.recorded_at(), !event.kind().ends_with(".created")));
-        let is_snapshot = kept.contains(&(member, code));
+        let is_snapshot = snapshot_objects.contains(&(member, code));
         ObjectHistory { name: format!("{member} {code}"), mode, member, events, is_snapshot }
     };
     histories.into_iter().map(history).collect()
 }
 
 /// Returns the kind and code of each object that two events on a page show in different states.
-fn kept_objects(rows: &[Value]) -> Vec<(&'static str, &str)> {
+fn objects_in_two_states(rows: &[Value]) -> Vec<(&'static str, &str)> {
     let mut states: BTreeMap<(&'static str, &str), &Value> = BTreeMap::new();
     let objects = KINDS.into_iter().flat_map(|(_, member)| {
         rows.iter().filter_map(move |row| Some(((member, text_at(row, &[member, "code"])?), row)))
     });
-    let kept = objects.filter(|(object, row)| {
+    let in_two_states = objects.filter(|(object, row)| {
         let first = states.entry(*object).or_insert(row);
         first_contradiction(first, row, &STATE, differ).is_some()
     });
-    kept.map(|(object, _)| object).collect()
+    in_two_states.map(|(object, _)| object).collect()
 }
 
 impl<'a> ObjectHistory<'a> {
@@ -145,6 +148,16 @@ impl<'a> ObjectHistory<'a> {
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the code of the object.
+    pub(super) fn code(&self) -> &str {
+        self.events.first().and_then(|event| text_at(event.row, &[self.member, "code"])).unwrap_or_default()
+    }
+
+    /// Returns all events, oldest first.
+    pub(super) fn events(&self) -> &[ListedEvent<'a>] {
+        &self.events
     }
 
     /// Returns the events of a type.
@@ -158,7 +171,7 @@ impl<'a> ObjectHistory<'a> {
             && self.events.iter().all(|event| event.recorded_at().is_some())
     }
 
-    /// Returns `true` if all events have one of these types, or were recorded after the given one.
+    /// Returns `true` if all events up to a minute after the given one have one of these types.
     pub(super) fn has_only(&self, kinds: &[&str], until: &ListedEvent<'_>) -> bool {
         self.events.iter().all(|event| event.is_later_than(until) || kinds.contains(&event.kind()))
     }
@@ -173,8 +186,9 @@ impl<'a> ObjectHistory<'a> {
         self.of_type("charge.payment_detected").count() <= 1
     }
 
-    /// Returns `true` if an event shows its object as of its own time, whether events contain past or current states.
-    /// There must be no later event, or the events must be snapshots and the next one be a minute later.
+    /// Returns `true` if an event certainly shows its object as of its own time: it was read long
+    /// enough after it was recorded, and is the last event of the object, or the events are
+    /// snapshots and the next one is a minute later.
     pub(super) fn shows_own_state(&self, event: &ListedEvent<'_>) -> bool {
         let is_settled = event.recorded_at().zip(event.read_at).is_some_and(|(at, now)| at + LATENESS < now);
         let mut others = self.events.iter().filter(|other| other.id() != event.id());
@@ -184,8 +198,8 @@ impl<'a> ObjectHistory<'a> {
     }
 }
 
-/// Checks that an object is created once and first, that a voided invoice is not paid, and that a paid charge is paid once
-/// and does not expire.
+/// Checks the order of events of each object: the creation is the first and occurs once, a voided
+/// invoice is not paid, a paid charge is paid once and does not expire, and so on.
 pub(super) fn check_created_first(recording: &Recording) -> Result<(), CheckError> {
     let views = pages(recording);
     all_histories(&views).iter().try_for_each(check_order)?;
@@ -193,25 +207,28 @@ pub(super) fn check_created_first(recording: &Recording) -> Result<(), CheckErro
     recent.iter().try_for_each(check_paid_once)?;
     check_detected_first(&recent)?;
     check_canceled(&recent)?;
-    check_late_payments(&recent)
+    check_late_payments(&recent)?;
+    status_names::check_types(&recent)?;
+    status_names::check_missing_events(&views, &recent)
 }
 
-/// The fewest charges with a late transfer that show that its event has another type.
+/// The minimum number of charges with a late transfer but no `charge.late_payment`, for a
+/// violation.
 const LATE_MIN: usize = 2;
 
-/// Checks that funds which arrived after a charge expired or was canceled have a `charge.late_payment`: their transfer was
-/// the first, and it was confirmed, or received long ago.
+/// Checks that a charge has a `charge.late_payment` if its first transfer was detected after it
+/// expired or was canceled, and was confirmed or received long ago.
 fn check_late_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
-    const ENDS: [&str; 2] = ["charge.expired", "charge.canceled"];
-    const CONFIRMED: [&str; 2] = ["charge.paid", "charge.underpaid"];
+    const END_TYPES: [&str; 2] = ["charge.expired", "charge.canceled"];
+    const CONFIRMED_TYPES: [&str; 2] = ["charge.paid", "charge.underpaid"];
     let is_late = |history: &&ObjectHistory<'_>| {
         let Some(detected) = history.of_type("charge.payment_detected").next() else { return false };
         let is_received = text_at(detected.row, &["charge", "received_amount"])
             .is_some_and(|received| received.bytes().any(|byte| matches!(byte, b'1'..=b'9')));
         let is_old =
             detected.recorded_at().zip(detected.read_at).is_some_and(|(at, now)| at + EVENT_DELAY_MAX < now);
-        let ended = history.events.iter().find(|event| ENDS.contains(&event.kind()));
-        let confirmed = history.events.iter().find(|event| CONFIRMED.contains(&event.kind()));
+        let ended = history.events.iter().find(|event| END_TYPES.contains(&event.kind()));
+        let confirmed = history.events.iter().find(|event| CONFIRMED_TYPES.contains(&event.kind()));
         history.is_complete()
             && history.of_type("charge.late_payment").next().is_none()
             && ended.is_some_and(|ended| detected.is_later_than(ended))
@@ -228,7 +245,7 @@ fn check_late_payments(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError
     ))
 }
 
-/// Checks that no charge is shown as paid whose newest event reports that it was canceled.
+/// Checks that no charge whose newest event is `charge.canceled` has the status paid in that event.
 fn check_canceled(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     let is_paid = |history: &&ObjectHistory<'_>| {
         history.is_complete()
@@ -248,13 +265,14 @@ fn check_canceled(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
     }
 }
 
-/// The fewest charges whose payment is recorded before its transfer.
+/// The minimum number of charges whose payment is recorded before its transfer is detected, for a
+/// violation.
 const DETECTED_LATER_MIN: usize = 2;
 
 /// Checks that transfers are detected before they are confirmed. A text in the details, such as the transaction id, shows
 /// which events belong to one transfer.
 fn check_detected_first(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
-    let found: Vec<_> = histories
+    let out_of_order: Vec<_> = histories
         .iter()
         .filter(|history| history.is_complete())
         .filter_map(|history| {
@@ -273,15 +291,15 @@ fn check_detected_first(histories: &[ObjectHistory<'_>]) -> Result<(), CheckErro
                 .next()
         })
         .collect();
-    match found.last().filter(|_| found.len() >= DETECTED_LATER_MIN) {
+    match out_of_order.last().filter(|_| out_of_order.len() >= DETECTED_LATER_MIN) {
         Some((history, confirmed, detected)) => Err(order_violation(history, confirmed, detected)),
         None => Ok(()),
     }
 }
 
 /// Returns `true` if the details of two events have a long text in common.
-fn is_same_transfer(one: &ListedEvent<'_>, other: &ListedEvent<'_>) -> bool {
-    !detail_texts(one.row).is_disjoint(&detail_texts(other.row))
+fn is_same_transfer(first: &ListedEvent<'_>, second: &ListedEvent<'_>) -> bool {
+    !detail_texts(first.row).is_disjoint(&detail_texts(second.row))
 }
 
 /// Returns the long texts in the details of an event, such as the id of a transaction.
@@ -293,11 +311,11 @@ pub(super) fn detail_texts(event: &Value) -> BTreeSet<String> {
 
 fn check_order(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     let (name, events) = (history.name(), &history.events);
-    for once in ONCE {
-        let mut same = history.of_type(once);
-        if let (Some(first), Some(second)) = (same.next(), same.next()) {
+    for kind in ONCE_PER_OBJECT {
+        let mut of_kind = history.of_type(kind);
+        if let (Some(first), Some(second)) = (of_kind.next(), of_kind.next()) {
             let actual = format!("{} and {}", first.id(), second.id());
-            return Err(CheckError::violation(second.number, format!("one {once} of {name}"), actual));
+            return Err(CheckError::violation(second.number, format!("one {kind} of {name}"), actual));
         }
     }
     for event in events {
@@ -323,8 +341,9 @@ fn order_violation(
     CheckError::violation(event.number, expected, format!("{}, {}", event_text(earlier), event_text(event)))
 }
 
-/// Checks that a paid charge does not expire, and that one payment is not recorded twice: two events with the same details
-/// or time, or snapshots of an unchanged charge. A second transfer, a late payment or a refund may cause another event.
+/// Checks that a paid charge does not expire, and that one payment is not recorded twice: by two
+/// events with the same details or time, or by two snapshots of an unchanged charge. A second
+/// transfer, a late payment or a refund may cause another event.
 fn check_paid_once(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     let paid: Vec<_> = history.of_type("charge.paid").collect();
     let Some(first) = paid.first().filter(|_| history.is_complete()) else { return Ok(()) };
@@ -338,10 +357,11 @@ fn check_paid_once(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     if !history.has_one_transfer() || !history.has_only(&OF_ONE_PAYMENT, second) {
         return Ok(());
     }
-    let [one, other] = [first.row, second.row];
-    let has_same_details = one["details"] == other["details"]
-        && one["details"].as_object().is_some_and(|details| !details.is_empty());
-    let has_same_charge = history.is_snapshot && first_contradiction(one, other, &STATE, differ).is_none();
+    let [first_row, second_row] = [first.row, second.row];
+    let has_same_details = first_row["details"] == second_row["details"]
+        && first_row["details"].as_object().is_some_and(|details| !details.is_empty());
+    let has_same_charge =
+        history.is_snapshot && first_contradiction(first_row, second_row, &STATE, differ).is_none();
     if has_same_details || has_same_charge || first.recorded_at() == second.recorded_at() {
         let actual = format!("{} and {}", first.id(), second.id());
         return Err(CheckError::violation(
@@ -353,11 +373,12 @@ fn check_paid_once(history: &ObjectHistory<'_>) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// The fewest charges whose time of payment is that of an earlier event. The clocks of a chain and a service may differ.
+/// The minimum number of charges whose time of payment is that of an earlier event, for a
+/// violation. The clocks of a chain and a service may differ.
 const PAID_EARLIER_MIN: usize = 2;
 
-/// Returns the violation if a charge has a time of payment although no payment was confirmed, by its events, or if charges
-/// have the time of their creation although their only transfer was detected later.
+/// Checks that no charge has a time of payment although its events report no confirmed payment, and
+/// that the times of payment are not those of earlier events, such as the creation.
 pub(super) fn check_paid_at(recording: &Recording) -> Result<(), CheckError> {
     const WITHOUT_PAYMENT: [&str; 4] =
         ["charge.created", "charge.payment_detected", "charge.expired", "charge.canceled"];
@@ -366,12 +387,12 @@ pub(super) fn check_paid_at(recording: &Recording) -> Result<(), CheckError> {
     check_paid_later(&histories, "charge.created", "charge.payment_detected")?;
     check_paid_later(&histories, "charge.payment_detected", "charge.paid")?;
     for history in histories.iter().filter(|history| history.is_of("charge") && history.is_complete()) {
-        let unpaid = |event: &&ListedEvent<'_>| {
+        let has_paid_at_unpaid = |event: &&ListedEvent<'_>| {
             event.row["charge"]["paid_at"].is_string()
                 && history.has_only(&WITHOUT_PAYMENT, event)
                 && history.shows_own_state(event)
         };
-        if let Some(event) = history.events.iter().find(unpaid) {
+        if let Some(event) = history.events.iter().find(has_paid_at_unpaid) {
             return Err(CheckError::violation(
                 event.number,
                 format!("no paid_at in the {} of {}, which was not paid", event.kind(), history.name()),
@@ -382,9 +403,11 @@ pub(super) fn check_paid_at(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Checks that charges of one transfer do not have the time of an earlier event as their time of payment.
+/// Checks that charges with one transfer do not have the time of an `earlier` event as their time
+/// of payment, if a `later` event that precedes the payment or reports it was recorded over a
+/// minute after that.
 fn check_paid_later(histories: &[ObjectHistory<'_>], earlier: &str, later: &str) -> Result<(), CheckError> {
-    let found: Vec<_> = histories
+    let violating: Vec<_> = histories
         .iter()
         .filter(|history| history.is_of("charge") && history.is_complete() && history.has_one_transfer())
         .filter_map(|history| {
@@ -396,7 +419,8 @@ fn check_paid_later(histories: &[ObjectHistory<'_>], earlier: &str, later: &str)
             (is_earlier && later.is_later_than(earlier)).then_some((history, paid, later))
         })
         .collect();
-    let Some((history, paid, later)) = found.last().filter(|_| found.len() >= PAID_EARLIER_MIN) else {
+    let Some((history, paid, later)) = violating.last().filter(|_| violating.len() >= PAID_EARLIER_MIN)
+    else {
         return Ok(());
     };
     Err(CheckError::violation(
@@ -430,10 +454,10 @@ pub(super) fn check_listed_values(recording: &Recording) -> Result<(), CheckErro
                     .filter_map(|(view, row)| Some((view, row, *newest.get(text_at(row, &["code"])?)?)))
                     .collect();
                 for name in settled.iter().copied() {
-                    judge_field(&listed, member, name, |_, _, _| true)?;
+                    check_field(&listed, member, name, |_, _, _| true)?;
                 }
-                judge_field(&listed, member, "status", |view, _, event| is_final(member, view, event))?;
-                judge_field(&listed, member, "paid_at", |view, row, event| {
+                check_field(&listed, member, "status", |view, _, event| is_final(member, view, event))?;
+                check_field(&listed, member, "paid_at", |view, row, event| {
                     is_final(member, view, event) || is_unchanged(member, view, row, event)
                 })?;
             }
@@ -442,7 +466,8 @@ pub(super) fn check_listed_values(recording: &Recording) -> Result<(), CheckErro
     Ok(())
 }
 
-/// Returns `true` if the status of an object in its newest event is final. An unpaid invoice may become overdue.
+/// Returns `true` if the status of an object in its newest event is final: no later change is
+/// possible without an event. An unpaid invoice may become overdue.
 fn is_final(member: &str, view: &PageView<'_>, event: &Value) -> bool {
     let is_old =
         recorded_at(event).zip(clock(view.exchange)).is_some_and(|(at, now)| at + EVENT_DELAY_MAX < now);
@@ -452,32 +477,35 @@ fn is_final(member: &str, view: &PageView<'_>, event: &Value) -> bool {
 /// Returns `true` if a listed object has the status of its newest event, which all copies of the object must show by now.
 fn is_unchanged(member: &str, view: &PageView<'_>, row: &Value, event: &Value) -> bool {
     let status = text_at(row, &["status"]);
-    let is_still =
+    let is_consistent =
         recorded_at(event).zip(clock(view.exchange)).is_some_and(|(at, now)| at + CONSISTENCY_TIME < now);
-    is_still && status.is_some() && status == text_at(event, &[member, "status"])
+    is_consistent && status.is_some() && status == text_at(event, &[member, "status"])
 }
 
-/// Judges one field of listed items. Their fields and formats are not specified, so a different value counts only if
-/// some item has the value of its event, if both values are times, or if the listed time is null.
-fn judge_field(
+/// Checks one field of the listed items for which `counts` returns `true`, each with its page and
+/// its newest event. The fields and formats of items are not specified, so a different value counts
+/// only if some item has the value of its event, if both values are times, or if the listed time is
+/// null.
+fn check_field(
     listed: &[(&PageView<'_>, &Value, &Value)],
     member: &str,
     name: &str,
     counts: impl Fn(&PageView<'_>, &Value, &Value) -> bool,
 ) -> Result<(), CheckError> {
-    let pairs: Vec<_> = listed
+    let values: Vec<_> = listed
         .iter()
         .filter_map(|(view, row, event)| Some((view, row, row.get(name)?, event[member].get(name)?, event)))
         .collect();
-    let is_alike = pairs.iter().any(|(.., one, other, _)| one.is_string() && !contradict(one, other));
+    let is_comparable =
+        values.iter().any(|(.., listed, shown, _)| listed.is_string() && !contradict(listed, shown));
     let is_time = |value: &Value| value.as_str().is_some_and(|text| utc(text).is_some());
-    let odd = pairs.iter().find(|(view, row, one, other, event)| {
-        let is_lost = one.is_null() && is_time(other);
-        differ(name, one, other)
-            && (is_alike || is_lost || (is_time(one) && is_time(other)))
+    let differing = values.iter().find(|(view, row, listed, shown, event)| {
+        let is_lost = listed.is_null() && is_time(shown);
+        differ(name, listed, shown)
+            && (is_comparable || is_lost || (is_time(listed) && is_time(shown)))
             && counts(view, row, event)
     });
-    let Some((view, row, listed, shown, event)) = odd else { return Ok(()) };
+    let Some((view, row, listed, shown, event)) = differing else { return Ok(()) };
     let expected =
         format!("{name} {shown} of {member} {}, as its newest event {} shows", row["code"], event["id"]);
     Err(CheckError::violation(view.number(), expected, format!("{name} {listed}")))

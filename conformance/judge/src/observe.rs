@@ -1,4 +1,4 @@
-//! The open points of the specification, and the choices of the target there: observed, never judged.
+//! The choices of the target where the specification leaves one. They are observed, never judged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ use conformance_model::verdict::{Row, Verdict};
 
 use crate::interference::cached;
 
-/// An open choice, and what was seen of it.
+/// A choice that the specification leaves open, as observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema, serde::Deserialize))]
 pub struct Observation {
-    /// The open point.
+    /// The name of the choice.
     pub topic: String,
     /// The observation.
     pub seen: String,
@@ -47,9 +47,9 @@ const OBSERVERS: &[(&str, Observer)] = &[
     ("Server", server),
     ("Ids of deliveries", delivery_ids),
     ("Repeated deliveries", repeated_deliveries),
-    ("Order of deliveries", order),
+    ("Order of deliveries", delivery_order),
     ("Parts of the signature header", signature_parts),
-    ("More members of a delivery", more_members),
+    ("More members of a delivery", additional_members),
     ("Test deliveries", test_deliveries),
 ];
 
@@ -66,8 +66,8 @@ pub fn observations(recording: &Recording, rows: &[Row]) -> Vec<Observation> {
             found.push(Observation { topic, seen: seen.clone() });
         }
     }
-    for (topic, look) in OBSERVERS {
-        let seen = look(recording);
+    for (topic, observe) in OBSERVERS {
+        let seen = observe(recording);
         if !seen.is_empty() {
             let seen = seen.into_iter().collect::<Vec<_>>().join(", ");
             found.push(Observation { topic: (*topic).to_owned(), seen });
@@ -76,7 +76,7 @@ pub fn observations(recording: &Recording, rows: &[Row]) -> Vec<Observation> {
     found
 }
 
-fn answers(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)> {
+fn responses(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)> {
     recording.exchanges.iter().filter_map(|exchange| Some((exchange, exchange.answer()?)))
 }
 
@@ -93,43 +93,44 @@ fn rows(recording: &Recording) -> Vec<Value> {
 }
 
 fn retry_after(recording: &Recording) -> BTreeSet<String> {
-    let refused = answers(recording).filter(|(_, answer)| answer.status == 429);
-    let form = |(_, answer): (&Exchange, &Answer)| match answer.header("retry-after") {
+    let refused = responses(recording).filter(|(_, response)| response.status == 429);
+    let format = |(_, response): (&Exchange, &Answer)| match response.header("retry-after") {
         None => "absent",
         Some(text) if text.bytes().all(|byte| byte.is_ascii_digit()) => "whole seconds",
         Some(text) if http_date(text).is_some() => "an HTTP date",
         Some(_) => "something else",
     };
-    refused.map(form).map(str::to_owned).collect()
+    refused.map(format).map(str::to_owned).collect()
 }
 
-/// A topic for each status: whether a run meets a 429 depends on the use of the key before it.
+/// Observes the media types of the responses with a status, and the members of their JSON. There is
+/// a topic for each status, because a run gets a 429 only if the key was used before.
 fn refusal_types(recording: &Recording, status: u16) -> BTreeSet<String> {
-    let refused = answers(recording).filter(|(_, answer)| answer.status == status);
-    let choices = refused.map(|(_, answer)| {
-        let kind = answer.header("content-type").unwrap_or("none");
-        let members = answer
+    let refused = responses(recording).filter(|(_, response)| response.status == status);
+    let choices = refused.map(|(_, response)| {
+        let media_type = response.header("content-type").unwrap_or("none");
+        let members = response
             .body
             .json()
-            .filter(|_| is_json(answer))
+            .filter(|_| is_json(response))
             .and_then(|body| Some(body.as_object()?.keys().cloned().collect::<Vec<_>>().join(" ")));
         match members {
-            Some(members) => format!("{kind} ({members})"),
-            None => kind.to_owned(),
+            Some(members) => format!("{media_type} ({members})"),
+            None => media_type.to_owned(),
         }
     });
     choices.collect()
 }
 
 fn challenge(recording: &Recording) -> BTreeSet<String> {
-    let refused = answers(recording).filter(|(_, answer)| answer.status == 401);
-    refused.map(|(_, answer)| answer.header("www-authenticate").unwrap_or("absent").to_owned()).collect()
+    let refused = responses(recording).filter(|(_, response)| response.status == 401);
+    refused.map(|(_, response)| response.header("www-authenticate").unwrap_or("absent").to_owned()).collect()
 }
 
 fn absent_events(recording: &Recording) -> BTreeSet<String> {
-    let absent = answers(recording)
+    let absent = responses(recording)
         .filter(|(exchange, _)| matches!(exchange.purpose, Purpose::Event { side: Side::AbsentBefore, .. }));
-    absent.map(|(_, answer)| answer.status.to_string()).collect()
+    absent.map(|(_, response)| response.status.to_string()).collect()
 }
 
 fn absent_filter(recording: &Recording, name: &str) -> BTreeSet<String> {
@@ -146,7 +147,7 @@ fn absent_filter(recording: &Recording, name: &str) -> BTreeSet<String> {
 }
 
 fn event_ids(recording: &Recording) -> BTreeSet<String> {
-    let ids = answers(recording).filter_map(|(exchange, _)| match &exchange.purpose {
+    let ids = responses(recording).filter_map(|(exchange, _)| match &exchange.purpose {
         Purpose::Event { id, side: Side::Own | Side::Foreign, .. } => Some(id),
         _ => None,
     });
@@ -155,23 +156,23 @@ fn event_ids(recording: &Recording) -> BTreeSet<String> {
 
 fn uuid_version(id: &str) -> Option<String> {
     /// The position of the version in a UUID.
-    const VERSION_AT: usize = 14;
-    let version = id.chars().nth(VERSION_AT)?;
+    const VERSION_INDEX: usize = 14;
+    let version = id.chars().nth(VERSION_INDEX)?;
     (id.len() == 36 && id.matches('-').count() == 4).then(|| format!("UUID version {version}"))
 }
 
 fn times(recording: &Recording) -> BTreeSet<String> {
     let rows = rows(recording);
     let stamps = rows.iter().filter_map(|row| text_at(row, &["created_at"]));
-    let form = |text: &str| {
-        let (clock, zone) = match text.strip_suffix('Z') {
-            Some(clock) => (clock, "Z"),
+    let format = |text: &str| {
+        let (time, zone) = match text.strip_suffix('Z') {
+            Some(time) => (time, "Z"),
             None => text.split_at(text.len().saturating_sub("+00:00".len())),
         };
-        let digits = clock.rsplit_once('.').map_or(0, |(_, digits)| digits.len());
+        let digits = time.rsplit_once('.').map_or(0, |(_, digits)| digits.len());
         format!("{zone} with {digits} decimals of a second")
     };
-    stamps.filter(|text| text.is_ascii()).map(form).collect()
+    stamps.filter(|text| text.is_ascii()).map(format).collect()
 }
 
 fn links(recording: &Recording) -> BTreeSet<String> {
@@ -179,8 +180,8 @@ fn links(recording: &Recording) -> BTreeSet<String> {
     for page in pages(recording) {
         for rel in ["first", "last", "prev", "next"] {
             if let Some(link) = page.link(rel) {
-                let form = if link.contains("://") { "absolute" } else { "relative" };
-                found.insert(form.to_owned());
+                let kind = if link.contains("://") { "absolute" } else { "relative" };
+                found.insert(kind.to_owned());
             }
         }
     }
@@ -197,21 +198,21 @@ fn states(recording: &Recording) -> BTreeSet<String> {
 }
 
 fn limit_headers(recording: &Recording) -> BTreeSet<String> {
-    let names = answers(recording).flat_map(|(_, answer)| answer.headers.iter().map(|(name, _)| name));
+    let names = responses(recording).flat_map(|(_, response)| response.headers.iter().map(|(name, _)| name));
     names.filter(|name| name.contains("ratelimit") || name.contains("rate-limit")).cloned().collect()
 }
 
 fn cache(recording: &Recording) -> BTreeSet<String> {
     let found = cached(recording);
     let headers: BTreeSet<_> =
-        found.iter().map(|(_, shown)| shown.split(':').next().unwrap_or_default()).collect();
+        found.iter().map(|(_, evidence)| evidence.split(':').next().unwrap_or_default()).collect();
     let headers = headers.into_iter().collect::<Vec<_>>().join(", ");
     let count = found.len();
-    if count == 0 { BTreeSet::new() } else { [format!("{count} answers from it, by {headers}")].into() }
+    if count == 0 { BTreeSet::new() } else { [format!("{count} responses from it, by {headers}")].into() }
 }
 
 fn server(recording: &Recording) -> BTreeSet<String> {
-    answers(recording).filter_map(|(_, answer)| answer.header("server")).map(str::to_owned).collect()
+    responses(recording).filter_map(|(_, response)| response.header("server")).map(str::to_owned).collect()
 }
 
 /// Returns the deliveries whose body is JSON.
@@ -228,7 +229,7 @@ fn delivery_ids(recording: &Recording) -> BTreeSet<String> {
     json_deliveries(recording).filter_map(|(_, body)| uuid_version(text_at(&body, &["id"])?)).collect()
 }
 
-/// Returns the deliveries that were repeated although they were accepted.
+/// Observes the events that were delivered again although an endpoint had accepted them.
 fn repeated_deliveries(recording: &Recording) -> BTreeSet<String> {
     let mut accepted = BTreeSet::new();
     let mut count = 0;
@@ -244,15 +245,17 @@ fn repeated_deliveries(recording: &Recording) -> BTreeSet<String> {
         .collect()
 }
 
-/// Compares the order of deliveries to one endpoint with the times in their bodies.
-fn order(recording: &Recording) -> BTreeSet<String> {
+/// Observes whether the deliveries to each endpoint arrive in the order of the times in their
+/// bodies.
+fn delivery_order(recording: &Recording) -> BTreeSet<String> {
     let mut last: BTreeMap<Option<usize>, String> = BTreeMap::new();
     let mut found = BTreeSet::new();
     for (delivery, body) in json_deliveries(recording) {
-        let Some(at) = text_at(&body, &["created_at"]) else { continue };
-        if let Some(before) = last.insert(delivery.endpoint, at.to_owned()) {
+        let Some(created_at) = text_at(&body, &["created_at"]) else { continue };
+        if let Some(previous) = last.insert(delivery.endpoint, created_at.to_owned()) {
             found.insert(
-                if before.as_str() <= at { "as created" } else { "not always as created" }.to_owned(),
+                if previous.as_str() <= created_at { "as created" } else { "not always as created" }
+                    .to_owned(),
             );
         }
     }
@@ -276,7 +279,7 @@ fn signature_parts(recording: &Recording) -> BTreeSet<String> {
     found
 }
 
-fn more_members(recording: &Recording) -> BTreeSet<String> {
+fn additional_members(recording: &Recording) -> BTreeSet<String> {
     const ENVELOPE: &[&str] = &["id", "event_id", "event", "mode", "created_at", "data", "test"];
     const DATA: &[&str] = &["charge", "invoice"];
     let mut found = BTreeSet::new();
@@ -286,14 +289,14 @@ fn more_members(recording: &Recording) -> BTreeSet<String> {
         };
         found.extend(names(&body).into_iter().filter(|name| !ENVELOPE.contains(&name.as_str())));
         let data = body.get("data").map(names).unwrap_or_default();
-        let more = data.into_iter().filter(|name| !DATA.contains(&name.as_str()));
-        found.extend(more.map(|name| format!("data.{name}")));
+        let additional = data.into_iter().filter(|name| !DATA.contains(&name.as_str()));
+        found.extend(additional.map(|name| format!("data.{name}")));
     }
     found
 }
 
 fn test_deliveries(recording: &Recording) -> BTreeSet<String> {
-    let tests =
+    let count =
         json_deliveries(recording).filter(|(_, body)| body.get("test") == Some(&Value::Bool(true))).count();
-    (tests > 0).then(|| format!("{tests} marked `\"test\": true`")).into_iter().collect()
+    (count > 0).then(|| format!("{count} marked `\"test\": true`")).into_iter().collect()
 }

@@ -14,29 +14,30 @@ use super::evidence::{
     FullList, PER_PAGE_DEFAULT, PER_PAGE_MAX, PageView, comparable_groups, list_changed, may_be_limited,
     missing_response, no_readable_list, page_must_exist, pages, too_few_records, total_changed,
 };
-use crate::check::Check;
+use crate::check::{Check, Mismatch};
 use crate::lists_vs_events;
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("lists.served", NEEDS, judge_served),
-    Check::new("paging.envelope", NEEDS, envelope),
-    Check::new("paging.meta", NEEDS, meta),
-    Check::new("paging.default_size", NEEDS, default_size),
-    Check::new("paging.per_page", NEEDS, per_page),
-    Check::new("paging.current_page", NEEDS, current_page),
-    Check::new("paging.length", NEEDS, length),
-    Check::new("paging.last_page", NEEDS, last_page),
+    Check::new("paging.envelope", NEEDS, judge_envelope),
+    Check::new("paging.meta", NEEDS, judge_meta),
+    Check::new("paging.default_size", NEEDS, judge_default_size),
+    Check::new("paging.per_page", NEEDS, judge_per_page),
+    Check::new("paging.current_page", NEEDS, judge_current_page),
+    Check::new("paging.length", NEEDS, judge_row_count),
+    Check::new("paging.last_page", NEEDS, judge_last_page),
     Check::new("paging.joined", NEEDS, judge_joined),
-    Check::new("paging.newest_first", NEEDS, newest_first),
-    Check::new("paging.newest_first_others", NEEDS, newest_first_others),
-    Check::new("paging.out_of_range", NEEDS, out_of_range).with_optional_probes(&[Group::Leaks]),
+    Check::new("paging.newest_first", NEEDS, judge_newest_first),
+    Check::new("paging.newest_first_others", NEEDS, judge_newest_first_others),
+    Check::new("paging.out_of_range", NEEDS, observe_out_of_range).with_optional_probes(&[Group::Leaks]),
 ];
 
-/// Judges that allowed pages get 200. Excluded are outages, refusals by the limit and pages that may not exist.
+/// Judges that allowed pages get 200, except for outages, refusals by the limit and pages that may
+/// not exist.
 fn judge_served(recording: &Recording) -> CheckResult {
-    let unclear =
+    let is_unclear =
         |exchange: &Exchange| exchange.status().is_none_or(|status| matches!(status, 429 | 502..=504));
     let pages = pages(recording);
     for exchange in recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_))) {
@@ -45,17 +46,18 @@ fn judge_served(recording: &Recording) -> CheckResult {
         else {
             continue;
         };
-        let is_meant =
-            exchange.status() != Some(200) && !unclear(exchange) && !may_be_limited(recording, exchange);
-        if request.link.is_some() || !is_meant || !page_must_exist(&pages, exchange, &request) {
+        let is_refused =
+            exchange.status() != Some(200) && !is_unclear(exchange) && !may_be_limited(recording, exchange);
+        if request.link.is_some() || !is_refused || !page_must_exist(&pages, exchange, &request) {
             continue;
         }
         return Err(CheckError::violation(exchange.number, "200", exchange.summary()));
     }
     for list in List::ALL {
-        let plain = PageRequest { list, filters: vec![], page: None, per_page: None, link: None };
-        let default = |exchange: &&Exchange| page_request(exchange).is_some_and(|request| request == plain);
-        let exchanges: Vec<_> = recording.exchanges.iter().filter(default).collect();
+        let default_request = PageRequest { list, filters: vec![], page: None, per_page: None, link: None };
+        let is_default =
+            |exchange: &&Exchange| page_request(exchange).is_some_and(|request| request == default_request);
+        let exchanges: Vec<_> = recording.exchanges.iter().filter(is_default).collect();
         if !exchanges.iter().any(|exchange| exchange.status() == Some(200)) {
             return Err(missing_response(exchanges.last().copied(), list.path()));
         }
@@ -63,14 +65,14 @@ fn judge_served(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-/// Judges all pages for which `wrong` returns a result.
+/// Judges all pages for which `check` returns a result.
 fn judge_each_page<'a>(
     views: &'a [PageView<'a>],
-    mut wrong: impl FnMut(&PageView<'a>) -> Option<Result<(), (String, String)>>,
+    mut check: impl FnMut(&PageView<'a>) -> Option<Result<(), Mismatch>>,
 ) -> CheckResult {
     let mut judged = false;
     for view in views {
-        match wrong(view) {
+        match check(view) {
             None => {}
             Some(Ok(())) => judged = true,
             Some(Err((expected, actual))) => {
@@ -81,20 +83,20 @@ fn judge_each_page<'a>(
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_readable_list()) }
 }
 
-fn check_equal(name: &str, expected: u64, actual: u64) -> Result<(), (String, String)> {
+fn check_equal(name: &str, expected: u64, actual: u64) -> Result<(), Mismatch> {
     if expected == actual { Ok(()) } else { Err((format!("{name} {expected}"), format!("{name} {actual}"))) }
 }
 
-fn envelope(recording: &Recording) -> CheckResult {
+fn judge_envelope(recording: &Recording) -> CheckResult {
     let outcome = judge_each_page(&pages(recording), |view| {
-        let wrong = not_in_envelope(&view.page);
+        let wrong = missing_part(&view.page);
         Some(wrong.map_or(Ok(()), |what| Err((what.to_owned(), view.exchange.summary()))))
     })?;
     // An empty list has the same envelope.
     for exchange in
         recording.exchanges.iter().filter(|exchange| matches!(exchange.purpose, Purpose::Filter { .. }))
     {
-        if let Some(what) = Page::from_exchange(exchange).and_then(|page| not_in_envelope(&page)) {
+        if let Some(what) = Page::from_exchange(exchange).and_then(|page| missing_part(&page)) {
             return Err(CheckError::violation(exchange.number, what, exchange.summary()));
         }
     }
@@ -102,7 +104,7 @@ fn envelope(recording: &Recording) -> CheckResult {
 }
 
 /// Returns the first part of a list that is missing or has another type.
-fn not_in_envelope(page: &Page) -> Option<&'static str> {
+fn missing_part(page: &Page) -> Option<&'static str> {
     let object = page.object();
     let is_object =
         |name| object.and_then(|members| members.get(name)).is_some_and(|value| value.is_object());
@@ -113,10 +115,10 @@ fn not_in_envelope(page: &Page) -> Option<&'static str> {
         ("the object `links`", is_object("links")),
         ("the object `meta`", is_object("meta")),
     ];
-    parts.iter().find(|(_, there)| !there).map(|(what, _)| *what)
+    parts.iter().find(|(_, is_present)| !is_present).map(|(what, _)| *what)
 }
 
-fn meta(recording: &Recording) -> CheckResult {
+fn judge_meta(recording: &Recording) -> CheckResult {
     judge_each_page(&pages(recording), |view| {
         let meta = view.page.object()?.get("meta")?.as_object()?;
         let names = ["current_page", "last_page", "per_page", "total"];
@@ -128,7 +130,7 @@ fn meta(recording: &Recording) -> CheckResult {
     })
 }
 
-fn default_size(recording: &Recording) -> CheckResult {
+fn judge_default_size(recording: &Recording) -> CheckResult {
     judge_each_page(&pages(recording), |view| {
         let by_default = view.request.link.is_none() && view.request.per_page.is_none();
         by_default.then_some(())?;
@@ -136,7 +138,7 @@ fn default_size(recording: &Recording) -> CheckResult {
     })
 }
 
-fn per_page(recording: &Recording) -> CheckResult {
+fn judge_per_page(recording: &Recording) -> CheckResult {
     check_size_is_bounded(recording)?;
     judge_each_page(&pages(recording), |view| {
         Some(check_equal("meta.per_page", view.request.per_page?, view.page.meta("per_page")?))
@@ -158,10 +160,10 @@ fn check_size_is_bounded(recording: &Recording) -> Result<(), CheckError> {
     Ok(())
 }
 
-fn current_page(recording: &Recording) -> CheckResult {
+fn judge_current_page(recording: &Recording) -> CheckResult {
     let views = pages(recording);
-    let second = views.iter().any(|view| view.request.page.is_some_and(|page| page > 1));
-    let judged = judge_each_page(&views, |view| {
+    let has_second_page = views.iter().any(|view| view.request.page.is_some_and(|page| page > 1));
+    let outcome = judge_each_page(&views, |view| {
         let expected = match &view.request.link {
             None => view.request.page.unwrap_or(1),
             // A link may identify its page by another parameter.
@@ -172,22 +174,23 @@ fn current_page(recording: &Recording) -> CheckResult {
         };
         Some(check_equal("meta.current_page", expected, view.page.meta("current_page")?))
     })?;
-    if second { Ok(judged) } else { Err(too_few_records()) }
+    if has_second_page { Ok(outcome) } else { Err(too_few_records()) }
 }
 
-/// Judges the number of rows by the numbers of the same page, so that creations do not matter.
-fn length(recording: &Recording) -> CheckResult {
-    let mut full = false;
-    let judged = judge_each_page(&pages(recording), |view| {
+/// Judges the number of rows by the numbers of the same page, so that concurrent creations do not
+/// matter.
+fn judge_row_count(recording: &Recording) -> CheckResult {
+    let mut has_rows = false;
+    let outcome = judge_each_page(&pages(recording), |view| {
         view.request.filters.is_empty().then_some(())?;
         let numbers = view.numbers()?;
-        full |= numbers.len() > 0;
+        has_rows |= numbers.len() > 0;
         Some(check_equal("rows:", numbers.len(), view.page.rows()?.len() as u64))
     })?;
     for views in &comparable_groups(recording) {
         check_total_is_stable(recording, views)?;
     }
-    if full { Ok(judged) } else { Err(too_few_records()) }
+    if has_rows { Ok(outcome) } else { Err(too_few_records()) }
 }
 
 /// Checks that a total equals that of the reads before and after, if these have the same total and first record and no
@@ -196,16 +199,16 @@ fn length(recording: &Recording) -> CheckResult {
 fn check_total_is_stable(recording: &Recording, views: &[PageView<'_>]) -> Result<(), CheckError> {
     let all = pages(recording);
     for view in views.iter().filter(|view| view.is_plain()) {
-        let head = |other: &&PageView<'_>| {
+        let is_first_page = |other: &&PageView<'_>| {
             let is_first = other.is_plain() && other.request.page.is_none_or(|page| page == 1);
             is_first && (other.request.list, other.mode) == (view.request.list, view.mode)
         };
-        let before = views.iter().rfind(|other| other.number() < view.number() && head(other));
-        let after = views.iter().find(|other| other.number() > view.number() && head(other));
+        let before = views.iter().rfind(|other| other.number() < view.number() && is_first_page(other));
+        let after = views.iter().find(|other| other.number() > view.number() && is_first_page(other));
         let (Some(before), Some(after), Some(reported)) = (before, after, view.page.meta("total")) else {
             continue;
         };
-        let mut older = all.iter().filter(|other| other.number() < view.number() && head(other));
+        let mut older = all.iter().filter(|other| other.number() < view.number() && is_first_page(other));
         if view.request.page.is_some_and(|page| page > 1)
             && older.any(|view| view.page.meta("total") == Some(reported))
         {
@@ -226,9 +229,9 @@ fn check_total_is_stable(recording: &Recording, views: &[PageView<'_>]) -> Resul
     Ok(())
 }
 
-fn last_page(recording: &Recording) -> CheckResult {
-    let (mut even, mut uneven) = (false, false);
-    let judged = judge_each_page(&pages(recording), |view| {
+fn judge_last_page(recording: &Recording) -> CheckResult {
+    let (mut has_even, mut has_uneven) = (false, false);
+    let outcome = judge_each_page(&pages(recording), |view| {
         view.request.filters.is_empty().then_some(())?;
         let numbers = view.numbers()?;
         let reported = view.page.meta("last_page")?;
@@ -236,43 +239,45 @@ fn last_page(recording: &Recording) -> CheckResult {
             // An empty list has no page or one empty page; both are valid.
             return Some(if reported <= 1 { Ok(()) } else { check_equal("meta.last_page", 1, reported) });
         }
-        even |= numbers.total % numbers.size == 0;
-        uneven |= numbers.total % numbers.size != 0;
+        has_even |= numbers.total % numbers.size == 0;
+        has_uneven |= numbers.total % numbers.size != 0;
         Some(check_equal("meta.last_page", numbers.pages(), reported))
     })?;
-    if even && uneven { Ok(judged) } else { Err(too_few_records()) }
+    if has_even && has_uneven { Ok(outcome) } else { Err(too_few_records()) }
 }
 
 /// Judges that the records of a page equal those of the long pages at the same position.
 fn judge_joined(recording: &Recording) -> CheckResult {
-    let (mut lists, mut disturbed) = (BTreeSet::new(), false);
+    let (mut lists, mut has_changed) = (BTreeSet::new(), false);
     let all = pages(recording);
     for views in &comparable_groups(recording) {
         for view in views.iter().filter(|view| view.request.filters.is_empty()) {
             let (list, mode) = (view.request.list, view.mode);
-            if let Some(twice) = twice(view) {
-                let actual = format!("{twice} occurs twice");
+            if let Some(duplicate) = duplicate_record(view) {
+                let actual = format!("{duplicate} occurs twice");
                 return Err(CheckError::violation(view.number(), "every record once", actual));
             }
-            // links_lead judges linked pages, and per_page those of another size than requested.
+            // paging.links_lead judges linked pages, and paging.per_page those of another size than
+            // requested.
             let reported = view
                 .page
                 .meta("per_page")
                 .filter(|reported| view.request.per_page.is_none_or(|requested| requested == *reported));
             let (Some(size), None) = (reported, &view.request.link) else { continue };
-            let Some(whole) = FullList::at_time_of(recording, &all, view) else {
-                disturbed |= total_changed(views, list, mode);
+            let Some(full_list) = FullList::at_time_of(recording, &all, view) else {
+                has_changed |= total_changed(views, list, mode);
                 continue;
             };
             let from = (view.request.page.unwrap_or(1).saturating_sub(1)).saturating_mul(size);
             // A later page may continue an older read of the first page.
-            let fits_earlier = || {
+            let matches_earlier_read = || {
                 view.request.page.is_some_and(|page| page > 1)
                     && FullList::earlier_reads(&all, view)
-                        .any(|earlier| out_of_place(view.rows(), &earlier, from, size).is_none())
+                        .any(|earlier| first_mismatch(view.rows(), &earlier, from, size).is_none())
             };
-            let misfit = out_of_place(view.rows(), &whole, from, size).filter(|_| !fits_earlier());
-            if let Some((expected, actual)) = misfit {
+            let mismatch =
+                first_mismatch(view.rows(), &full_list, from, size).filter(|_| !matches_earlier_read());
+            if let Some((expected, actual)) = mismatch {
                 return Err(CheckError::violation(view.number(), expected, actual));
             }
             if view.request.page.is_some_and(|page| page > 1) {
@@ -280,7 +285,7 @@ fn judge_joined(recording: &Recording) -> CheckResult {
             }
         }
     }
-    match (lists.is_empty(), disturbed) {
+    match (lists.is_empty(), has_changed) {
         (false, _) => Ok(CheckOutcome::HoldsWith(format!("judged on {}", Vec::from_iter(lists).join(", ")))),
         (true, true) => Err(list_changed()),
         (true, false) => Err(too_few_records()),
@@ -288,49 +293,53 @@ fn judge_joined(recording: &Recording) -> CheckResult {
 }
 
 /// Returns the first record of a page that differs from the long pages at the same position.
-fn out_of_place(rows: &[Value], whole: &FullList<'_>, from: u64, size: u64) -> Option<(String, String)> {
-    let all = &whole.rows;
+fn first_mismatch(rows: &[Value], full_list: &FullList<'_>, from: u64, size: u64) -> Option<Mismatch> {
+    let all = &full_list.rows;
     let clamp = |index: u64| usize::try_from(index).unwrap_or(usize::MAX).min(all.len());
     let expected_rows = &all[clamp(from)..clamp(from.saturating_add(size))];
     // If the long pages end before the list, the following records cannot be compared.
-    let is_end = whole.is_complete || expected_rows.len() as u64 == size;
+    let is_end = full_list.is_complete || expected_rows.len() as u64 == size;
     let compared =
         if is_end { expected_rows.len().max(rows.len()) } else { expected_rows.len().min(rows.len()) };
     // A record without id and code can be compared only by its presence.
-    let named = |row: Option<&Value>| row.map_or(Some("none".to_owned()), named_identity);
+    let identity_of = |row: Option<&Value>| row.map_or(Some("none".to_owned()), named_identity);
     let differs = |index: &usize| {
         let (expected, actual) = (expected_rows.get(*index).copied(), rows.get(*index));
         expected.is_some() != actual.is_some()
-            || named(expected).zip(named(actual)).is_some_and(|(a, b)| a != b)
+            || identity_of(expected)
+                .zip(identity_of(actual))
+                .is_some_and(|(expected, actual)| expected != actual)
     };
     let index = (0..compared).find(differs)?;
-    let name = |row: Option<&Value>| named(row).unwrap_or_else(|| "one without id and code".to_owned());
+    let name =
+        |row: Option<&Value>| identity_of(row).unwrap_or_else(|| "a record without id and code".to_owned());
     let number = from.saturating_add(index as u64 + 1);
     let expected_name = name(expected_rows.get(index).copied());
-    let expected = format!("record {number} of the long page {}: {expected_name}", whole.target);
+    let expected = format!("record {number} of the long page {}: {expected_name}", full_list.target);
     Some((expected, format!("{} in its place", name(rows.get(index)))))
 }
 
 /// Returns a record that is on a page twice.
-fn twice(view: &PageView<'_>) -> Option<String> {
+fn duplicate_record(view: &PageView<'_>) -> Option<String> {
     let mut seen = BTreeSet::new();
     view.rows().iter().filter_map(named_identity).find(|id| !seen.insert(id.clone()))
 }
 
-/// Returns the times of the first two adjacent rows of which the second is newer.
-fn disorder(view: &PageView<'_>) -> Option<(String, String)> {
+/// Returns the creation times of the first two adjacent rows of which the second is newer.
+fn first_disorder(view: &PageView<'_>) -> Option<(String, String)> {
     let times: Vec<_> = view.rows().iter().map(|row| text_at(row, &["created_at"])).collect();
     times.windows(2).find_map(|pair| {
-        let (earlier_row, later_row) = (pair[0]?, pair[1]?);
-        let newer_below = utc(earlier_row)? < utc(later_row)?;
-        newer_below.then(|| (earlier_row.to_owned(), later_row.to_owned()))
+        let (above, below) = (pair[0]?, pair[1]?);
+        let is_newer_below = utc(above)? < utc(below)?;
+        is_newer_below.then(|| (above.to_owned(), below.to_owned()))
     })
 }
 
-/// Returns a payment of the first quarter of a page and one of the last quarter, if there are many payments, and all of
-/// the first quarter are over a day before all of the last. A charge is paid soon after its creation, so this page has
-/// the oldest charge first. A customer may pay open charges in the order of the list, but not for days.
-fn oldest_first<'a>(view: &'a PageView<'_>) -> Option<(&'a str, &'a str)> {
+/// Returns the last time of payment in the first quarter of a page and the first one in the last
+/// quarter, if there are many payments and the former is over a day before the latter. A charge is
+/// paid soon after its creation, so such a page has the oldest charge first. A customer may pay
+/// open charges in the order of the list, but not for days.
+fn payments_oldest_first<'a>(view: &'a PageView<'_>) -> Option<(&'a str, &'a str)> {
     const PAYMENTS_MIN: usize = 12;
     let paid = view.rows().iter().filter_map(|row| text_at(row, &["paid_at"]));
     let paid: Vec<_> = paid.filter_map(|text| Some((utc(text)?, text))).collect();
@@ -341,12 +350,16 @@ fn oldest_first<'a>(view: &'a PageView<'_>) -> Option<(&'a str, &'a str)> {
         .then_some((last_of_first.1, first_of_last.1))
 }
 
-fn judge_order(recording: &Recording, wanted: impl Fn(List) -> bool, none: CheckError) -> CheckResult {
+fn judge_order(
+    recording: &Recording,
+    is_judged: impl Fn(List) -> bool,
+    not_judged: CheckError,
+) -> CheckResult {
     // paging.stable judges records that are created while the suite reads.
     let comparable_groups = comparable_groups(recording);
     let mut judged = false;
-    for view in comparable_groups.iter().flatten().filter(|view| wanted(view.request.list)) {
-        if let Some((above, below)) = disorder(view) {
+    for view in comparable_groups.iter().flatten().filter(|view| is_judged(view.request.list)) {
+        if let Some((above, below)) = first_disorder(view) {
             return Err(CheckError::violation(
                 view.number(),
                 "the newest record first",
@@ -356,16 +369,16 @@ fn judge_order(recording: &Recording, wanted: impl Fn(List) -> bool, none: Check
         let dated = view.rows().iter().filter_map(|row| text_at(row, &["created_at"]));
         judged |= dated.filter(|text| utc(text).is_some()).count() > 1;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(none) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(not_judged) }
 }
 
-fn newest_first(recording: &Recording) -> CheckResult {
+fn judge_newest_first(recording: &Recording) -> CheckResult {
     judge_order(recording, |list| list == List::Events, too_few_records())
 }
 
-fn newest_first_others(recording: &Recording) -> CheckResult {
-    let rows = |view: &PageView<'_>| view.request.list != List::Events && view.rows().len() > 1;
-    let none = if comparable_groups(recording).iter().flatten().any(rows) {
+fn judge_newest_first_others(recording: &Recording) -> CheckResult {
+    let has_rows = |view: &PageView<'_>| view.request.list != List::Events && view.rows().len() > 1;
+    let not_judged = if comparable_groups(recording).iter().flatten().any(has_rows) {
         CheckError::Inapplicable("charges and invoices have no creation time".into())
     } else {
         too_few_records()
@@ -374,7 +387,7 @@ fn newest_first_others(recording: &Recording) -> CheckResult {
     for views in &comparable_groups(recording) {
         judged |= lists_vs_events::check_creation_order(views)?;
         for view in views.iter().filter(|view| view.request.list == List::Charges && view.is_plain()) {
-            if let Some((first, last)) = oldest_first(view) {
+            if let Some((first, last)) = payments_oldest_first(view) {
                 return Err(CheckError::violation(
                     view.number(),
                     "the newest charge first",
@@ -383,8 +396,8 @@ fn newest_first_others(recording: &Recording) -> CheckResult {
             }
         }
     }
-    match judge_order(recording, |list| list != List::Events, none) {
-        // The creation events replace times that the items do not have.
+    match judge_order(recording, |list| list != List::Events, not_judged) {
+        // The creation events were compared instead of times in the items.
         Err(error) if judged && !matches!(error, CheckError::Violation(_)) => {
             Ok(CheckOutcome::HoldsWith("by the events".into()))
         }
@@ -392,7 +405,7 @@ fn newest_first_others(recording: &Recording) -> CheckResult {
     }
 }
 
-fn out_of_range(recording: &Recording) -> CheckResult {
+fn observe_out_of_range(recording: &Recording) -> CheckResult {
     let latest = recording.find_last(|exchange| {
         matches!(&exchange.purpose, Purpose::Page(PageRequest { per_page: Some(101), .. }))
     });

@@ -1,4 +1,4 @@
-//! Requests of one kind that never get a usable response, while other requests do.
+//! Violations by requests of one kind that never get a usable response, while other requests do.
 //!
 //! One 503, one lost connection or one unexpected 429 is a transient failure, and the statement is not judged. If every
 //! request of a kind fails, the failure is permanent, and the statement is violated.
@@ -11,15 +11,18 @@ use conformance_model::reading::{LIMIT, WINDOW, is_served, page_request};
 use conformance_model::recording::{Burst, Caller, Exchange, List, PageRequest, Purpose, Recording, Side};
 use conformance_model::verdict::{CheckError, CheckResult};
 
-/// The fewest requests of a kind that show a permanent failure.
+/// The minimum number of requests of a kind for a permanent failure.
 const REQUESTS_MIN: usize = 3;
-/// The fewest refusals of a burst other than 429, while the live key is served.
+/// The minimum number of refusals of a burst other than by 429, if the live key is served
+/// meanwhile.
 const REFUSALS_MIN: usize = 30;
-/// The fewest consecutive refusals other than 429, while the live key is served in between.
-const ROW_MIN: usize = 6;
-/// The fewest consecutive refusals other than 429, without the live key.
-const ROW_ALONE_MIN: usize = 60;
-/// The fewest list requests of which a third may not fail.
+/// The minimum number of consecutive refusals other than by 429, if the live key is served between
+/// them.
+const CONSECUTIVE_MIN: usize = 6;
+/// The minimum number of consecutive refusals other than by 429, if nothing is known of the live
+/// key.
+const CONSECUTIVE_ALONE_MIN: usize = 60;
+/// The minimum number of list requests, if a third of them fails.
 const LISTS_MIN: usize = 12;
 
 /// A kind of requests with the same expected response.
@@ -58,17 +61,17 @@ const KINDS: &[RequestKind] = &[
     },
     RequestKind {
         statements: &["errors.not_found"],
-        fits: |exchange| is_event(exchange, &[Side::AbsentBefore, Side::AbsentAfter]),
+        fits: |exchange| is_event_request(exchange, &[Side::AbsentBefore, Side::AbsentAfter]),
         expected: "404 for an event that does not exist",
     },
     RequestKind {
         statements: &["isolation.not_found"],
-        fits: |exchange| is_event(exchange, &[Side::Foreign]),
+        fits: |exchange| is_event_request(exchange, &[Side::Foreign]),
         expected: "404 for an event of the other mode",
     },
     RequestKind {
         statements: &["events.single"],
-        fits: |exchange| is_event(exchange, &[Side::Own]),
+        fits: |exchange| is_event_request(exchange, &[Side::Own]),
         expected: "200 for a single event",
     },
     RequestKind {
@@ -102,28 +105,32 @@ fn is_own(exchange: &Exchange) -> bool {
     matches!(exchange.caller, Caller::Own(_))
 }
 
-fn is_event(exchange: &Exchange, sides: &[Side]) -> bool {
+fn is_event_request(exchange: &Exchange, sides: &[Side]) -> bool {
     is_own(exchange) && matches!(&exchange.purpose, Purpose::Event { side, .. } if sides.contains(side))
 }
 
-fn page(exchange: &Exchange) -> Option<PageRequest> {
-    page_request(exchange).filter(|request| request.is_allowed() && is_own(exchange) && !is_shot(exchange))
+fn allowed_page_request(exchange: &Exchange) -> Option<PageRequest> {
+    page_request(exchange)
+        .filter(|request| request.is_allowed() && is_own(exchange) && !is_burst_request(exchange))
 }
 
-fn is_page(exchange: &Exchange, list: List) -> bool {
-    page(exchange).is_some_and(|request| request.list == list && request.filters.is_empty())
+fn is_unfiltered_page(exchange: &Exchange, list: List) -> bool {
+    allowed_page_request(exchange).is_some_and(|request| request.list == list && request.filters.is_empty())
 }
 
 fn is_long_page(exchange: &Exchange, list: List) -> bool {
-    page(exchange).is_some_and(|request| request.list == list && request.per_page == Some(100))
+    allowed_page_request(exchange)
+        .is_some_and(|request| request.list == list && request.per_page == Some(100))
 }
 
 fn is_filtered(exchange: &Exchange, name: &str) -> bool {
-    page(exchange).is_some_and(|request| request.filters.iter().any(|(filter, _)| filter == name))
+    allowed_page_request(exchange)
+        .is_some_and(|request| request.filters.iter().any(|(filter, _)| filter == name))
 }
 
-/// Returns `true` for a request of a burst, which the limit may refuse with any status.
-fn is_shot(exchange: &Exchange) -> bool {
+/// Returns `true` for a request of a burst that the limit may refuse: all but those of the live key
+/// beside it.
+fn is_burst_request(exchange: &Exchange) -> bool {
     matches!(exchange.purpose, Purpose::Burst(ref burst) if !matches!(burst, Burst::Beside { .. }))
 }
 
@@ -135,27 +142,27 @@ fn is_unclear(exchange: &Exchange) -> bool {
 /// Replaces an unjudged result by a violation if no request of the kind got a usable response.
 pub(super) fn with_persistent_failures(id: &str, recording: &Recording, judged: CheckResult) -> CheckResult {
     let kinds = KINDS.iter().filter(|kind| kind.statements.contains(&id));
-    let broken = match (&judged, id) {
+    let violation = match (&judged, id) {
         (Err(CheckError::Violation(_) | CheckError::Inapplicable(_)), _) => None,
         // These may be violated even if some requests were served.
-        (_, "lists.served") => often_unanswered(recording)
+        (_, "lists.served") => often_failing(recording)
             .or_else(|| List::ALL.into_iter().find_map(|list| never_listed(recording, list))),
         (_, "answers.json") => never_complete(recording),
         (Ok(_), _) => None,
         (_, "limits.refused") => other_refusals(recording),
         _ => None,
     };
-    let is_open = matches!(judged, Err(CheckError::Unjudged { .. }));
+    let is_unjudged = matches!(judged, Err(CheckError::Unjudged { .. }));
     let never =
-        || kinds.filter(|_| is_open).find_map(|kind| never_answered(recording, kind.fits, kind.expected));
-    broken.or_else(never).map_or(judged, Err)
+        || kinds.filter(|_| is_unjudged).find_map(|kind| never_usable(recording, kind.fits, kind.expected));
+    violation.or_else(never).map_or(judged, Err)
 }
 
 /// Returns the violation if no page of a list was served, or none of the largest size, whose responses are the longest.
 fn never_listed(recording: &Recording, list: List) -> Option<CheckError> {
     let long = format!("200 for a page of 100 {}", list.as_str());
-    never_answered(recording, |exchange| is_page(exchange, list), "200 for the list")
-        .or_else(|| never_answered(recording, |exchange| is_long_page(exchange, list), &long))
+    never_usable(recording, |exchange| is_unfiltered_page(exchange, list), "200 for the list")
+        .or_else(|| never_usable(recording, |exchange| is_long_page(exchange, list), &long))
 }
 
 /// Returns the violation if an address has only malformed responses. A lost connection may cut off a single one.
@@ -164,16 +171,18 @@ fn never_complete(recording: &Recording) -> Option<CheckError> {
     for exchange in sent_exchanges(recording).filter(|exchange| is_own(exchange) && exchange.is_malformed()) {
         malformed.entry(&exchange.target).or_default().push(exchange);
     }
-    let is_answered = |target: &str| {
+    let is_served_once = |target: &str| {
         sent_exchanges(recording).any(|exchange| exchange.target == target && exchange.status() == Some(200))
     };
-    let (_, always) =
-        malformed.into_iter().find(|(target, all)| all.len() >= REQUESTS_MIN && !is_answered(target))?;
-    let actual = format!("{} for each of {} such requests", always[0].summary(), always.len());
-    Some(CheckError::violation(always[0].number, "a complete HTTP response with a body of JSON", actual))
+    let (_, requests) =
+        malformed.into_iter().find(|(target, all)| all.len() >= REQUESTS_MIN && !is_served_once(target))?;
+    let actual = format!("{} for each of {} such requests", requests[0].summary(), requests.len());
+    Some(CheckError::violation(requests[0].number, "a complete HTTP response with a body of JSON", actual))
 }
 
-fn never_answered(
+/// Returns the violation if no request of a kind got a usable response, although others did before
+/// and after.
+fn never_usable(
     recording: &Recording,
     fits: impl Fn(&Exchange) -> bool,
     expected: &str,
@@ -186,19 +195,21 @@ fn never_answered(
     let others = || sent_exchanges(recording).filter(|exchange| !fits(exchange));
     // A lockout after failed attempts starts after some refusals and returns 429.
     let is_refused = |exchange: &Exchange| exchange.status() == Some(401) && exchange.number < first.number;
-    let is_lock = || trials.iter().any(|exchange| exchange.status() == Some(429)) && others().any(is_refused);
+    let is_locked_out =
+        || trials.iter().any(|exchange| exchange.status() == Some(429)) && others().any(is_refused);
     let served = || others().filter(|exchange| is_own(exchange) && exchange.status() == Some(200));
     let is_served_around = served().any(|exchange| exchange.number < first.number)
         && served().any(|exchange| exchange.number > first.number);
-    (is_served_around && !is_lock()).then(|| {
+    (is_served_around && !is_locked_out()).then(|| {
         let actual = format!("{} for each of {} such requests", last.summary(), trials.len());
         CheckError::violation(last.number, expected, actual)
     })
 }
 
 /// Returns the violation if a third of the list requests failed.
-fn often_unanswered(recording: &Recording) -> Option<CheckError> {
-    let lists: Vec<_> = sent_exchanges(recording).filter(|exchange| page(exchange).is_some()).collect();
+fn often_failing(recording: &Recording) -> Option<CheckError> {
+    let lists: Vec<_> =
+        sent_exchanges(recording).filter(|exchange| allowed_page_request(exchange).is_some()).collect();
     let failed: Vec<_> =
         lists.iter().filter(|exchange| is_unclear(exchange) && exchange.status() != Some(429)).collect();
     let last = failed.last()?;
@@ -229,22 +240,25 @@ fn other_refusals(recording: &Recording) -> Option<CheckError> {
         let served = |exchange: &Exchange| exchange.caller == caller && exchange.status() == Some(200);
         sent_exchanges(recording).any(|exchange| served(exchange) && numbers.contains(&exchange.number))
     };
-    let live_until = |until: u32| is_served_to(Caller::Own(Mode::Live), first.number..until);
+    let is_live_served_until = |until: u32| is_served_to(Caller::Own(Mode::Live), first.number..until);
     // The burst ends early after lost connections.
     let is_silent =
         refused.len() > REQUESTS_MIN && refused.iter().all(|exchange| exchange.answer().is_none());
-    let rows = || burst.chunk_by(|a, b| is_refused(a) == is_refused(b)).filter(|row| is_refused(row[0]));
+    let refused_runs =
+        || burst.chunk_by(|a, b| is_refused(a) == is_refused(b)).filter(|run| is_refused(run[0]));
     let is_full = served >= LIMIT;
-    let is_many = is_full && refused.len() >= REFUSALS_MIN && live_until(u32::MAX)
-        || rows().any(|row| row.len() >= ROW_MIN) && live_until(last.number)
-        || is_full && rows().any(|row| row.len() >= ROW_ALONE_MIN && row[0].answer().is_some());
+    let is_refused_often = is_full && refused.len() >= REFUSALS_MIN && is_live_served_until(u32::MAX)
+        || refused_runs().any(|run| run.len() >= CONSECUTIVE_MIN) && is_live_served_until(last.number)
+        || is_full
+            && refused_runs().any(|run| run.len() >= CONSECUTIVE_ALONE_MIN && run[0].answer().is_some());
     // A crashed server would not serve the key again.
     let served_later = |exchange: &Exchange| {
         exchange.caller == last.caller && exchange.status() == Some(200) && exchange.sent > last.ended
     };
     let is_served_again = || sent_exchanges(recording).any(served_later);
-    let is_steady = is_full && is_silent && live_until(u32::MAX) || is_many && is_served_again();
-    (is_steady && !is_limited && served >= LIMIT / 2).then(|| {
+    let is_limiter =
+        is_full && is_silent && is_live_served_until(u32::MAX) || is_refused_often && is_served_again();
+    (is_limiter && !is_limited && served >= LIMIT / 2).then(|| {
         let actual = format!("{} to {} requests, and {served} were served", last.summary(), refused.len());
         CheckError::violation(first.number, format!("429 from request {} on", LIMIT + 1), actual)
     })

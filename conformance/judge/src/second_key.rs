@@ -14,17 +14,17 @@ use crate::check::Check;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::new("limits.second_key", &[Group::Account, Group::Burst, Group::Second], judge_separate_limit),
-    Check::new("auth.same_lists", &[Group::Account, Group::Lists, Group::Second], same_lists),
+    Check::new("auth.same_lists", &[Group::Account, Group::Lists, Group::Second], judge_same_lists),
 ];
 
 /// Returns the account request of the second key, or the reason why there is none.
-fn account(recording: &Recording) -> Result<&Exchange, CheckError> {
+fn second_account(recording: &Recording) -> Result<&Exchange, CheckError> {
     let found = recording
         .find_last(|exchange| exchange.caller == Caller::Second && exchange.purpose == Purpose::Account);
     let Some(exchange) = found else {
         return Err(CheckError::unjudged(
             "there was no second key of the test key's account and mode",
-            "make another test key in the dashboard and set CHARGEPROOF_SECOND_KEY to it, or pass --without second",
+            "create another test key in the dashboard and set CHARGEPROOF_SECOND_KEY to it, or pass --without second",
         ));
     };
     match exchange.status() {
@@ -37,10 +37,11 @@ fn account(recording: &Recording) -> Result<&Exchange, CheckError> {
     }
 }
 
-/// Returns `true` if both keys get the same account or the same events. If not, their accounts may differ.
+/// Returns `true` if both keys get the same account or the same events. Otherwise their accounts
+/// may differ.
 fn is_same_account(recording: &Recording) -> bool {
     let account_data = |exchange: &Exchange| {
-        let body = exchange.answer().and_then(|answer| answer.body.json())?;
+        let body = exchange.answer().and_then(|response| response.body.json())?;
         Some(body.get("data").filter(|data| data.is_object()).unwrap_or(&body).clone())
     };
     let account = recording
@@ -49,28 +50,28 @@ fn is_same_account(recording: &Recording) -> bool {
     if account.is_some() && account == recording.account(Mode::Test).and_then(account_data) {
         return true;
     }
-    let theirs = second_key_page(recording, List::Events);
-    let theirs = theirs.as_ref().and_then(|(_, page)| page.rows()).map(|rows| ids(rows));
+    let second_page = second_key_page(recording, List::Events);
+    let second_ids = second_page.as_ref().and_then(|(_, page)| page.rows()).map(|rows| ids(rows));
     let views = compared_pages(recording);
-    let ours = last_long_page(&views, List::Events, Mode::Test).map(|view| ids(view.rows()));
-    ours.is_some_and(|ours| !ours.is_empty() && Some(ours) == theirs)
+    let first_ids = last_long_page(&views, List::Events, Mode::Test).map(|view| ids(view.rows()));
+    first_ids.is_some_and(|first_ids| !first_ids.is_empty() && Some(first_ids) == second_ids)
 }
 
 fn ids(rows: &[serde_json::Value]) -> Vec<String> {
     rows.iter().map(identity).collect()
 }
 
-fn another_account() -> CheckError {
+fn different_account() -> CheckError {
     CheckError::unjudged(
-        "the second key seems to be of another account than the test key",
-        "set CHARGEPROOF_SECOND_KEY to a test key of the same account; one of another account is \
-         CHARGEPROOF_OTHER_ACCOUNT_KEY",
+        "the second key seems to belong to a different account than the test key",
+        "set CHARGEPROOF_SECOND_KEY to a test key of the same account; set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of \
+         another account",
     )
 }
 
 fn judge_separate_limit(recording: &Recording) -> CheckResult {
     check_has_burst(recording)?;
-    account(recording)?;
+    second_account(recording)?;
     let latest = burst_step(recording, &Burst::SecondKey);
     let Some(exchange) = latest.filter(|exchange| exchange.answer().is_some()) else {
         return Err(match latest {
@@ -84,7 +85,7 @@ fn judge_separate_limit(recording: &Recording) -> CheckResult {
             if is_same_account(recording) {
                 Ok(CheckOutcome::Holds)
             } else {
-                Err(another_account())
+                Err(different_account())
             }
         }
         Some(429) => {
@@ -102,16 +103,16 @@ fn judge_separate_limit(recording: &Recording) -> CheckResult {
 }
 
 /// Compares the three lists and a single event of both keys. Older recordings contain only the events.
-fn same_lists(recording: &Recording) -> CheckResult {
-    account(recording)?;
-    same_event(recording)?;
-    same_records(recording, List::Charges)?;
-    same_records(recording, List::Invoices)?;
-    same_events(recording)
+fn judge_same_lists(recording: &Recording) -> CheckResult {
+    second_account(recording)?;
+    check_same_event(recording)?;
+    check_same_records(recording, List::Charges)?;
+    check_same_records(recording, List::Invoices)?;
+    judge_same_events(recording)
 }
 
 /// Checks that the second key gets an event that the test key got.
-fn same_event(recording: &Recording) -> Result<(), CheckError> {
+fn check_same_event(recording: &Recording) -> Result<(), CheckError> {
     let latest = recording
         .find_last(|exchange| {
             exchange.caller == Caller::Second && matches!(exchange.purpose, Purpose::Event { .. })
@@ -122,18 +123,18 @@ fn same_event(recording: &Recording) -> Result<(), CheckError> {
     })
 }
 
-/// Checks that the second key lists the oldest record that the test key was shown before. Newer ones may still be on their
-/// way into the list, and records are never deleted.
-fn same_records(recording: &Recording, list: List) -> Result<(), CheckError> {
+/// Checks that the second key lists the oldest record that the test key listed before: newer ones
+/// may not be listed yet, and records are never deleted.
+fn check_same_records(recording: &Recording, list: List) -> Result<(), CheckError> {
     let Some((exchange, page)) = second_key_page(recording, list) else { return Ok(()) };
-    let Some(theirs) = page.rows().filter(|rows| (rows.len() as u64) < LONG) else { return Ok(()) };
+    let Some(second_rows) = page.rows().filter(|rows| (rows.len() as u64) < LONG) else { return Ok(()) };
     let views = pages(recording);
     let before = first_long_pages(&views, list, Mode::Test).rfind(|view| view.number() < exchange.number);
     let oldest = before.and_then(|view| named_identity(view.rows().last()?));
-    match oldest.filter(|oldest| !ids(theirs).contains(oldest)) {
+    match oldest.filter(|oldest| !ids(second_rows).contains(oldest)) {
         Some(oldest) if is_same_account(recording) => {
-            let expected = format!("the {} that the test key sees, such as {oldest}", list.as_str());
-            Err(CheckError::violation(exchange.number, expected, format!("{} others", theirs.len())))
+            let expected = format!("the {} that the test key lists, such as {oldest}", list.as_str());
+            Err(CheckError::violation(exchange.number, expected, format!("{} others", second_rows.len())))
         }
         _ => Ok(()),
     }
@@ -145,23 +146,25 @@ fn second_key_page(recording: &Recording, list: List) -> Option<(&Exchange, Page
     Some((latest, Page::from_exchange(latest)?))
 }
 
-fn same_events(recording: &Recording) -> CheckResult {
+fn judge_same_events(recording: &Recording) -> CheckResult {
     let latest = second_key_page(recording, List::Events);
-    let Some((exchange, theirs)) =
+    let Some((exchange, second_rows)) =
         latest.as_ref().and_then(|(exchange, page)| Some((exchange, page.rows()?)))
     else {
         return Err(missing_response(latest.map(|(exchange, _)| exchange), "the events of the second key"));
     };
     let views = pages(recording);
-    let ours: Vec<_> = first_long_pages(&views, List::Events, Mode::Test).collect();
-    let before = ours.iter().rfind(|view| view.number() < exchange.number).map(|view| ids(view.rows()));
-    let after = ours.iter().find(|view| view.number() > exchange.number).map(|view| ids(view.rows()));
+    let first_key_pages: Vec<_> = first_long_pages(&views, List::Events, Mode::Test).collect();
+    let before =
+        first_key_pages.iter().rfind(|view| view.number() < exchange.number).map(|view| ids(view.rows()));
+    let after =
+        first_key_pages.iter().find(|view| view.number() > exchange.number).map(|view| ids(view.rows()));
     let Some(newest) = after.as_ref().or(before.as_ref()) else {
         return Err(CheckError::unjudged("the events of the test key were not listed", "see lists.served"));
     };
-    let theirs = ids(theirs);
-    if [&before, &after].into_iter().flatten().any(|ours| *ours == theirs) {
-        return if theirs.is_empty() {
+    let second_ids = ids(second_rows);
+    if [&before, &after].into_iter().flatten().any(|listed| *listed == second_ids) {
+        return if second_ids.is_empty() {
             Err(CheckError::unjudged(
                 "neither key has an event",
                 "open a charge with the test key's account, then check again",
@@ -171,35 +174,35 @@ fn same_events(recording: &Recording) -> CheckResult {
         };
     }
     if !is_same_account(recording) {
-        return Err(another_account());
+        return Err(different_account());
     }
     let is_later = |new: &Option<Vec<String>>, old: &Option<Vec<String>>| {
         new.as_ref().zip(old.as_ref()).is_none_or(|(new, old)| has_grown_from(new, old))
     };
-    let theirs = Some(theirs);
-    match (is_later(&theirs, &before) && is_later(&after, &theirs), &after) {
+    let second_ids = Some(second_ids);
+    match (is_later(&second_ids, &before) && is_later(&after, &second_ids), &after) {
         // The reads of the test key before and after show which events are new.
         (true, Some(_)) if before.is_some() => return Ok(CheckOutcome::Holds),
         (true, _) => return Err(list_changed()),
         _ if before != after && before.is_some() && after.is_some() => return Err(list_changed()),
         _ => {}
     }
-    let expected = format!("the {} events that the test key sees", newest.len());
-    let count = theirs.map_or(0, |rows| rows.len());
+    let expected = format!("the {} events that the test key lists", newest.len());
+    let count = second_ids.map_or(0, |rows| rows.len());
     Err(CheckError::violation(
         exchange.number,
         expected,
-        format!("{count} events, others or in another order"),
+        format!("{count} events, different ones or in a different order"),
     ))
 }
 
 /// Returns `true` if a list equals an older one with new records at its head.
 fn has_grown_from(new: &[String], old: &[String]) -> bool {
-    old.first().is_none_or(|head| {
-        new.iter().position(|id| id == head).is_some_and(|at| {
-            let shared = (new.len() - at).min(old.len());
+    old.first().is_none_or(|newest_old| {
+        new.iter().position(|id| id == newest_old).is_some_and(|start| {
+            let shared = (new.len() - start).min(old.len());
             let is_cut_off = new.len() as u64 >= LONG;
-            new[at..at + shared] == old[..shared] && (shared == old.len() || is_cut_off)
+            new[start..start + shared] == old[..shared] && (shared == old.len() || is_cut_off)
         })
     })
 }

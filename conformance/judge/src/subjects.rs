@@ -9,7 +9,7 @@ use conformance_model::recording::{List, Recording};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use serde_json::Value;
 
-use crate::check::Flaw;
+use crate::check::Mismatch;
 use crate::delivered::{no_delivery_with, received_deliveries};
 use crate::evidence::pages;
 
@@ -47,12 +47,12 @@ impl Subject {
 
 /// Returns all charges or all invoices of a recording, or the reason why there are none.
 pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subject>, CheckError> {
-    let mut found = Vec::new();
+    let mut subjects = Vec::new();
     if let Ok(received) = received_deliveries(recording) {
-        for seen in received.readable_deliveries() {
-            let object = seen.body.as_ref().and_then(|body| body.get("data")?.get(member)).cloned();
+        for parsed in received.readable_deliveries() {
+            let object = parsed.body.as_ref().and_then(|body| body.get("data")?.get(member)).cloned();
             let Some(object) = object.filter(Value::is_object) else { continue };
-            let kind = seen.kind().unwrap_or_default().to_owned();
+            let kind = parsed.kind().unwrap_or_default().to_owned();
             if kind
                 .split('.')
                 .next()
@@ -60,18 +60,24 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
             {
                 continue;
             }
-            found.push(Subject { object, kind, is_delivered: true, exchange: None, source: seen.name() });
+            subjects.push(Subject {
+                object,
+                kind,
+                is_delivered: true,
+                exchange: None,
+                source: parsed.name(),
+            });
         }
     }
     let views = pages(recording);
     let listed = views.iter().filter(|view| view.request.list == List::Events);
     let listed = listed.flat_map(|view| view.rows().iter().map(|row| (view.number(), row.clone())));
-    let own = recording
+    let own_requests = recording
         .exchanges
         .iter()
         .filter(|exchange| exchange.status() == Some(200) && requested_own_event(exchange).is_some());
-    let alone = own.filter_map(|exchange| Some((exchange.number, single_event(exchange)?)));
-    for (number, event) in listed.chain(alone) {
+    let single = own_requests.filter_map(|exchange| Some((exchange.number, single_event(exchange)?)));
+    for (number, event) in listed.chain(single) {
         let Some(object) = event.get(member).filter(|object| object.is_object()).cloned() else { continue };
         let source = format!("event {}", text_at(&event, &["id"]).unwrap_or("without an id"));
         let kind = text_at(&event, &["type"]).unwrap_or_default().to_owned();
@@ -79,12 +85,13 @@ pub(super) fn subjects(recording: &Recording, member: &str) -> Result<Vec<Subjec
         if kind.split('.').next() != Some(member) {
             continue;
         }
-        found.push(Subject { object, kind, is_delivered: false, exchange: Some(number), source });
+        subjects.push(Subject { object, kind, is_delivered: false, exchange: Some(number), source });
     }
-    if found.is_empty() { Err(no_subject(recording, &format!("a {member}"))) } else { Ok(found) }
+    if subjects.is_empty() { Err(no_subject(recording, &format!("a {member}"))) } else { Ok(subjects) }
 }
 
-/// Returns the error if no object of a kind was found. A run without a receiver cannot cause one.
+/// Returns the error if no object of a kind was found. In a run without a receiver, the operator
+/// cannot cause one.
 pub(super) fn no_subject(recording: &Recording, needed: &str) -> CheckError {
     if recording.without.contains(&Part::Webhooks) {
         return CheckError::Inapplicable(format!("no event shows {needed}, and deliveries are left out"));
@@ -92,16 +99,17 @@ pub(super) fn no_subject(recording: &Recording, needed: &str) -> CheckError {
     received_deliveries(recording).err().unwrap_or_else(|| no_delivery_with(needed))
 }
 
-/// Judges the objects for which `flaw` returns a result. `Some(None)` means no violation.
+/// Judges the objects for which `mismatch` returns `Some`. `Some(None)` means that the statement
+/// holds for the object.
 pub(super) fn judge_each_subject(
     recording: &Recording,
     member: &str,
     needed: &str,
-    flaw: impl Fn(&Subject) -> Option<Flaw>,
+    mismatch: impl Fn(&Subject) -> Option<Option<Mismatch>>,
 ) -> CheckResult {
     let mut judged = false;
     for subject in subjects(recording, member)? {
-        match flaw(&subject) {
+        match mismatch(&subject) {
             None => {}
             Some(None) => judged = true,
             Some(Some((expected, actual))) => return Err(subject.violation(expected, actual)),

@@ -25,7 +25,7 @@ const NEEDS: &[Group] = &[Group::Account, Group::Lists];
 pub(super) const CHECKS: &[Check] = &[Check::new("types.charge_underpaid", NEEDS, judge_underpaid)];
 
 /// The unit of shortfalls: thousandths of the amount due.
-const PARTS: u128 = 1_000;
+const PARTS_OF_AMOUNT: u128 = 1_000;
 /// The minimum difference in parts between two shortfalls that are compared.
 const SHORTFALL_STEP: u128 = 50;
 /// The minimum number of paid charges with a larger shortfall for a violation. The owner may have accepted one
@@ -33,10 +33,11 @@ const SHORTFALL_STEP: u128 = 50;
 const PAID_SHORT_MIN: usize = 3;
 
 /// The event types of a charge that one transfer paid in time, but not enough.
-const OF_ONE_SHORT_PAYMENT: [&str; 5] =
+const ONE_SHORT_PAYMENT_TYPES: [&str; 5] =
     ["charge.created", "charge.payment_detected", "charge.underpaid", "charge.expired", "charge.canceled"];
-/// The minimum number of fully paid charges that are underpaid. A second transfer may not have its event yet.
-const FULL_MIN: usize = 2;
+/// The minimum number of fully paid charges that are underpaid, for a violation. A second transfer
+/// may not have its event yet.
+const UNDERPAID_FULL_MIN: usize = 2;
 
 /// The minimum number of paid charges with nothing received for a violation. The owner may have settled one manually.
 const PAID_NOTHING_MIN: usize = 2;
@@ -44,7 +45,7 @@ const PAID_NOTHING_MIN: usize = 2;
 /// The missing amount of a charge at one of its events.
 struct Shortfall<'a> {
     mode: Mode,
-    at: Option<OffsetDateTime>,
+    recorded_at: Option<OffsetDateTime>,
     event: &'a ListedEvent<'a>,
     name: &'a str,
     currency: &'a str,
@@ -68,10 +69,10 @@ fn judge_underpaid(recording: &Recording) -> CheckResult {
         let shown = history.of_type("charge.underpaid").filter(|event| history.shows_own_state(event));
         for event in shown {
             let charge = &event.row["charge"];
-            let Some([received, due]) = amounts(charge) else { continue };
+            let Some([received, due]) = received_and_due(charge) else { continue };
             let is_larger =
                 || scaled(received).zip(scaled(due)).is_some_and(|(received, due)| received > due);
-            if is_equal(charge) || (recording.exact_amounts && is_larger()) {
+            if is_fully_received(charge) || (recording.exact_amounts && is_larger()) {
                 return Err(CheckError::violation(
                     event.number,
                     format!("less than {due} received of {}, which is underpaid", history.name()),
@@ -82,7 +83,7 @@ fn judge_underpaid(recording: &Recording) -> CheckResult {
         }
     }
     if recording.exact_amounts {
-        paid_short(&charges().collect::<Vec<_>>())?;
+        check_paid_with_shortfall(&charges().collect::<Vec<_>>())?;
     }
     match judged {
         true => Ok(CheckOutcome::Holds),
@@ -97,34 +98,39 @@ fn judge_underpaid(recording: &Recording) -> CheckResult {
     }
 }
 
-/// Checks that charges are not underpaid whose only transfer is as large as the amount due, whatever state of the charge
-/// its events show.
+/// Checks that charges whose only transfer is as large as the amount due are not underpaid. The
+/// state that their events show does not matter.
 fn check_full_payments<'a>(charges: impl Iterator<Item = &'a ObjectHistory<'a>>) -> Result<(), CheckError> {
-    let full: Vec<_> = charges
+    let fully_paid: Vec<_> = charges
         .filter_map(|history| {
             let underpaid = history.of_type("charge.underpaid").last()?;
-            (history.has_types_of(&OF_ONE_SHORT_PAYMENT) && is_equal(&underpaid.row["charge"]))
+            (history.has_types_of(&ONE_SHORT_PAYMENT_TYPES) && is_fully_received(&underpaid.row["charge"]))
                 .then_some((history, underpaid))
         })
         .collect();
-    match full.last().filter(|_| full.len() >= FULL_MIN) {
+    match fully_paid.last().filter(|_| fully_paid.len() >= UNDERPAID_FULL_MIN) {
         Some((history, underpaid)) => Err(CheckError::violation(
             underpaid.number,
             format!("less received of {} than its amount, if it is underpaid", history.name()),
-            format!("the whole amount, as of {} more charges (event {})", full.len() - 1, underpaid.id()),
+            format!(
+                "the full amount, as of {} more charges (event {})",
+                fully_paid.len() - 1,
+                underpaid.id()
+            ),
         )),
         None => Ok(()),
     }
 }
 
-fn amounts(charge: &Value) -> Option<[&str; 2]> {
+/// Returns the received amount and the amount due of a charge.
+fn received_and_due(charge: &Value) -> Option<[&str; 2]> {
     let [received, due] = ["received_amount", "asset_amount"].map(|name| text_at(charge, &[name]));
     Some([received?, due?])
 }
 
 /// Returns `true` if the whole amount was received. Redaction preserves the equality of numbers with the same number
 /// of decimals.
-fn is_equal(charge: &Value) -> bool {
+fn is_fully_received(charge: &Value) -> bool {
     let [received, due] = ["received_amount", "asset_amount"].map(|name| &charge[name]);
     let decimals = |amount: &Value| {
         amount.as_str().and_then(|text| text.split_once('.')).map_or(0, |(_, fraction)| fraction.len())
@@ -133,7 +139,7 @@ fn is_equal(charge: &Value) -> bool {
 }
 
 /// Checks that no charge is paid whose shortfall exceeds, in parts and in value, that of an underpaid charge.
-fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
+fn check_paid_with_shortfall(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
     let shortfalls = |kind: &'static str| {
         let events = charges.iter().flat_map(move |history| {
             let shown = history.of_type(kind).filter(|event| history.shows_own_state(event));
@@ -148,47 +154,50 @@ fn paid_short(charges: &[&ObjectHistory<'_>]) -> Result<(), CheckError> {
     let is_one_payment = |paid: &Shortfall<'_>| {
         history_of(paid).is_some_and(|history| history.has_only(&OF_ONE_PAYMENT, paid.event))
     };
-    let is_of_transfer = |paid: &Shortfall<'_>| {
+    let has_transfer = |paid: &Shortfall<'_>| {
         history_of(paid).is_some_and(|history| history.of_type("charge.payment_detected").next().is_some())
     };
-    let nothing: Vec<_> = paid
+    let paid_nothing: Vec<_> = paid
         .iter()
-        .filter(|paid| paid.parts == PARTS && is_of_transfer(paid) && is_one_payment(paid))
+        .filter(|paid| paid.parts == PARTS_OF_AMOUNT && has_transfer(paid) && is_one_payment(paid))
         .collect();
-    if let Some(last) = nothing.last().filter(|_| nothing.len() >= PAID_NOTHING_MIN) {
+    if let Some(last) = paid_nothing.last().filter(|_| paid_nothing.len() >= PAID_NOTHING_MIN) {
         return Err(CheckError::violation(
             last.event.number,
             format!("an amount received for {}, whose transfer was detected and which is paid", last.name),
-            format!("received_amount 0, in {} charges (event {})", nothing.len(), last.event.id()),
+            format!("received_amount 0, in {} charges (event {})", paid_nothing.len(), last.event.id()),
         ));
     }
-    let lacks_more = |paid: &Shortfall<'_>, than: &Shortfall<'_>| {
-        (than.mode, than.currency) == (paid.mode, paid.currency)
-            && than.parts + SHORTFALL_STEP < paid.parts
-            && than.value < paid.value
+    let lacks_more = |paid: &Shortfall<'_>, other: &Shortfall<'_>| {
+        (other.mode, other.currency) == (paid.mode, paid.currency)
+            && other.parts + SHORTFALL_STEP < paid.parts
+            && other.value < paid.value
     };
-    let found: Vec<_> = paid
+    let violating: Vec<_> = paid
         .into_iter()
-        .filter(|paid| is_one_payment(paid) && underpaid.iter().any(|than| lacks_more(paid, than)))
+        .filter(|paid| is_one_payment(paid) && underpaid.iter().any(|other| lacks_more(paid, other)))
         .collect();
-    let is_found_on = |side: Ordering| {
-        let on_side = |paid: &Shortfall<'_>| {
-            underpaid.iter().any(|than| lacks_more(paid, than) && than.at.cmp(&paid.at) == side)
+    let is_any_on_side = |side: Ordering| {
+        let is_on_side = |paid: &Shortfall<'_>| {
+            underpaid
+                .iter()
+                .any(|other| lacks_more(paid, other) && other.recorded_at.cmp(&paid.recorded_at) == side)
         };
-        found.iter().any(on_side)
+        violating.iter().any(is_on_side)
     };
-    // If the tolerance changed once, all of them are before or all are after the underpaid charges.
-    let is_mixed = is_found_on(Ordering::Less) && is_found_on(Ordering::Greater);
-    let Some(last) = found.last().filter(|_| found.len() >= PAID_SHORT_MIN && is_mixed) else {
+    // If the tolerance was changed once, the paid charges are either all before or all after the
+    // underpaid ones.
+    let is_mixed = is_any_on_side(Ordering::Less) && is_any_on_side(Ordering::Greater);
+    let Some(last) = violating.last().filter(|_| violating.len() >= PAID_SHORT_MIN && is_mixed) else {
         return Ok(());
     };
     Err(CheckError::violation(
         last.event.number,
         format!("charge.underpaid for {}, as for others that lack less", last.name),
         format!(
-            "charge.paid with {} of {PARTS} parts received, in {} charges",
-            PARTS - last.parts,
-            found.len()
+            "charge.paid with {} of {PARTS_OF_AMOUNT} parts received, in {} charges",
+            PARTS_OF_AMOUNT - last.parts,
+            violating.len()
         ),
     ))
 }
@@ -199,10 +208,10 @@ impl<'a> Shortfall<'a> {
         let number = |name: &str| scaled(text_at(charge, &[name])?);
         let (received, due) = (number("received_amount")?, number("asset_amount")?);
         let missing = due.checked_sub(received).filter(|missing| *missing > 0)?;
-        let parts = missing.checked_mul(PARTS)?.checked_div(due)?;
+        let parts = missing.checked_mul(PARTS_OF_AMOUNT)?.checked_div(due)?;
         Some(Shortfall {
             mode: history.mode,
-            at: event.recorded_at(),
+            recorded_at: event.recorded_at(),
             event,
             name: history.name(),
             currency: text_at(charge, &["fiat_currency"])?,

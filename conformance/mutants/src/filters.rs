@@ -122,7 +122,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
     .may_fail(&["filters.combined"]),
     rule("invoices ignore the status filter", &["filters.status"], |server| {
         for book in [&mut server.live, &mut server.test] {
-            book.invoices[0]["status"] = json!("void");
+            book.invoices[0]["status"] = json!("overdue");
         }
         server.rewrite_requests(|request| {
             if request.path == "/v1/invoices" {

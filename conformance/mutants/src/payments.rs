@@ -63,6 +63,22 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             event["details"] = json!({ "txid": code });
         }
     }),
+    rule("refunds are recorded as cancelations", &["events.recorded"], |server| {
+        record_refunds(server);
+        for event in server.test.events.iter_mut().filter(|event| event["type"] == "charge.refunded") {
+            event["type"] = json!("charge.canceled");
+        }
+    }),
+    rule("no refund is recorded", &["events.recorded"], |server| {
+        record_refunds(server);
+        server.test.events.retain(|event| event["type"] != "charge.refunded");
+    })
+    .may_fail(&["lists.complete"]),
+    rule("late funds are recorded as a payment", &["events.recorded"], |server| {
+        let [created, detected, paid] = charge_history("charge.paid", WHOLE);
+        let late = [created, ("charge.expired", "0", false), detected, paid];
+        record_charges(server, &[&late, &late]);
+    }),
     charges("listed charges have no time of payment", &["lists.complete"], |_, reply| {
         reply.body["data"].as_array_mut().into_iter().flatten().for_each(|row| row["paid_at"] = Value::Null);
     }),
@@ -93,13 +109,20 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             book.events.retain(|event| event["type"] != "invoice.paid");
         }
     })
-    .may_fail(&["lists.complete"]),
+    .may_fail(&["events.recorded", "lists.complete"]),
 ];
 
 /// Returns the events of a charge with one transfer.
 fn charge_history(kind: &'static str, received: &'static str) -> [(&'static str, &'static str, bool); 3] {
     let is_paid = kind == "charge.paid";
     [("charge.created", "0", false), ("charge.payment_detected", received, false), (kind, received, is_paid)]
+}
+
+/// Records two refunded charges in test mode.
+fn record_refunds(server: &mut FakeServer) {
+    let paid = charge_history("charge.paid", WHOLE);
+    let refunded = [&paid[..], &[("charge.refunded", WHOLE, true)]].concat();
+    record_charges(server, &[&refunded, &refunded]);
 }
 
 /// Records charges in test mode.

@@ -39,9 +39,9 @@ pub struct Settings {
     pub logo_url: Option<String>,
     /// The URL of the merchant's web site.
     pub website_url: Option<String>,
-    /// The e-mail address of the support.
+    /// The e-mail address of customer support.
     pub support_email: Option<String>,
-    /// The telephone number of the support.
+    /// The telephone number of customer support.
     pub support_phone: Option<String>,
     /// `#rrggbb`.
     pub brand_color: String,
@@ -101,7 +101,7 @@ impl Settings {
 /// An account.
 #[derive(Serialize, Deserialize)]
 pub struct Account {
-    /// Its public name, a slug.
+    /// The id in the API, a slug.
     #[serde(with = "crate::shared::text")]
     pub id: Arc<str>,
     /// Person or organization.
@@ -138,7 +138,7 @@ impl Account {
 
     /// Returns the version of the account's response in one mode. It changes with the settings and the wallets.
     pub fn version(&self, mode: Mode) -> u64 {
-        // Both only rise, so their sum changes with each of them.
+        // Both only grow, so their sum changes with each of them.
         self.changes + self.book(mode).payouts().changes()
     }
 
@@ -148,7 +148,7 @@ impl Account {
         self.changes += 1;
     }
 
-    /// Returns a book for a change, with the settings that the change depends on.
+    /// Returns a book to change, with the settings that the change depends on.
     pub(crate) fn open_book(&mut self, mode: Mode) -> (&mut Book, &Settings) {
         (&mut self.books[mode as usize], &self.settings)
     }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::Span;
 
-/// The form of a coin's deposit addresses, and so of a wallet for it.
+/// The format of a coin's deposit addresses. A wallet serves every coin of its format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum AddressForm {
     /// Bitcoin, native segwit (BIP-84): `bc1q…`, `tb1q…`.
@@ -17,19 +17,20 @@ pub enum AddressForm {
     Dogecoin,
     /// Bitcoin Cash, CashAddr pay to public key hash: `bitcoincash:q…`, `bchtest:q…`.
     BitcoinCash,
-    /// Ethereum and compatible networks, EIP-55: `0x…`. The coins of this form share one wallet.
+    /// Ethereum and compatible networks, EIP-55: `0x…`. The coins of this format share one wallet.
     Evm,
     /// Tron, base58check: `T…`.
     Tron,
-    /// Solana, base58 of 32 bytes. Taken from a list, because Ed25519 keys have no public derivation.
+    /// Solana, base58 of 32 bytes. Listed by the owner, because Ed25519 keys have no public derivation.
     Solana,
-    /// Monero, taken from a list of subaddresses.
+    /// Monero, listed by the owner as subaddresses.
     Monero,
 }
 
 impl AddressForm {
-    /// Returns `true` if `text` has the form of a transaction id on the networks of this form: 64 hexadecimal
-    /// digits, after `0x` for [`AddressForm::Evm`], or for [`AddressForm::Solana`] the base58 of 64 bytes.
+    /// Returns `true` if `text` is formatted as a transaction id of the networks with this address format: 64
+    /// hexadecimal digits, after `0x` for [`AddressFormat::Evm`], or for [`AddressFormat::Solana`] the base58 of
+    /// 64 bytes.
     pub fn is_txid(self, text: &str) -> bool {
         let is_hex = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
         match self {
@@ -44,7 +45,7 @@ impl AddressForm {
 }
 
 macro_rules! assets {
-    ($($variant:ident $code:literal $name:literal $form:ident decimals $decimals:literal
+    ($($variant:ident $code:literal $network:literal $format:ident decimals $decimals:literal
        block $block_ms:literal ms confirmations $live:literal $test:literal usd $usd_cents:literal;)*) => {
         /// A coin on one network (`open.asset.codes`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -60,8 +61,8 @@ macro_rules! assets {
                 match self {
                     $(Asset::$variant => const { &AssetFacts {
                         code: $code,
-                        network: $name,
-                        form: AddressForm::$form,
+                        network: $network,
+                        form: AddressForm::$format,
                         decimals: $decimals,
                         block_time: Span::millis($block_ms),
                         confirmations_live: $live,
@@ -80,7 +81,7 @@ pub struct AssetFacts {
     pub code: &'static str,
     /// The network, as used in explorer links: `tron`.
     pub network: &'static str,
-    /// The form of its deposit addresses.
+    /// The format of its deposit addresses.
     pub form: AddressForm,
     /// Decimal places of its smallest unit, at most 18.
     pub decimals: u32,
@@ -94,6 +95,8 @@ pub struct AssetFacts {
     pub typical_usd_cents: u64,
 }
 
+// Variant, code, network, address format, decimals, time between blocks, required confirmations in live and in test
+// mode, typical price in US cents.
 assets! {
     Btc         "BTC"          "bitcoin"      Bitcoin     decimals 8  block 600_000 ms confirmations 2 1  usd 6_500_000;
     Ltc         "LTC"          "litecoin"     Litecoin    decimals 8  block 150_000 ms confirmations 3 1  usd 8_500;
@@ -160,6 +163,7 @@ macro_rules! currencies {
     };
 }
 
+// Variant, code, and the typical price of 100 US dollars in hundredths of a unit.
 currencies! {
     Usd "USD" 10_000;
     Eur "EUR" 9_200;
@@ -197,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_code_reads_back_and_no_other_spelling_does() {
+    fn codes_are_parsed_case_sensitively() {
         for asset in Asset::ALL {
             assert_eq!(Asset::parse(asset.code()), Some(asset));
             assert_eq!(Asset::parse(&asset.code().to_lowercase()), None);
@@ -209,10 +213,10 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_id_has_the_form_of_its_network() {
+    fn transaction_ids_are_checked_against_the_format_of_their_network() {
         let hex = "ab".repeat(32);
         let base58 = bs58::encode([7_u8; 64]).into_string();
-        for (form, text, expected) in [
+        for (format, text, expected) in [
             (AddressForm::Bitcoin, hex.as_str(), true),
             (AddressForm::Bitcoin, &hex[1..], false),
             (AddressForm::Bitcoin, "../../evil", false),
@@ -223,7 +227,7 @@ mod tests {
             (AddressForm::Solana, &base58[1..], false),
             (AddressForm::Monero, "", false),
         ] {
-            assert_eq!(form.is_txid(text), expected, "{form:?} {text}");
+            assert_eq!(format.is_txid(text), expected, "{format:?} {text}");
         }
     }
 }

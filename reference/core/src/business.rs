@@ -1,8 +1,8 @@
-//! The business behind an account, as its owner describes it. The service stores it without checks.
+//! The business behind an account. The service stores it without checks.
 
 use serde::{Deserialize, Serialize};
 
-/// The business behind an account, as its owner describes it. Every part may be missing; the service judges none.
+/// The business behind an account, as its owner describes it. Every part may be missing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Business {
     /// The legal form, such as `company`.
@@ -19,9 +19,9 @@ pub struct Business {
     pub industry: Option<String>,
     /// The products it sells.
     pub product_description: Option<String>,
-    /// The expected monthly turnover, in the owner's words.
+    /// The expected monthly turnover, as the owner wrote it.
     pub monthly_volume: Option<String>,
-    /// The telephone number for the service.
+    /// The telephone number.
     pub phone: Option<String>,
 }
 
@@ -30,7 +30,7 @@ pub struct Business {
 pub struct PostalAddress {
     /// Street and number.
     pub line1: Option<String>,
-    /// Floor, door, post box.
+    /// Floor, apartment, PO box.
     pub line2: Option<String>,
     /// The city.
     pub city: Option<String>,

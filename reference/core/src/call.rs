@@ -15,7 +15,7 @@ use crate::{
     time::{Day, Timestamp},
 };
 
-/// One API request, read and typed.
+/// One API request, parsed and typed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Call {
     /// `GET /v1/account`
@@ -65,25 +65,25 @@ pub enum Call {
 pub enum List {
     /// Charges.
     Charges {
-        /// Of this status.
+        /// Only objects with this status.
         status: Option<ChargeStatus>,
-        /// Of this payment link.
+        /// Only charges of this payment link.
         link: Option<String>,
     },
     /// Invoices.
     Invoices {
-        /// Of this status.
+        /// Only objects with this status.
         status: Option<InvoiceStatus>,
     },
     /// Payment links.
     Links,
     /// Events.
     Events {
-        /// Of this type.
+        /// Only events of this type.
         kind: Option<EventType>,
-        /// Of this charge.
+        /// Only events of this charge.
         charge: Option<String>,
-        /// Of this invoice.
+        /// Only events of this invoice.
         invoice: Option<String>,
     },
 }
@@ -110,7 +110,7 @@ pub enum Answer {
         list: List,
         /// The page.
         page: Page,
-        /// The anchor as its record's public id.
+        /// The public id of the anchor's record.
         anchor: Option<String>,
     },
 }
@@ -147,7 +147,8 @@ pub struct RefundDraft {
     pub reason: Option<String>,
 }
 
-/// The values to set on a payment link. `None` leaves a value as it is, or takes the default.
+/// The values to set on a payment link. `None` leaves a value as it is, or sets the default on a new link; `Some(None)`
+/// removes it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of LinkTerms")]
 pub struct LinkDraft {

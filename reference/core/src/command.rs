@@ -17,14 +17,14 @@ use crate::{
     wallet::Script,
 };
 
-/// A command of the account owner in the dashboard, given in the dashboard of one account and mode.
+/// A command of the account owner in the dashboard of one account and mode.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Command {
     /// Creates an API key of the active mode.
     CreateKey,
     /// Revokes a key.
     RevokeKey(Code),
-    /// Sets the wallet that a coin is paid out to.
+    /// Sets the wallet that receives the payments in a coin.
     SetWallet {
         /// The coin.
         asset: Asset,
@@ -50,20 +50,20 @@ impl From<BookCommand> for Command {
 pub enum BookCommand {
     /// Adds a webhook endpoint. The host has already checked the addresses that its name resolves to.
     AddEndpoint {
-        /// The address as typed.
+        /// The URL as typed.
         url: String,
         /// The chosen event types.
         events: BTreeSet<EventType>,
     },
     /// Changes a webhook endpoint.
     ChangeEndpoint {
-        /// The code of the object.
+        /// The id of the endpoint.
         id: Code,
-        /// Another address.
+        /// The new URL.
         url: Option<String>,
-        /// Other event types.
+        /// The new event types.
         events: Option<BTreeSet<EventType>>,
-        /// On or off.
+        /// `true` to enable it, `false` to disable it.
         enabled: Option<bool>,
     },
     /// Removes a webhook endpoint.
@@ -80,7 +80,7 @@ pub enum BookCommand {
     AcceptLate {
         /// The charge.
         charge: Code,
-        /// The transaction; all that are confirmed if none is named.
+        /// The transaction; `None` for all confirmed late payments.
         txid: Option<String>,
     },
     /// Cancels a charge.
@@ -91,7 +91,7 @@ pub enum BookCommand {
     VoidInvoice(Code),
 }
 
-/// The destination of a coin's payments.
+/// The owner's input for a wallet.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Payout {
     /// An extended public key.
@@ -115,7 +115,7 @@ impl Payout {
     }
 }
 
-/// Changes to an account's settings; `None` leaves a value as it is.
+/// Changes to an account's settings. `None` leaves a value as it is, `Some(None)` removes it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the fields are those of Settings")]
 pub struct SettingsDraft {
@@ -142,7 +142,7 @@ pub enum CommandResult {
     Key(KeyNo, KeyText),
     /// A webhook endpoint.
     Endpoint(EndpointNo),
-    /// A delivery that is on its way.
+    /// A delivery that is due.
     Delivery(Uuid),
     /// The API's result of the same call.
     Answer(Answer),

@@ -1,4 +1,4 @@
-//! The names that a deployed service uses instead of `svc` and `Service`.
+//! Brand names: a deployed service may use others than `svc` and `Service`.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +11,7 @@ pub struct Dialect {
     pub key_prefix: String,
     /// The prefix of webhook headers, before `-Event`, `-Delivery`, `-Signature`.
     pub header_prefix: String,
-    /// The user agent of webhook posts.
+    /// The user agent of webhook requests.
     pub user_agent: String,
 }
 

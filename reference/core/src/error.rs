@@ -1,4 +1,4 @@
-//! The errors of a call, and the table of their HTTP statuses.
+//! The errors of API calls, with their HTTP statuses.
 
 use std::{borrow::Cow, fmt};
 
@@ -11,7 +11,7 @@ pub enum ApiError {
     UnknownKey,
     /// No such object in this book, or no such path (`isolation.not_found`).
     NotFound,
-    /// The path takes other methods only.
+    /// The path does not allow this method.
     WrongMethod {
         /// The allowed methods, for the `Allow` header.
         allow: Cow<'static, str>,
@@ -20,7 +20,7 @@ pub enum ApiError {
     Conflict(Cow<'static, str>),
     /// The body is too large.
     BodyTooLarge,
-    /// The body is not JSON by its type.
+    /// The `Content-Type` of the body is not JSON.
     NotJson,
     /// Fields or query values are invalid.
     Invalid(FieldErrors),
@@ -65,7 +65,7 @@ impl ApiError {
     }
 }
 
-/// Returns the message, a sentence.
+/// Writes the message, a sentence.
 impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -86,7 +86,7 @@ impl fmt::Display for ApiError {
 
 impl std::error::Error for ApiError {}
 
-/// The errors of each field, in the order in which the fields were read.
+/// The errors of each field, in the order in which they were added.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldErrors(Vec<(String, Vec<String>)>);
 
@@ -120,7 +120,7 @@ impl FieldErrors {
     }
 }
 
-/// The first message, and the number of further ones.
+/// Writes the first message, and the number of further ones.
 impl fmt::Display for FieldErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut all = self.0.iter().flat_map(|(_, messages)| messages);

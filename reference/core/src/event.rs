@@ -80,7 +80,7 @@ pub enum Details {
     Received {
         /// The sum.
         amount: Coin,
-        /// The transaction that decided.
+        /// The transaction that changed the status.
         #[serde(with = "crate::shared::text")]
         txid: Arc<str>,
     },
@@ -98,12 +98,12 @@ pub enum Details {
 }
 
 impl Details {
-    /// Returns the names and values of the details, in the order in which they are shown.
+    /// Returns the names and values of the details, in the order of the JSON.
     pub fn fields(&self) -> impl Iterator<Item = (&'static str, Cow<'_, str>)> {
         fn text<'t>(name: &'static str, text: &'t str) -> Option<(&'static str, Cow<'t, str>)> {
             Some((name, Cow::Borrowed(text)))
         }
-        let amount = |amount: &Coin| Some(("amount", Cow::Owned(amount.to_string())));
+        let amount = |coin: &Coin| Some(("amount", Cow::Owned(coin.to_string())));
         let fields = match self {
             Details::None => [None, None, None],
             Details::Transfer { txid, amount: coin } => [text("txid", txid), amount(coin), None],
@@ -151,20 +151,20 @@ impl EventLog {
     pub(crate) fn push(&mut self, event: Event) -> EventNo {
         let no = EventNo::from_index(self.events.len());
         if let Some(last) = self.events.last() {
-            assert!(last.id < event.id, "event ids strictly rise");
-            assert!(last.created_at <= event.created_at, "the service clock never falls");
+            assert!(last.id < event.id, "event ids strictly increase");
+            assert!(last.created_at <= event.created_at, "the service clock never decreases");
         }
         self.events.push(event);
-        self.index(no);
+        self.add_to_indexes(no);
         no
     }
 
     /// Rebuilds the indexes of a log that was restored from its events.
     pub(crate) fn index_all(&mut self) {
-        (0..self.events.len()).map(EventNo::from_index).for_each(|no| self.index(no));
+        (0..self.events.len()).map(EventNo::from_index).for_each(|no| self.add_to_indexes(no));
     }
 
-    fn index(&mut self, no: EventNo) {
+    fn add_to_indexes(&mut self, no: EventNo) {
         let Event { kind, subject, .. } = self.events[no.index()];
         self.by_type[kind as usize].push(no.0);
         let (timelines, index) = match subject {
@@ -190,7 +190,7 @@ impl EventLog {
 
     /// Returns the event with this id.
     pub fn find(&self, id: Uuid) -> Option<EventNo> {
-        // Ids rise with creation, so the log is its own index.
+        // Ids increase with creation, so the log is sorted by id.
         let position = self.events.binary_search_by_key(&id, |event| event.id).ok()?;
         Some(EventNo::from_index(position))
     }
@@ -220,7 +220,7 @@ impl EventLog {
     }
 }
 
-/// The events of one subject. Nearly all have a handful; the few that grow long get an index by type.
+/// The events of one subject. Nearly all timelines are short; the long ones have an index by type.
 #[derive(Default)]
 struct Timeline {
     all: Vec<u32>,
@@ -228,8 +228,8 @@ struct Timeline {
 }
 
 impl Timeline {
-    /// The number of events up to which a filter scans them.
-    const SHORT: usize = 32;
+    /// The largest number of events that a filter scans; longer timelines are indexed.
+    const SCANNED_MAX: usize = 32;
 
     fn push(&mut self, no: u32, kind: EventType) {
         self.all.push(no);
@@ -248,7 +248,7 @@ impl Timeline {
     }
 
     fn index_if_long(&mut self, events: &[Event]) {
-        if self.by_type.is_none() && self.all.len() > Timeline::SHORT {
+        if self.by_type.is_none() && self.all.len() > Timeline::SCANNED_MAX {
             let mut index: Box<[Vec<u32>; EventType::ALL.len()]> = Box::default();
             for &no in &self.all {
                 index[events[no as usize].kind as usize].push(no);

@@ -1,4 +1,4 @@
-//! The heights of the chains.
+//! The heights of the chains, from which confirmations are computed.
 
 use serde::{Deserialize, Serialize};
 

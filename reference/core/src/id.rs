@@ -46,9 +46,9 @@ impl fmt::Debug for Code {
     }
 }
 
-/// Parses the id of an event or a delivery: with hyphens, in upper or lower case. Returns `None` for other forms.
+/// Parses the id of an event or a delivery: with hyphens, in upper or lower case. Returns `None` for other formats.
 pub fn parse_uuid(text: &str) -> Option<Uuid> {
-    // Of the forms that the parser reads, only the one with hyphens has this length.
+    // Of the formats that the parser accepts, only the one with hyphens has this length.
     (text.len() == Hyphenated::LENGTH).then(|| Uuid::try_parse(text).ok()).flatten()
 }
 
@@ -64,8 +64,8 @@ macro_rules! numbers {
                 self.0 as usize
             }
 
-            /// Returns the number of the object at an index of the list of its kind. With the length of the list as index, it is the
-            /// number of the next object.
+            /// Returns the number of the object at an index of the list of its kind. With the length of the list as
+            /// index, it is the number of the next object.
             ///
             /// # Panics
             ///
@@ -111,7 +111,9 @@ impl AccountNo {
 pub struct IdGenerator {
     rng_key: RngKey,
     generated: u64,
-    at: Timestamp,
+    /// The time in the latest id.
+    last_at: Timestamp,
+    /// The number of ids with that time.
     count: u32,
 }
 
@@ -120,20 +122,20 @@ impl IdGenerator {
 
     /// Creates a generator.
     pub fn new(rng_key: RngKey) -> IdGenerator {
-        IdGenerator { rng_key, generated: 0, at: Timestamp(0), count: 0 }
+        IdGenerator { rng_key, generated: 0, last_at: Timestamp(0), count: 0 }
     }
 
     /// Returns the next id.
     pub fn next(&mut self, now: Timestamp) -> Uuid {
-        if now > self.at {
-            self.at = now;
+        if now > self.last_at {
+            self.last_at = now;
             self.count = 0;
         }
         if self.count == IdGenerator::COUNT_END {
-            self.at = Timestamp(self.at.0 + 1);
+            self.last_at = Timestamp(self.last_at.0 + 1);
             self.count = 0;
         }
-        let (millis, micros) = (u128::from(self.at.0 / 1_000), u128::from(self.at.0 % 1_000));
+        let (millis, micros) = (u128::from(self.last_at.0 / 1_000), u128::from(self.last_at.0 % 1_000));
         let drawn = u128::from(self.rng_key.stream(self.generated).bits() >> 22);
         let id = Uuid::from_u128(
             (millis << 80) | (7 << 76) | (micros << 64) | (2 << 62) | (u128::from(self.count) << 42) | drawn,
@@ -150,7 +152,7 @@ mod tests {
     use crate::rng::Seed;
 
     #[test]
-    fn codes_read_back_and_nothing_else_is_a_code() {
+    fn only_twelve_lower_case_letters_and_digits_are_a_code() {
         let code = Code::draw(&Seed(1).rng_key("live", "acme", "charge"), 0);
         assert_eq!(Code::parse(code.as_str()), Some(code));
         for text in ["", "short", "ABCDEFGHIJKL", "abcdefghijk-", "abcdefghijklm", "äbcdefghijk"] {
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_read_with_hyphens_in_either_case() {
+    fn an_id_is_parsed_with_hyphens_in_either_case() {
         let text = "019b8d5a-6f80-7123-8000-00000abcdef0";
         for spelling in [text, &text.to_uppercase()] {
             assert_eq!(parse_uuid(spelling).map(|id| id.to_string()).as_deref(), Some(text));
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_microsecond_borrows_the_next_one() {
+    fn ids_beyond_the_count_of_a_microsecond_use_the_next_one() {
         let mut ids = IdGenerator::new(Seed(1).rng_key("live", "acme", "event"));
         ids.next(Timestamp(999));
         ids.count = IdGenerator::COUNT_END;

@@ -12,7 +12,7 @@ use crate::{
     time::{Day, Span, Timestamp},
 };
 
-/// The same invoice is not e-mailed again within this time (`open.invoice.email`).
+/// The shortest time between two e-mails of the same invoice (`open.invoice.email`).
 pub const MAIL_PAUSE: Span = Span::mins(10);
 
 /// The status of an invoice (`open.invoice.status`).
@@ -30,7 +30,7 @@ impl InvoiceStatus {
     /// Every status, in the order of the classes of the status index.
     pub const ALL: [InvoiceStatus; 3] = [InvoiceStatus::Open, InvoiceStatus::Paid, InvoiceStatus::Void];
 
-    /// Returns the status as in responses and filters.
+    /// Returns the name in responses and filters.
     pub const fn as_str(self) -> &'static str {
         match self {
             InvoiceStatus::Open => "open",
@@ -58,7 +58,7 @@ pub struct Item {
 pub struct InvoiceTerms {
     /// The customer's name.
     pub customer_name: Option<String>,
-    /// The address that receives its e-mails.
+    /// The e-mail address that receives it.
     pub customer_email: Option<String>,
     /// The total amount owed.
     pub amount: Fiat,
@@ -75,7 +75,7 @@ pub struct InvoiceTerms {
 /// An invoice. Copies share the terms: each delivery contains the invoice as it was at the event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Invoice {
-    /// Its public name.
+    /// The public code, its id in the API.
     pub code: Code,
     /// `INV-0001`, counting per account and mode.
     pub number: String,
@@ -134,12 +134,12 @@ impl Invoice {
 
     /// Settles the invoice when one of its charges is paid. Returns `false` if it is not open: an invoice settles once.
     pub fn settle(&mut self, paid_at: Timestamp) -> bool {
-        let settles = self.status == InvoiceStatus::Open;
-        if settles {
+        let is_open = self.status == InvoiceStatus::Open;
+        if is_open {
             self.status = InvoiceStatus::Paid;
             self.paid_at = Some(paid_at);
         }
-        settles
+        is_open
     }
 
     /// Voids the invoice.
@@ -156,8 +156,8 @@ impl Invoice {
 
     /// Records a view of its page. Returns `true` for the first one.
     pub fn view(&mut self, now: Timestamp) -> bool {
-        let first = self.viewed_at.is_none();
+        let is_first = self.viewed_at.is_none();
         self.viewed_at.get_or_insert(now);
-        first
+        is_first
     }
 }

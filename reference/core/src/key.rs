@@ -16,7 +16,8 @@ use crate::{
 };
 
 const SECRET_LEN: usize = 40;
-/// The largest length of the tag in a key that selects its service. The other 28 characters or more are random.
+/// The largest length of a key's tag, by which a host of several services finds the key's service. At least 28
+/// characters stay random.
 pub const KEY_TAG_MAX: usize = 12;
 const SECRET_ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
 
@@ -48,7 +49,7 @@ pub struct ApiKey {
     pub(crate) memory: PageMemory<ListKey>,
 }
 
-/// The text of a key. Shown once; redacted in debug output.
+/// The whole API key. Shown once; redacted in debug output.
 #[derive(Clone, PartialEq, Eq)]
 pub struct KeyText(String);
 
@@ -65,16 +66,28 @@ impl std::fmt::Debug for KeyText {
     }
 }
 
+/// The parts of a new key's text.
+pub struct KeySource<'a> {
+    /// The start of the key: the prefix and the mode.
+    pub start: &'a str,
+    /// The tag after it, by which a host of several services finds the key's service.
+    pub tag: &'a str,
+    /// The key from which the random rest is drawn.
+    pub rng_key: &'a RngKey,
+    /// The number of keys created before in the account and mode.
+    pub nth: u64,
+}
+
 /// Every key of the service.
 #[derive(Default, Serialize, Deserialize)]
 pub struct KeyRing {
     keys: Vec<ApiKey>,
-    // Digests are compared, not texts: timing can reveal a digest at most, and no key follows from a digest.
+    // Digests are compared, not keys: timing can reveal a digest at most, from which the key cannot be computed.
     by_digest: BTreeMap<[u8; 32], KeyNo>,
 }
 
 impl KeyRing {
-    /// Creates the `nth` key of an account and mode.
+    /// Creates a key of an account and mode.
     ///
     /// # Panics
     ///
@@ -83,7 +96,7 @@ impl KeyRing {
         &mut self,
         now: Timestamp,
         (account, mode): (AccountNo, Mode),
-        (start, tag, rng_key, nth): (&str, &str, &RngKey, u64),
+        KeySource { start, tag, rng_key, nth }: KeySource<'_>,
     ) -> (KeyNo, KeyText) {
         assert!(tag.len() <= KEY_TAG_MAX, "a tag of {} characters leaves too few to a key", tag.len());
         let mut stream = rng_key.stream(nth);
@@ -146,12 +159,12 @@ mod tests {
     use crate::rng::Seed;
 
     #[test]
-    fn a_key_is_shown_by_its_last_characters_and_an_unrelated_name() {
+    fn the_id_and_the_hint_of_a_key_do_not_reveal_it() {
         let rng_key = Seed(1).rng_key("live", "acme", "key");
         let mut ring = KeyRing::default();
         for nth in 0..3 {
-            let (no, text) =
-                ring.create(Timestamp(0), (AccountNo(0), Mode::Live), ("svc_live_", "tag", &rng_key, nth));
+            let source = KeySource { start: "svc_live_", tag: "tag", rng_key: &rng_key, nth };
+            let (no, text) = ring.create(Timestamp(0), (AccountNo(0), Mode::Live), source);
             let text = text.reveal();
             let key = ring.get(no);
             assert_eq!((text.len(), text.strip_suffix(&key.hint).map(str::len)), (49, Some(45)));
@@ -163,7 +176,7 @@ mod tests {
             ring.get_mut(no).revoked_at = Some(Timestamp(0));
             assert_eq!((ring.find(text.as_bytes()), ring.has_created(text.as_bytes())), (None, true));
         }
-        let names: std::collections::BTreeSet<Code> = ring.iter().map(|key| key.id).collect();
-        assert_eq!((names.len(), ring.has_created(b"svc_live_other")), (3, false));
+        let ids: std::collections::BTreeSet<Code> = ring.iter().map(|key| key.id).collect();
+        assert_eq!((ids.len(), ring.has_created(b"svc_live_other")), (3, false));
     }
 }

@@ -4,20 +4,20 @@
 //! the time as the argument `now`, and gets the result back as a value. There are seven kinds of input: a request
 //! of the API (`admit`, then `on_call`), a command of the account owner (`on_command`), a visit to a hosted page
 //! (`on_visit`), the chain watcher's reports (`on_sightings`, `on_height`), a rate (`on_rate`), the result of a
-//! webhook post (`on_attempt_result`) and a timer (`on_tick`). There are two kinds of output that the host asks
-//! for: `next_tick` is the time at which the service must be called again, and `poll_delivery` is the next webhook
-//! post to make. Codes, ids, keys and secrets are drawn from the seed in [`ServiceConfig`](service::ServiceConfig).
+//! delivery attempt (`on_attempt_result`) and a timer (`on_tick`). There are two kinds of output that the host
+//! polls: `next_tick` is the time at which the service must be called again, and `poll_delivery` is the next
+//! delivery to attempt. Codes, ids, keys and secrets are drawn from the seed in [`ServiceConfig`](service::ServiceConfig).
 //! Equal seeds and equal inputs therefore give equal states: the simulator can run years in a second, a test never
 //! sleeps, and a server can rebuild its state by replaying its inputs.
 //!
-//! Time has two rules. `now` never falls; the service panics if it does. And an input first lets everything happen
-//! that was due by `now` in the books that it reaches: a rate lock that ends in the same microsecond as a payment
+//! Time has two rules. `now` never decreases; the service panics if it does. And an input first processes everything
+//! that was due by `now` in the books that it changes: a rate lock that ends in the same microsecond as a payment
 //! arrives has ended before the payment counts.
 //!
 //! The state is a tree. The service has accounts, an account has one [`Book`](book::Book) for each mode, and a book
 //! holds the charges, invoices, payment links, endpoints, events and deliveries of one account in one mode. Every
 //! look-up is a method of one book, so an object of the other mode cannot be found by mistake
-//! (`isolation.not_found`). Every event is made by one function of the book, which also opens its deliveries in the
+//! (`isolation.not_found`). Every event is recorded by one function of the book, which also opens its deliveries in the
 //! [`outbox`].
 //!
 //! ```
@@ -39,8 +39,8 @@
 //! });
 //! let now = Timestamp::parse("2026-01-05T09:00:00Z").unwrap();
 //! let account = service.open_account(now, "shop", AccountKind::Personal, Settings::new("Shop")).unwrap();
-//! let made = service.on_command(now, (account, Mode::Test), Command::CreateKey).unwrap();
-//! let CommandResult::Key(_, key) = made else { unreachable!() };
+//! let result = service.on_command(now, (account, Mode::Test), Command::CreateKey).unwrap();
+//! let CommandResult::Key(_, key) = result else { unreachable!() };
 //! let bearer = Some(key.reveal().as_bytes());
 //! assert!(service.admit(now, bearer).is_ok());
 //! assert!(service.admit(now, bearer).is_ok());

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::{Span, Timestamp};
 
-/// Requests per minute and key.
+/// The maximum number of requests per minute with one key.
 pub const REQUESTS_PER_MINUTE: u32 = 120;
 const WINDOW: Span = Span::secs(60);
 
@@ -32,13 +32,13 @@ impl RateWindow {
         {
             self.accepted.pop_front();
         }
-        let taken = u32::try_from(self.accepted.len()).expect("the window is bounded by the limit");
-        if taken >= per_minute {
-            let free = self.accepted.front().map_or(now.plus(WINDOW), |first| first.plus(WINDOW));
-            return Err(free.since(now).secs_rounded_up().max(1));
+        let used = u32::try_from(self.accepted.len()).expect("the window is bounded by the limit");
+        if used >= per_minute {
+            let free_at = self.accepted.front().map_or(now.plus(WINDOW), |first| first.plus(WINDOW));
+            return Err(free_at.since(now).secs_rounded_up().max(1));
         }
         self.accepted.push_back(now);
-        Ok(per_minute - taken - 1)
+        Ok(per_minute - used - 1)
     }
 }
 
@@ -55,19 +55,19 @@ mod tests {
             assert_eq!(window.admit(t0, REQUESTS_PER_MINUTE), Ok(left));
         }
         assert_eq!(window.admit(t0, REQUESTS_PER_MINUTE), Err(60));
-        let almost = t0.plus(Span::micros(59_999_999));
-        assert_eq!(window.admit(almost, REQUESTS_PER_MINUTE), Err(1));
+        let just_before = t0.plus(Span::micros(59_999_999));
+        assert_eq!(window.admit(just_before, REQUESTS_PER_MINUTE), Err(1));
         assert_eq!(window.admit(t0.plus(WINDOW), REQUESTS_PER_MINUTE), Ok(119));
     }
 
     #[test]
-    fn waits_end_at_the_end_of_the_clock() {
+    fn at_the_end_of_the_clock_every_request_is_accepted() {
         let mut window = RateWindow::default();
-        let almost = Timestamp(Timestamp::LAST.0 - 1);
+        let just_before = Timestamp(Timestamp::LAST.0 - 1);
         for _ in 0..REQUESTS_PER_MINUTE {
-            assert!(window.admit(almost, REQUESTS_PER_MINUTE).is_ok());
+            assert!(window.admit(just_before, REQUESTS_PER_MINUTE).is_ok());
         }
-        assert_eq!(window.admit(almost, REQUESTS_PER_MINUTE), Err(1));
+        assert_eq!(window.admit(just_before, REQUESTS_PER_MINUTE), Err(1));
         for _ in 0..=REQUESTS_PER_MINUTE {
             assert_eq!(window.admit(Timestamp::LAST, REQUESTS_PER_MINUTE), Ok(REQUESTS_PER_MINUTE - 1));
         }
@@ -75,7 +75,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_stated_wait_is_enough_and_a_second_less_is_not(
+        fn a_request_is_accepted_after_the_returned_seconds_and_not_a_second_earlier(
             gaps in prop::collection::vec(0_u64..3_000_000, 1..400), limit in 1_u32..130,
         ) {
             let (mut window, mut now) = (RateWindow::default(), Timestamp(0));

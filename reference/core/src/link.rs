@@ -14,7 +14,7 @@ use crate::{
 /// The price of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pricing {
-    /// A fixed amount.
+    /// The same amount for every customer.
     Fixed(Fiat),
     /// An amount that the customer chooses.
     Open {
@@ -70,7 +70,7 @@ pub struct LinkTerms {
 /// A payment link.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Link {
-    /// Its public name.
+    /// The public code, its id in the API.
     pub code: Code,
     /// The terms set by the merchant.
     pub terms: LinkTerms,

@@ -10,9 +10,9 @@ use crate::{
     time::{Span, Timestamp},
 };
 
-const PER_HOUR: usize = 100;
+const PER_HOUR_MAX: usize = 100;
 const HOUR: Span = Span::hours(1);
-const KEPT_MAX: usize = 10_000;
+const STORED_MAX: usize = 10_000;
 
 /// The purpose of an e-mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub enum MailKind {
 }
 
 impl MailKind {
-    /// Returns the kind as in responses.
+    /// Returns the name in responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             MailKind::Invoice => "invoice",
@@ -57,23 +57,23 @@ impl Mails {
     ///
     /// # Errors
     ///
-    /// [`ApiError::TooMany`] if as many e-mails as an hour allows were sent in the last hour.
+    /// [`ApiError::RateLimited`] if the maximum number of e-mails was sent in the last hour.
     pub fn check(&self, now: Timestamp) -> Result<(), ApiError> {
-        let Some(nth) = self.sent.len().checked_sub(PER_HOUR) else { return Ok(()) };
-        let free = self.sent[nth].at.plus(HOUR);
-        if free <= now {
+        let Some(index) = self.sent.len().checked_sub(PER_HOUR_MAX) else { return Ok(()) };
+        let free_at = self.sent[index].at.plus(HOUR);
+        if free_at <= now {
             return Ok(());
         }
         Err(ApiError::TooMany {
-            message: format!("At most {PER_HOUR} e-mails per hour can be sent in one account and mode.")
+            message: format!("At most {PER_HOUR_MAX} e-mails per hour can be sent in one account and mode.")
                 .into(),
-            retry_after_secs: free.since(now).secs_rounded_up().max(1),
+            retry_after_secs: free_at.since(now).secs_rounded_up().max(1),
         })
     }
 
     /// Adds a sent e-mail.
     pub fn push(&mut self, mail: Mail) {
-        if self.sent.len() == KEPT_MAX {
+        if self.sent.len() == STORED_MAX {
             self.sent.pop_front();
         }
         self.sent.push_back(mail);

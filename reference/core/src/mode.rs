@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The mode of a key, and of everything made with it (`isolation.created`, `isolation.not_found`).
+/// The mode of a key, and of everything created with it (`isolation.created`, `isolation.not_found`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Mode {
     /// Real coins, main networks.
@@ -17,7 +17,7 @@ impl Mode {
     /// Both modes, in the order in which they are listed everywhere.
     pub const ALL: [Mode; 2] = [Mode::Live, Mode::Test];
 
-    /// Returns the mode as in keys, payloads and files.
+    /// Returns the name in keys, payloads and files.
     pub const fn as_str(self) -> &'static str {
         match self {
             Mode::Live => "live",

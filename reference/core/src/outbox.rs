@@ -1,12 +1,12 @@
 //! The outbox: every delivery of one book, from fan-out to its last attempt.
 //!
 //! When the book records an event, it opens one delivery for each enabled endpoint that subscribes to the event's
-//! type. The [`Payload`] is frozen at that moment: all attempts of a delivery post the same object under the same
+//! type. The [`Payload`] is frozen at that moment: all attempts of a delivery send the same object under the same
 //! id, and only the signature and its time differ. A receiver can therefore deduplicate by id, whatever happens to
 //! the object meanwhile.
 //!
 //! A delivery is in one of five states ([`DeliveryState`]). `Waiting` has the time at which the next attempt is
-//! due; a set ordered by that time makes the next one cheap to find. `take_due` hands one out and moves it to
+//! due; a set ordered by that time makes the next one cheap to find. `take_due` returns one and moves it to
 //! `InFlight`, in which it stays until the host reports the result, exactly once. A response of 2xx leads to
 //! `Delivered`. Everything else (another status, a redirect, no connection, no response in time, a private address)
 //! is a failed attempt and leads to `Waiting` again, later by the next of `RETRY_DELAYS`, or after `ATTEMPTS_MAX`
@@ -14,15 +14,15 @@
 //! disabled, and its waiting deliveries become `Canceled`. The specification leaves the schedule open
 //! (`open.delivery.retry`).
 //!
-//! A resend is one extra attempt outside the schedule. It does not count towards `ATTEMPTS_MAX`, and if it fails,
-//! the delivery returns to the state that it had before. A restart of the service does not know how a post in
-//! flight ended, so the delivery is due again under its id and the lost attempt is not counted: a receiver may see
-//! it twice, but never misses it.
+//! A resend is one extra attempt outside the schedule. It does not count towards `ATTEMPTS_MAX`, and if it fails, the
+//! delivery returns to the state that it had before. After a restart, the service does not know how an attempt in
+//! flight ended, so the delivery is due again under its id and the lost attempt is not counted: a receiver may get the
+//! event twice, but never misses it.
 //!
-//! Deliveries that ended stay in the log for 30 days. The log is in order of creation and ids rise with creation,
+//! Deliveries that ended stay in the log for 30 days. The log is in order of creation and ids increase with creation,
 //! so a look-up by id is a binary search, and old entries are removed from its front only.
 //!
-//! Example: an endpoint answers 500 twice and then 200.
+//! Example: an endpoint responds with 500 twice and then with 200.
 //!
 //! ```text
 //! 09:00:00  open             Waiting(09:00:00)
@@ -32,8 +32,8 @@
 //! 09:06:02  take_due, 200    Delivered           the endpoint's count of failures is 0 again
 //! ```
 //!
-//! Must not contain: a socket, a clock, JSON or the signature's code. `now` comes in, and posts go out through
-//! `Service::poll_delivery`.
+//! Must not contain: a socket, a clock, JSON or the signature's code. `now` is an argument, and the host gets the attempts
+//! to make from `Service::poll_delivery`.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -68,18 +68,18 @@ const RETRY_DELAYS: [Span; 8] = [
 /// The number of attempts after which a delivery has failed.
 pub const ATTEMPTS_MAX: u32 = 14;
 /// The time that a delivery stays in the log after its last attempt.
-const LOG_KEPT: Span = Span::days(30);
+const LOGGED_FOR: Span = Span::days(30);
 
-/// The result of a post.
+/// The result of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AttemptResult {
-    /// The receiver answered with this status. Only 2xx is success; redirects are not followed.
+    /// The receiver responded with this status. Only 2xx is success; redirects are not followed.
     Answered(u16),
     /// No connection, or it broke.
     Unreachable(String),
     /// No response in time.
     TimedOut,
-    /// The address is not public at this time, so nothing was sent.
+    /// The address was not public, so nothing was sent. Contains the reason.
     Refused(String),
 }
 
@@ -101,7 +101,7 @@ pub struct HttpTrace {
     pub response_headers: Vec<(String, String)>,
     /// The beginning of the response body.
     pub response_body: String,
-    /// A note for the owner, such as a forward to a local address that the rule would have refused.
+    /// A note for the owner, for example that the attempt was forwarded to a local address.
     pub note: Option<String>,
     /// The duration in real time, independent of the service clock.
     pub took_ms: Option<u64>,
@@ -110,11 +110,11 @@ pub struct HttpTrace {
 /// The headers of an attempt.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum SentHeaders {
-    /// Names and values as they went over the wire.
+    /// Names and values as they were sent.
     Kept(Vec<(String, String)>),
-    /// The inputs from which they are computed when the log is read.
+    /// The inputs from which the headers are computed when the log is read.
     Of {
-        /// The URL of the post.
+        /// The URL of the endpoint.
         #[serde(with = "crate::shared")]
         url: Arc<EndpointUrl>,
         /// The signing secret.
@@ -128,7 +128,7 @@ impl Default for SentHeaders {
     }
 }
 
-/// The result of a post, with its request and response if the host recorded them.
+/// The result of an attempt, with its request and response if the host recorded them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AttemptReport {
     /// The result.
@@ -231,14 +231,14 @@ pub struct Delivery {
     pub state: DeliveryState,
     /// The attempts so far.
     pub attempts: Vec<Attempt>,
-    /// Attempts of the schedule, without resends.
-    tries: u32,
+    /// The number of attempts without resends.
+    scheduled_attempts: u32,
 }
 
 /// Returns the state of a delivery whose endpoint was disabled: canceled, unless it had ended before a resend.
 fn state_without_endpoint(before_resend: Option<DeliveryState>) -> DeliveryState {
     match before_resend {
-        Some(over @ (DeliveryState::Delivered | DeliveryState::Failed)) => over,
+        Some(ended @ (DeliveryState::Delivered | DeliveryState::Failed)) => ended,
         _ => DeliveryState::Canceled,
     }
 }
@@ -246,9 +246,11 @@ fn state_without_endpoint(before_resend: Option<DeliveryState>) -> DeliveryState
 /// The deliveries of one book.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Outbox {
-    /// The log; the number of its first entry is `dropped`.
+    /// Deliveries in order of their numbers.
     log: VecDeque<Delivery>,
+    /// The number of removed deliveries, and so the number of the log's first one.
     dropped: u32,
+    /// The due times of waiting deliveries.
     due: BTreeSet<(Timestamp, DeliveryNo)>,
     /// Resends that wait or are in flight, with the state to restore if the attempt fails.
     resends: BTreeMap<DeliveryNo, DeliveryState>,
@@ -258,13 +260,20 @@ impl Outbox {
     /// Opens a delivery to an endpoint, due at once.
     pub(crate) fn open(&mut self, now: Timestamp, id: Uuid, endpoint: EndpointNo, payload: Payload) {
         if let Some(last) = self.log.back() {
-            assert!(last.id < id, "delivery ids strictly rise");
+            assert!(last.id < id, "delivery ids strictly increase");
         }
-        self.drop_old(now);
+        self.drop_expired(now);
         let no = DeliveryNo(self.dropped + DeliveryNo::from_index(self.log.len()).0);
         self.due.insert((now, no));
         let state = DeliveryState::Waiting(now);
-        self.log.push_back(Delivery { id, endpoint, payload, state, attempts: Vec::new(), tries: 0 });
+        self.log.push_back(Delivery {
+            id,
+            endpoint,
+            payload,
+            state,
+            attempts: Vec::new(),
+            scheduled_attempts: 0,
+        });
     }
 
     /// Returns the time at which the next attempt is due.
@@ -272,7 +281,7 @@ impl Outbox {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Takes the first delivery that is due. It is in flight until its result is reported.
+    /// Returns the first delivery that is due. It is in flight until its result is reported.
     pub(crate) fn take_due(&mut self, now: Timestamp) -> Option<DeliveryNo> {
         let &(at, no) = self.due.first()?;
         if at > now {
@@ -280,9 +289,9 @@ impl Outbox {
         }
         self.due.pop_first();
         let is_resend = self.resends.contains_key(&no);
-        let delivery = self.entry(no);
+        let delivery = self.delivery_mut(no);
         delivery.state = DeliveryState::InFlight(now);
-        delivery.tries += u32::from(!is_resend);
+        delivery.scheduled_attempts += u32::from(!is_resend);
         Some(no)
     }
 
@@ -295,17 +304,17 @@ impl Outbox {
         endpoint: &mut Endpoint,
     ) -> Option<EndpointNo> {
         let resend = self.resends.remove(&no);
-        let delivery = self.entry(no);
+        let delivery = self.delivery_mut(no);
         let DeliveryState::InFlight(at) = delivery.state else {
             panic!("each attempt has exactly one result: {} is {:?}", delivery.id, delivery.state)
         };
-        let success = result.is_success();
+        let is_success = result.is_success();
         // Most deliveries succeed at the first attempt: capacity for more would be the largest part of their memory.
         if delivery.attempts.is_empty() {
             delivery.attempts.reserve_exact(1);
         }
         delivery.attempts.push(Attempt { at, ended_at: now, result, trace });
-        if success {
+        if is_success {
             delivery.state = DeliveryState::Delivered;
             endpoint.failed_in_a_row = 0;
             return None;
@@ -324,22 +333,22 @@ impl Outbox {
             }
             return None;
         }
-        if delivery.tries < ATTEMPTS_MAX {
-            let delay = RETRY_DELAYS[(delivery.tries as usize - 1).min(RETRY_DELAYS.len() - 1)];
+        if delivery.scheduled_attempts < ATTEMPTS_MAX {
+            let delay = RETRY_DELAYS[(delivery.scheduled_attempts as usize - 1).min(RETRY_DELAYS.len() - 1)];
             let next = now.plus(delay);
             delivery.state = DeliveryState::Waiting(next);
             self.due.insert((next, no));
             return None;
         }
         delivery.state = DeliveryState::Failed;
-        let number = delivery.endpoint;
+        let endpoint_no = delivery.endpoint;
         endpoint.failed_in_a_row += 1;
         if endpoint.failed_in_a_row < FAILED_IN_A_ROW_MAX {
             return None;
         }
         endpoint.status = EndpointStatus::Disabled;
-        self.cancel_waiting(number);
-        Some(number)
+        self.cancel_waiting(endpoint_no);
+        Some(endpoint_no)
     }
 
     /// Cancels all waiting deliveries to this endpoint.
@@ -358,7 +367,7 @@ impl Outbox {
     /// Schedules one extra attempt. If it fails, state and schedule are restored. Returns `false` if the delivery is in
     /// flight.
     pub(crate) fn resend(&mut self, now: Timestamp, no: DeliveryNo) -> bool {
-        let before = self.entry(no).state;
+        let before = self.delivery_mut(no).state;
         match before {
             DeliveryState::InFlight(_) => return false,
             DeliveryState::Waiting(at) => {
@@ -368,12 +377,12 @@ impl Outbox {
         }
         // A second resend does not add another attempt.
         self.resends.entry(no).or_insert(before);
-        self.entry(no).state = DeliveryState::Waiting(now);
+        self.delivery_mut(no).state = DeliveryState::Waiting(now);
         self.due.insert((now, no));
         true
     }
 
-    /// Requeues deliveries in flight after a restart, under their ids, because the results of their posts are unknown;
+    /// Requeues deliveries in flight after a restart, under their ids, because the results of their attempts are unknown;
     /// cancels those whose endpoint was disabled meanwhile.
     pub(crate) fn requeue_in_flight(&mut self, now: Timestamp, endpoints: &[Endpoint]) {
         for (index, delivery) in self.log.iter_mut().enumerate() {
@@ -382,7 +391,7 @@ impl Outbox {
             }
             let no = DeliveryNo(self.dropped + DeliveryNo::from_index(index).0);
             // The interrupted attempt does not count.
-            delivery.tries -= u32::from(!self.resends.contains_key(&no));
+            delivery.scheduled_attempts -= u32::from(!self.resends.contains_key(&no));
             if endpoints[delivery.endpoint.index()].status == EndpointStatus::Enabled {
                 delivery.state = DeliveryState::Waiting(now);
                 self.due.insert((now, no));
@@ -399,7 +408,7 @@ impl Outbox {
 
     /// Returns the delivery with this id.
     pub fn find(&self, id: Uuid) -> Option<DeliveryNo> {
-        // Ids rise with creation, so the log is its own index.
+        // Ids increase with creation, so the log is sorted by id.
         let index = self.log.binary_search_by_key(&id, |delivery| delivery.id).ok()?;
         Some(DeliveryNo(self.dropped + DeliveryNo::from_index(index).0))
     }
@@ -421,21 +430,23 @@ impl Outbox {
 
     /// Returns the deliveries opened at this time, newest first.
     pub fn deliveries_opened_at(&self, at: Timestamp) -> impl Iterator<Item = &Delivery> {
-        // Time never falls, so the log is in order of it.
+        // Time never decreases, so the log is sorted by it.
         let start = self.log.partition_point(|delivery| delivery.payload.created_at < at);
         let end = self.log.partition_point(|delivery| delivery.payload.created_at <= at);
         self.log.range(start..end).rev()
     }
 
-    fn entry(&mut self, no: DeliveryNo) -> &mut Delivery {
+    fn delivery_mut(&mut self, no: DeliveryNo) -> &mut Delivery {
         &mut self.log[(no.0 - self.dropped) as usize]
     }
 
-    fn drop_old(&mut self, now: Timestamp) {
+    /// Removes the deliveries at the front of the log that ended more than 30 days ago.
+    fn drop_expired(&mut self, now: Timestamp) {
         while let Some(oldest) = self.log.front() {
-            let over = !matches!(oldest.state, DeliveryState::Waiting(_) | DeliveryState::InFlight(_));
-            let last = oldest.attempts.last().map_or(oldest.payload.created_at, |attempt| attempt.ended_at);
-            if !over || now.since(last) < LOG_KEPT {
+            let has_ended = !matches!(oldest.state, DeliveryState::Waiting(_) | DeliveryState::InFlight(_));
+            let ended_at =
+                oldest.attempts.last().map_or(oldest.payload.created_at, |attempt| attempt.ended_at);
+            if !has_ended || now.since(ended_at) < LOGGED_FOR {
                 return;
             }
             self.log.pop_front();

@@ -4,7 +4,7 @@
 //! page 2 is read, a charge that was opened after page 1 would push the last record of page 1 onto page 2, and the
 //! client would read it twice. So a reading of a list has an *anchor*: the newest record when its page 1 was read.
 //! Every later page of that reading is cut from the records up to the anchor. Its total, its last page and its
-//! links are those of the moment of page 1.
+//! links are those at the time of page 1.
 //!
 //! Records of a kind are numbered from 0 in order of creation, so an anchor is one number and needs no copy of the
 //! list. A [`Listing`] has two operations on the numbers that match a filter: `rank` returns the number of members
@@ -46,12 +46,12 @@ pub const PER_PAGE_DEFAULT: u32 = 25;
 /// The largest number of records on a page (`paging.per_page`).
 pub const PER_PAGE_MAX: u32 = 100;
 
-/// The members of a list, as numbers that rise with creation, without a copy of it.
+/// The members of a list, as numbers in order of creation.
 #[derive(Debug)]
 pub enum Listing<'a> {
     /// Every number below this.
     All(usize),
-    /// Numbers in rising order.
+    /// Numbers in ascending order.
     Sorted(Cow<'a, [u32]>),
     /// Charges, of one status or all.
     Charges(&'a StatusIndex<{ ChargeStatus::ALL.len() }>, Option<ChargeStatus>),
@@ -196,14 +196,14 @@ pub struct PageMemory<List: Ord> {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct RememberedList {
     read_at: Timestamp,
-    turn: EvictionOrder,
+    eviction_order: EvictionOrder,
     anchor: Option<u32>,
 }
 
 /// The order of eviction: lists of one page first, then by the number of the read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct EvictionOrder {
-    has_pages: bool,
+    has_several_pages: bool,
     read_no: u64,
 }
 
@@ -214,17 +214,17 @@ impl<List: Ord> Default for PageMemory<List> {
 }
 
 impl<List: Ord + Clone> PageMemory<List> {
-    const KEPT: Span = Span::mins(10);
+    const REMEMBERED_FOR: Span = Span::mins(10);
     const LISTS_MAX: usize = 512;
 
     /// Stores the anchor of a list: the newest record when its page 1 was read.
     pub(crate) fn remember(&mut self, now: Timestamp, list: List, pages: u64, anchor: Option<u32>) {
         self.reads += 1;
-        let turn = EvictionOrder { has_pages: pages > 1, read_no: self.reads };
-        let remembered = RememberedList { read_at: now, turn, anchor };
-        self.order.insert(turn, list.clone());
+        let eviction_order = EvictionOrder { has_several_pages: pages > 1, read_no: self.reads };
+        let remembered = RememberedList { read_at: now, eviction_order, anchor };
+        self.order.insert(eviction_order, list.clone());
         if let Some(earlier) = self.lists.insert(list, remembered) {
-            self.order.remove(&earlier.turn);
+            self.order.remove(&earlier.eviction_order);
         }
         if self.lists.len() > PageMemory::<List>::LISTS_MAX
             && let Some((_, first)) = self.order.pop_first()
@@ -235,8 +235,8 @@ impl<List: Ord + Clone> PageMemory<List> {
 
     /// Returns the newest record when page 1 was last read, if the list was read within the last 10 minutes.
     pub(crate) fn recall(&self, now: Timestamp, list: &List) -> Option<Option<u32>> {
-        let known = self.lists.get(list)?;
-        (now.since(known.read_at) < PageMemory::<List>::KEPT).then_some(known.anchor)
+        let remembered = self.lists.get(list)?;
+        (now.since(remembered.read_at) < PageMemory::<List>::REMEMBERED_FOR).then_some(remembered.anchor)
     }
 }
 
@@ -254,11 +254,11 @@ mod tests {
             (Some(first), Some(last)) => format!("{}..{}", first + 1, last + 1),
             _ => "none".to_owned(),
         };
-        let end = |page: Option<u64>| page.map_or("-".to_owned(), |n| n.to_string());
+        let number = |page: Option<u64>| page.map_or("-".to_owned(), |n| n.to_string());
         let text =
-            format!("ids {ids} prev {} next {} last {}", end(page.prev()), end(page.next()), page.last);
+            format!("ids {ids} prev {} next {} last {}", number(page.prev()), number(page.next()), page.last);
         assert_eq!(text, expected);
-        assert_eq!(listing.select(total), None, "nothing stands behind the newest");
+        assert_eq!(listing.select(total), None, "no member follows the newest");
     }
 
     #[test]
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_page_is_short() {
+    fn the_last_page_has_the_remaining_records() {
         check(3, 25, 60, "ids 10..1 prev 2 next - last 3");
     }
 
@@ -279,14 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn a_page_past_the_end_is_empty_and_leads_back() {
+    fn a_page_past_the_end_is_empty_and_links_to_the_last_page() {
         check(9, 25, 60, "ids none prev 3 next - last 3");
         check(u64::MAX, 100, 60, "ids none prev 1 next - last 1");
     }
 
     proptest! {
         #[test]
-        fn pages_joined_are_the_list_at_page_1_whatever_is_added(
+        fn joined_pages_are_the_list_at_page_1_whatever_is_added(
             before in 0_usize..300, added in prop::collection::vec(0_usize..20, 0..40), per_page in 1_u32..=PER_PAGE_MAX,
         ) {
             let mut len = before;
@@ -310,19 +310,19 @@ mod tests {
 
     #[test]
     fn the_least_recently_read_list_is_evicted_first() {
-        let most = u32::try_from(PageMemory::<u32>::LISTS_MAX).expect("LISTS_MAX fits 32 bits");
+        let lists_max = u32::try_from(PageMemory::<u32>::LISTS_MAX).expect("LISTS_MAX fits 32 bits");
         let mut memory = PageMemory::default();
         // The clock is frozen.
         let now = Timestamp(0);
-        for list in 0..most {
+        for list in 0..lists_max {
             memory.remember(now, list, 2, Some(list));
         }
         memory.remember(now, 0, 2, Some(7));
-        memory.remember(now, most, 2, Some(most));
+        memory.remember(now, lists_max, 2, Some(lists_max));
         assert_eq!(memory.recall(now, &0), Some(Some(7)), "read again");
         assert_eq!(memory.recall(now, &1), None, "the least recently read");
-        memory.remember(now, most + 1, 1, None);
-        assert_eq!(memory.recall(now, &(most + 1)), None, "a list of one page evicts no other");
+        memory.remember(now, lists_max + 1, 1, None);
+        assert_eq!(memory.recall(now, &(lists_max + 1)), None, "a list of one page evicts no other");
         assert_eq!(memory.recall(now, &2), Some(Some(2)));
         assert_eq!((memory.lists.len(), memory.order.len()), (512, 512));
     }
@@ -331,7 +331,7 @@ mod tests {
     fn a_list_is_remembered_for_ten_minutes() {
         let mut memory = PageMemory::default();
         memory.remember(Timestamp(0), "list", 1, None);
-        let end = Timestamp(0).plus(PageMemory::<&str>::KEPT);
+        let end = Timestamp(0).plus(PageMemory::<&str>::REMEMBERED_FOR);
         assert_eq!(memory.recall(end.minus(Span::micros(1)), &"list"), Some(None));
         assert_eq!(memory.recall(end, &"list"), None);
     }

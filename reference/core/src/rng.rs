@@ -61,7 +61,7 @@ impl RngStream {
         self.rng.next_u64()
     }
 
-    /// Returns a uniform number of `0..end`. `end` must not be 0.
+    /// Returns a uniformly distributed number in `0..end`. `end` must not be 0.
     pub fn below(&mut self, end: u64) -> u64 {
         // Lemire's method: the high half of a 128-bit product, redrawn in the rare biased corner.
         let mut product = u128::from(self.bits()) * u128::from(end);
@@ -74,7 +74,7 @@ impl RngStream {
         (product >> 64) as u64
     }
 
-    /// Returns a uniform number of `first..=last`.
+    /// Returns a uniformly distributed number in `first..=last`.
     ///
     /// # Panics
     ///
@@ -139,14 +139,14 @@ mod tests {
     }
 
     #[test]
-    fn choices_stay_in_range_and_reach_both_ends() {
+    fn numbers_between_two_bounds_include_both() {
         let mut stream = Seed(0).rng_key("", "", "").stream(0);
-        let seen: std::collections::BTreeSet<u64> = (0..1000).map(|_| stream.between(3, 7)).collect();
-        assert_eq!(seen, (3..=7).collect());
+        let drawn: std::collections::BTreeSet<u64> = (0..1000).map(|_| stream.between(3, 7)).collect();
+        assert_eq!(drawn, (3..=7).collect());
         assert_eq!(stream.between(9, 9), 9);
     }
 
-    /// Checks that a draw is repeated only where bits would favour some numbers.
+    /// Checks that bits are drawn again only where they would favour some numbers.
     #[track_caller]
     fn check_below(end: u64, expected_redraws: std::ops::RangeInclusive<u32>) {
         const DRAWS: u32 = 1_000;
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_favours_no_number() {
+    fn numbers_below_a_bound_are_unbiased() {
         check_below(1, 0..=0);
         check_below(1 << 63, 0..=0);
         check_below(6, 0..=0);

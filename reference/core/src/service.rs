@@ -14,7 +14,7 @@ use crate::{
     exchange::Exchange,
     heights::ChainHeights,
     id::{AccountNo, Code, DeliveryNo},
-    key::{KeyRing, Principal},
+    key::{KeyRing, KeySource, Principal},
     mode::Mode,
     money::Rate,
     outbox::AttemptReport,
@@ -30,7 +30,7 @@ use crate::{
 pub struct ServiceConfig {
     /// The seed of every code, id, key and secret.
     pub seed: Seed,
-    /// The names in keys and headers.
+    /// The brand names in keys and headers.
     pub dialect: Dialect,
     /// The base address of hosted pages, without a slash at the end.
     pub public_url: String,
@@ -39,7 +39,7 @@ pub struct ServiceConfig {
     /// The built-in wallets of new accounts, shared by several services; `None` to derive them from the seed.
     #[serde(skip)]
     pub wallet_cache: Option<WalletCache>,
-    /// The tag after the mode in every key, by which a host of several services finds the service of a key: at most
+    /// The tag after the mode in every key, by which a host of several services finds the key's service: at most
     /// `KEY_TAG_MAX` letters and digits; empty for none.
     pub key_tag: String,
 }
@@ -58,18 +58,18 @@ pub struct Service {
 /// An admitted request.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Admission {
-    /// The caller.
+    /// The account and mode of the key.
     pub principal: Principal,
     /// The rate limit and the remaining requests; `None` without a limit.
     pub quota: Option<Quota>,
 }
 
-/// The use of a key's rate limit.
+/// The rate limit of a key, and the part that is left.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Quota {
     /// Requests per minute.
     pub limit: u32,
-    /// The remaining quota.
+    /// The remaining requests.
     pub remaining: u32,
 }
 
@@ -101,7 +101,7 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// [`ApiError::UnknownKey`] without a quota if the key is missing, unknown or revoked; [`ApiError::TooMany`]
+    /// [`ApiError::Unauthenticated`] without a quota if the key is missing, unknown or revoked; [`ApiError::RateLimited`]
     /// with the key's quota if the key was used too often.
     pub fn admit(
         &mut self,
@@ -111,7 +111,7 @@ impl Service {
         self.advance_clock(now);
         let no = bearer.and_then(|text| self.keys.find(text)).ok_or((ApiError::UnknownKey, None))?;
         let Principal { account, mode, .. } = self.keys.get(no).principal;
-        self.settle(now, account, mode);
+        self.process_due(now, account, mode);
         let key = self.keys.get_mut(no);
         let quota = match self.config.rate_limit {
             None => None,
@@ -133,25 +133,25 @@ impl Service {
     ///
     /// # Errors
     ///
-    /// The refusal: [`ApiError::NotFound`], [`ApiError::Conflict`], [`ApiError::Invalid`], [`ApiError::TooMany`] or
+    /// [`ApiError::NotFound`], [`ApiError::Conflict`], [`ApiError::Invalid`], [`ApiError::RateLimited`] or
     /// [`ApiError::NoRate`].
     pub fn on_call(&mut self, now: Timestamp, principal: &Principal, call: Call) -> Result<Answer, ApiError> {
         self.advance_clock(now);
-        self.settle(now, principal.account, principal.mode);
+        self.process_due(now, principal.account, principal.mode);
         match call {
             Call::List { list, page, anchor } => self.list(now, principal, list, page, anchor),
-            call => self.write(now, (principal.account, principal.mode), call),
+            call => self.execute(now, (principal.account, principal.mode), call),
         }
     }
 
     /// Executes a call other than a list.
-    fn write(
+    fn execute(
         &mut self,
         now: Timestamp,
         (account, mode): (AccountNo, Mode),
         call: Call,
     ) -> Result<Answer, ApiError> {
-        let (book, context) = self.open_book(now, account, mode);
+        let (book, context) = self.book_mut(now, account, mode);
         Ok(match call {
             Call::CreateCharge(draft) => Answer::Charge(book.create_charge(&context, *draft)?),
             Call::CancelCharge(code) => {
@@ -195,8 +195,8 @@ impl Service {
         })
     }
 
-    /// Returns a page of a list. Page 1 without an anchor shows the list as it is now; later pages show it as it was at their
-    /// anchor, or at the key's last read of page 1 (`paging.stable`).
+    /// Returns a page of a list. Page 1 without an anchor shows the list as it is now; later pages show it as it was
+    /// at their anchor, or at the key's last read of page 1 (`paging.stable`).
     fn list(
         &mut self,
         now: Timestamp,
@@ -208,24 +208,24 @@ impl Service {
         let book = self.accounts[principal.account.index()].book(principal.mode);
         let memory = &mut self.keys.get_mut(principal.key).memory;
         let key = (list.clone(), page.per_page);
-        let (is_first, is_steady) = (page.page == 1, anchor.is_some());
+        let (is_first, has_anchor) = (page.page == 1, anchor.is_some());
         let remembered = if is_first { None } else { memory.recall(now, &key) };
-        let answer = list_page(book, list, page, anchor, remembered)?;
+        let result = list_page(book, list, page, anchor, remembered)?;
         // Page 1 sets the remembered anchor, and every read renews it.
-        if let Answer::Page { page, .. } = &answer
-            && !is_steady
+        if let Answer::Page { page, .. } = &result
+            && !has_anchor
             && (is_first || remembered.is_some())
         {
             memory.remember(now, key, page.last, page.anchor);
         }
-        Ok(answer)
+        Ok(result)
     }
 
-    /// Answers a call that only reads, without changing the key's remembered anchors: for `HEAD`.
+    /// Executes a call that only reads, without changing the key's remembered anchors: for `HEAD`.
     ///
     /// # Errors
     ///
-    /// As [`on_call`](Service::on_call); [`ApiError::WrongMethod`] for a call that writes.
+    /// As [`on_call`](Service::on_call); [`ApiError::MethodNotAllowed`] for a call that writes.
     pub fn peek(&self, now: Timestamp, principal: &Principal, call: Call) -> Result<Answer, ApiError> {
         let book = self.accounts[principal.account.index()].book(principal.mode);
         match call {
@@ -239,12 +239,11 @@ impl Service {
         }
     }
 
-    /// Answers a call of the dashboard that only reads, without a key. No anchor is remembered, so later pages are stable only
-    /// with an explicit anchor.
+    /// Executes a call of the dashboard that only reads. Later pages are stable only with an explicit anchor.
     ///
     /// # Errors
     ///
-    /// As [`on_call`](Service::on_call); [`ApiError::WrongMethod`] for a call that writes.
+    /// As [`on_call`](Service::on_call); [`ApiError::MethodNotAllowed`] for a call that writes.
     pub fn owner_read(&self, (account, mode): (AccountNo, Mode), call: Call) -> Result<Answer, ApiError> {
         let book = self.accounts[account.index()].book(mode);
         match call {
@@ -270,7 +269,7 @@ impl Service {
         command: impl Into<Command>,
     ) -> Result<CommandResult, ApiError> {
         self.advance_clock(now);
-        self.settle(now, account, mode);
+        self.process_due(now, account, mode);
         match command.into() {
             Command::CreateKey => Ok(self.create_key(now, account, mode)),
             Command::RevokeKey(id) => self.revoke_key(now, account, mode, id),
@@ -279,9 +278,9 @@ impl Service {
                 self.accounts[account.index()].change_settings(*draft);
                 Ok(CommandResult::Nothing)
             }
-            Command::Call(call) => self.write(now, (account, mode), call).map(CommandResult::Answer),
+            Command::Call(call) => self.execute(now, (account, mode), call).map(CommandResult::Answer),
             Command::Book(command) => {
-                let (book, context) = self.open_book(now, account, mode);
+                let (book, context) = self.book_mut(now, account, mode);
                 book.on_command(&context, command)
             }
         }
@@ -298,17 +297,17 @@ impl Service {
         | Visit::ChooseCoin { invoice: code, .. }
         | Visit::ViewLink(code)
         | Visit::PayLink { link: code, .. }) = &visit;
-        let of_invoice = matches!(visit, Visit::ViewInvoice(_) | Visit::ChooseCoin { .. });
+        let is_invoice_page = matches!(visit, Visit::ViewInvoice(_) | Visit::ChooseCoin { .. });
         let (account, mode) = self
             .books()
-            .find(|(_, _, book)| match of_invoice {
+            .find(|(_, _, book)| match is_invoice_page {
                 true => book.find_invoice(*code).is_ok(),
                 false => book.find_link(*code).is_ok(),
             })
             .map(|(account, mode, _)| (account, mode))
             .ok_or(ApiError::NotFound)?;
-        self.settle(now, account, mode);
-        let (book, context) = self.open_book(now, account, mode);
+        self.process_due(now, account, mode);
+        let (book, context) = self.book_mut(now, account, mode);
         let charge = match visit {
             Visit::ViewInvoice(code) => {
                 let no = book.find_invoice(code)?;
@@ -332,8 +331,8 @@ impl Service {
         Ok(VisitResult::Charge(account, mode, charge))
     }
 
-    /// Applies the chain watcher's sightings of one moment. They are passed together, because one block may contain several
-    /// payments to one charge.
+    /// Applies the sightings that the chain watcher reported at one time. They are passed together, because one block
+    /// may contain several payments to one charge.
     pub fn on_sightings(&mut self, now: Timestamp, sightings: &[Sighting]) {
         self.on_tick(now);
         sightings
@@ -341,13 +340,14 @@ impl Service {
             .for_each(|sighting| self.heights.raise(sighting.mode, sighting.asset, sighting.height));
         for account in AccountNo::first_n(self.accounts.len()) {
             for mode in Mode::ALL {
-                let (book, context) = self.open_book(now, account, mode);
+                let (book, context) = self.book_mut(now, account, mode);
                 book.on_sightings(&context, sightings.iter().filter(|sighting| sighting.mode == mode));
             }
         }
     }
 
-    /// Sets the height of a chain, from which confirmations are computed. A host reports it before it reads or writes them.
+    /// Sets the height of a chain. The host reports it before it reads or changes charges, because confirmations depend on
+    /// it.
     pub fn on_height(&mut self, mode: Mode, asset: Asset, height: u64) {
         self.heights.raise(mode, asset, height);
     }
@@ -357,7 +357,7 @@ impl Service {
         &self.heights
     }
 
-    /// Records the result of a webhook post.
+    /// Records the result of a delivery attempt.
     pub fn on_attempt_result(
         &mut self,
         now: Timestamp,
@@ -366,13 +366,13 @@ impl Service {
         report: impl Into<AttemptReport>,
     ) {
         self.advance_clock(now);
-        self.settle(now, account, mode);
-        self.open_book(now, account, mode).0.on_attempt_result(now, delivery, report.into());
+        self.process_due(now, account, mode);
+        self.book_mut(now, account, mode).0.on_attempt_result(now, delivery, report.into());
     }
 
     /// Sets the rate of a pair; `None` if there is none.
     pub fn on_rate(&mut self, now: Timestamp, asset: Asset, currency: Currency, rate: Option<Rate>) {
-        // Everything due by now happens first; it does not depend on rates.
+        // Whatever is due by now does not depend on rates, so it need not be processed first.
         self.advance_clock(now);
         self.exchange.set(asset, currency, rate);
     }
@@ -382,15 +382,15 @@ impl Service {
         self.on_tick_in_part(now, u32::MAX);
     }
 
-    /// Processes a part of what is due by `now`, so that a host can serve requests in between: at most `work_max` units, one
-    /// for each lock that ends and each endpoint that is notified. Returns the number of units. There is more to do while
-    /// [`next_tick`](Service::next_tick) is not later than `now`.
+    /// Processes a part of what is due by `now`, so that a host can serve requests in between: at most `work_max`
+    /// units, one for each lock that ends and each endpoint that is notified. Returns the number of units. There is
+    /// more to do while [`next_tick`](Service::next_tick) is not later than `now`.
     pub fn on_tick_in_part(&mut self, now: Timestamp, work_max: u32) -> u32 {
         self.advance_clock(now);
         let mut work = 0_u32;
         for account in AccountNo::first_n(self.accounts.len()) {
             for mode in Mode::ALL {
-                let (book, context) = self.open_book(now, account, mode);
+                let (book, context) = self.book_mut(now, account, mode);
                 work = work.saturating_add(book.end_locks(&context, work_max.saturating_sub(work)));
             }
         }
@@ -403,8 +403,8 @@ impl Service {
     }
 
     /// Processes everything due by `now` in one book.
-    fn settle(&mut self, now: Timestamp, account: AccountNo, mode: Mode) {
-        let (book, context) = self.open_book(now, account, mode);
+    fn process_due(&mut self, now: Timestamp, account: AccountNo, mode: Mode) {
+        let (book, context) = self.book_mut(now, account, mode);
         book.end_locks(&context, u32::MAX);
     }
 
@@ -413,11 +413,11 @@ impl Service {
         self.books().filter_map(|(_, _, book)| book.next_tick()).min()
     }
 
-    /// Takes the next due delivery, which is in flight until the result of its attempt is reported.
+    /// Returns the next due delivery, which is in flight until the result of its attempt is reported.
     pub fn poll_delivery(&mut self, now: Timestamp) -> Option<(AccountNo, Mode, DeliveryNo)> {
         for account in AccountNo::first_n(self.accounts.len()) {
             for mode in Mode::ALL {
-                if let Some(delivery) = self.open_book(now, account, mode).0.poll_delivery(now) {
+                if let Some(delivery) = self.book_mut(now, account, mode).0.poll_delivery(now) {
                     return Some((account, mode, delivery));
                 }
             }
@@ -425,14 +425,14 @@ impl Service {
         None
     }
 
-    /// Discards the volatile state, as a restart of the process does: limiter windows, remembered anchors, and the results of
-    /// posts in flight.
+    /// Discards the volatile state, as a restart of the process does: limiter windows, remembered anchors, and the
+    /// results of attempts in flight.
     pub fn restart(&mut self, now: Timestamp) {
         self.on_tick(now);
         self.keys.forget_volatile();
         for account in AccountNo::first_n(self.accounts.len()) {
             for mode in Mode::ALL {
-                self.open_book(now, account, mode).0.restart(now);
+                self.book_mut(now, account, mode).0.restart(now);
             }
         }
     }
@@ -493,7 +493,7 @@ impl Service {
         &self.exchange
     }
 
-    /// Takes the notices recorded since the last call, by book.
+    /// Returns the notices recorded since the last call, by book.
     pub fn take_notices(&mut self) -> Vec<(AccountNo, Mode, Notice)> {
         let mut notices = Vec::new();
         for account in AccountNo::first_n(self.accounts.len()) {
@@ -505,8 +505,8 @@ impl Service {
         notices
     }
 
-    /// Returns a book for a change, with the context of the change.
-    fn open_book(&mut self, now: Timestamp, account: AccountNo, mode: Mode) -> (&mut Book, BookContext<'_>) {
+    /// Returns a book to change, with the context of the change.
+    fn book_mut(&mut self, now: Timestamp, account: AccountNo, mode: Mode) -> (&mut Book, BookContext<'_>) {
         let (book, settings) = self.accounts[account.index()].open_book(mode);
         let (exchange, heights) = (&self.exchange, &self.heights);
         (book, BookContext { now, settings, exchange, heights })
@@ -517,8 +517,8 @@ impl Service {
         let (book, _) = self.accounts[account.index()].open_book(mode);
         let nth = book.keys_made;
         book.keys_made += 1;
-        let (no, text) =
-            self.keys.create(now, (account, mode), (&start, &self.config.key_tag, book.key_rng(), nth));
+        let source = KeySource { start: &start, tag: &self.config.key_tag, rng_key: book.key_rng(), nth };
+        let (no, text) = self.keys.create(now, (account, mode), source);
         CommandResult::Key(no, text)
     }
 
@@ -547,7 +547,7 @@ impl Service {
         payout: &Payout,
     ) -> Result<CommandResult, ApiError> {
         let wallet = self.accounts[account.index()].book(mode).payouts().parse_wallet(asset, payout)?;
-        if self.is_wallet_elsewhere(account, mode, &wallet) {
+        if self.is_wallet_used_elsewhere(account, mode, &wallet) {
             let field = payout.field();
             let message = format!("The {field} field is in use for another mode or account.");
             return Err(ApiError::field(field, message));
@@ -557,7 +557,7 @@ impl Service {
     }
 
     /// Returns `true` if another book uses, or used, this wallet: two books would share its addresses.
-    fn is_wallet_elsewhere(&self, account: AccountNo, mode: Mode, wallet: &Wallet) -> bool {
+    fn is_wallet_used_elsewhere(&self, account: AccountNo, mode: Mode, wallet: &Wallet) -> bool {
         self.books().any(|(a, m, book)| (a, m) != (account, mode) && book.knows_wallet(wallet))
     }
 }

@@ -10,12 +10,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 /// The representation of a value in a stored state.
 #[derive(Serialize, Deserialize)]
 enum SharedSlot<T> {
-    /// A value with one owner.
-    Alone(T),
-    /// The first use of a value that is used again; it gets the next number.
-    First(T),
-    /// Another use of the value with this number.
-    Again(u32),
+    /// A value that is used once.
+    Unshared(T),
+    /// The first use of a shared value, which gets the next number.
+    FirstUse(T),
+    /// A further use of the value with this number.
+    LaterUse(u32),
 }
 
 thread_local! {
@@ -28,9 +28,9 @@ thread_local! {
 /// Runs `write`; values that it serializes through this module are written once.
 pub fn write_shared<T>(write: impl FnOnce() -> T) -> T {
     WRITTEN.set(Some(HashMap::new()));
-    let written = write();
+    let output = write();
     WRITTEN.set(None);
-    written
+    output
 }
 
 /// Runs `read` on the output of [`write_shared`].
@@ -88,42 +88,44 @@ pub mod text {
 
 fn write<T: Serialize + ?Sized, S: Serializer>(
     address: usize,
-    holders: usize,
+    owners: usize,
     value: &T,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let number = WRITTEN.with_borrow(|written| {
-        written.as_ref().filter(|_| holders > 1).map(|written| written.get(&address).copied())
+        written.as_ref().filter(|_| owners > 1).map(|written| written.get(&address).copied())
     });
     match number {
-        None => SharedSlot::Alone(value).serialize(serializer),
-        Some(Some(number)) => SharedSlot::<&T>::Again(number).serialize(serializer),
+        None => SharedSlot::Unshared(value).serialize(serializer),
+        Some(Some(number)) => SharedSlot::<&T>::LaterUse(number).serialize(serializer),
         Some(None) => {
-            let done = SharedSlot::First(value).serialize(serializer)?;
+            let output = SharedSlot::FirstUse(value).serialize(serializer)?;
             WRITTEN.with_borrow_mut(|written| {
                 let written = written.as_mut().expect("a state is written by one call");
                 let number = u32::try_from(written.len()).expect("fewer than 2^32 values");
                 written.insert(address, number);
             });
-            Ok(done)
+            Ok(output)
         }
     }
 }
 
 fn read<'de, T: Deserialize<'de>, A: Clone + 'static, D: Deserializer<'de>>(
     deserializer: D,
-    hold: impl FnOnce(T) -> A,
+    wrap: impl FnOnce(T) -> A,
 ) -> Result<A, D::Error> {
     match SharedSlot::<T>::deserialize(deserializer)? {
-        SharedSlot::Alone(value) => Ok(hold(value)),
-        SharedSlot::First(value) => {
-            let shared = hold(value);
+        SharedSlot::Unshared(value) => Ok(wrap(value)),
+        SharedSlot::FirstUse(value) => {
+            let shared = wrap(value);
             READ.with_borrow_mut(|read| read.push(Box::new(shared.clone())));
             Ok(shared)
         }
-        SharedSlot::Again(number) => READ.with_borrow(|read| {
+        SharedSlot::LaterUse(number) => READ.with_borrow(|read| {
             let shared = read.get(number as usize).and_then(|shared| shared.downcast_ref::<A>());
-            shared.cloned().ok_or_else(|| D::Error::custom("a value that was not written before"))
+            shared.cloned().ok_or_else(|| {
+                D::Error::custom("a reference to a value that was not written before, or is of another type")
+            })
         }),
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{asset::Asset, mode::Mode, money::Coin};
 
-/// The present state of a transfer, as the watcher reports it. Reported again whenever it changes.
+/// The current state of a transfer, as the chain watcher reports it. Reported again whenever it changes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sighting {
     /// Main network or test network.
@@ -13,7 +13,7 @@ pub struct Sighting {
     pub asset: Asset,
     /// The receiving address.
     pub address: String,
-    /// The transaction, in the network's own form.
+    /// The transaction id, in the format of the network.
     pub txid: String,
     /// The index of the output (or log entry) in the transaction: one transaction may pay one address twice.
     pub output: u32,
@@ -46,7 +46,7 @@ pub enum Disappearance {
 }
 
 impl Disappearance {
-    /// Returns the reason as in transcripts and responses.
+    /// Returns the name in transcripts and responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             Disappearance::DoubleSpent => "double_spent",

@@ -1,7 +1,7 @@
 //! The signature of deliveries and its verification (`open.delivery.signature`).
 //!
-//! `v1` is the lower-case hexadecimal HMAC-SHA256 of `<t>.<raw body>`, keyed with the secret's whole text. Each
-//! attempt is signed with its own time, by the host that posts it.
+//! `v1` is the lower-case hexadecimal HMAC-SHA256 of `<t>.<raw body>`, keyed with the whole secret, `whsec_` included. Each
+//! attempt is signed with its own time, by the host that sends it.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub struct Signer(Hmac<Sha256>);
 impl Signer {
     /// Prepares a secret.
     pub fn new(secret: &str) -> Signer {
-        Signer(Hmac::new_from_slice(secret.as_bytes()).expect("HMAC takes a key of any length"))
+        Signer(Hmac::new_from_slice(secret.as_bytes()).expect("HMAC accepts a key of any length"))
     }
 
     /// Returns the value of the signature header: `t=<unix seconds>,v1=<hex>`.
@@ -80,7 +80,7 @@ impl std::error::Error for SignatureError {}
 ///
 /// # Errors
 ///
-/// [`SignatureError::Form`] if the header is malformed, [`SignatureError::Mismatch`] if no signature matches, and
+/// [`SignatureError::Malformed`] if the header is malformed, [`SignatureError::Mismatch`] if no signature matches, and
 /// [`SignatureError::Stale`] if one matches but its time is more than [`TOLERANCE_SECS`] away.
 pub fn verify(secret: &str, header: &str, body: &[u8], now_unix_secs: u64) -> Result<(), SignatureError> {
     let mut time = None;
@@ -126,11 +126,11 @@ mod tests {
 
     const SECRET: &str = "whsec_0123456789abcdefghijklmnopqrstuv";
 
-    // Made with OpenSSL: printf '%s' '1767603600.{"id":1}' | openssl dgst -sha256 -hmac "$SECRET"
+    // Computed with OpenSSL: printf '%s' '1767603600.{"id":1}' | openssl dgst -sha256 -hmac "$SECRET"
     const VECTOR: &str = "t=1767603600,v1=7e63b104ea3f92627bcfa1f6a7cdb48dc78758c8da863304c0bfaa6cdebb89ca";
 
     #[test]
-    fn a_signature_is_what_another_implementation_makes() {
+    fn signatures_match_those_of_openssl() {
         assert_eq!(Signer::new(SECRET).sign(1_767_603_600, b"{\"id\":1}"), VECTOR);
     }
 
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_right_body_time_and_secret_verify() {
+    fn a_signature_verifies_only_with_its_body_time_and_secret() {
         let body = b"{\"id\":1}";
         let now = 1_767_603_600;
         check(VECTOR, body, now, Ok(()));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_of_another_form_is_refused() {
+    fn malformed_headers_are_refused() {
         for header in ["", "t=,v1=", "v1=00", "t=1", "t=1,v1=zz", "t=-1,v1=00", "t=1,t=2,v1=00", "nonsense"] {
             check(header, b"", 1, Err(SignatureError::Form));
         }

@@ -4,7 +4,7 @@
 //! member at a position (select). Both cost the same at a thousand and at ten million members:
 //! a bit per member and class, and Fenwick trees over the words.
 
-/// Members numbered by rising `u32`, each in one of `CLASSES` classes.
+/// Members with ascending numbers, each in one of `CLASSES` classes.
 #[derive(Clone, Debug)]
 pub struct StatusIndex<const CLASSES: usize> {
     members: Vec<u32>,
@@ -29,7 +29,10 @@ impl<const CLASSES: usize> StatusIndex<CLASSES> {
     ///
     /// If there is a member with the same or a higher number.
     pub fn push(&mut self, member: u32, class: usize) {
-        assert!(self.members.last().is_none_or(|&last| last < member), "members are added in rising order");
+        assert!(
+            self.members.last().is_none_or(|&last| last < member),
+            "members are added in ascending order"
+        );
         self.members.push(member);
         self.class_of.push(u8::try_from(class).expect("class numbers fit 8 bits"));
         for (n, bits) in self.classes.iter_mut().enumerate() {
@@ -129,6 +132,7 @@ impl Bits {
         }
     }
 
+    /// Returns the number of ones in the first `positions` bits.
     fn ones_before(&self, positions: usize) -> usize {
         let (word, rest) = (positions / WORD, positions % WORD);
         let mut sum = match rest {
@@ -143,7 +147,7 @@ impl Bits {
         sum
     }
 
-    /// Returns the position of the set bit with `nth` set bits before it.
+    /// Returns the position of the one with `nth` ones before it.
     fn nth_one(&self, nth: usize) -> Option<usize> {
         let mut left = nth;
         let mut word = 0;
@@ -191,27 +195,27 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_index_answers_as_a_scan_would(changes in prop::collection::vec(change(), 0..400)) {
+        fn the_index_returns_the_same_as_a_scan(changes in prop::collection::vec(change(), 0..400)) {
             let mut index = StatusIndex::<3>::default();
-            let mut plain: Vec<(u32, usize)> = Vec::new();
+            let mut scanned: Vec<(u32, usize)> = Vec::new();
             for change in changes {
                 match change {
                     Change::Push { gap, class } => {
-                        let member = plain.last().map_or(gap, |(last, _)| last + 1 + gap);
-                        plain.push((member, class));
+                        let member = scanned.last().map_or(gap, |(last, _)| last + 1 + gap);
+                        scanned.push((member, class));
                         index.push(member, class);
                     }
-                    Change::Move { pick, class } if !plain.is_empty() => {
-                        let position = pick % plain.len();
-                        plain[position].1 = class;
-                        index.change(plain[position].0, class);
+                    Change::Move { pick, class } if !scanned.is_empty() => {
+                        let position = pick % scanned.len();
+                        scanned[position].1 = class;
+                        index.change(scanned[position].0, class);
                     }
                     Change::Move { .. } => {}
                 }
             }
             index.change(u32::MAX, 0);
             for class in [None, Some(0), Some(1), Some(2)] {
-                let of_class: Vec<u32> = plain.iter()
+                let of_class: Vec<u32> = scanned.iter()
                     .filter(|(_, c)| class.is_none_or(|class| class == *c))
                     .map(|(member, _)| *member).collect();
                 prop_assert_eq!(index.count(class), of_class.len());

@@ -5,34 +5,37 @@ use reference_wire::Response;
 use serde_json::{Value, json};
 use simulator::sandbox::Sandbox;
 
-struct World(Sandbox);
+struct World {
+    sandbox: Sandbox,
+}
 
 impl World {
     fn new() -> World {
-        World(world::open())
+        World { sandbox: world::open() }
     }
 
     fn send(&mut self, method: &str, target: &str, key: &str, body: &str) -> Response {
-        world::send(&mut self.0, method, target, key, body)
+        world::send(&mut self.sandbox, method, target, key, body)
     }
 
     #[track_caller]
     fn call_ok(&mut self, method: &str, target: &str, body: Value) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        let key = self.0.first_keys().live;
+        let key = self.sandbox.first_keys().live;
         let response = self.send(method, target, &key, &body);
-        let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
-        assert!((200..300).contains(&response.status), "{method} {target}: {answer}");
-        answer
+        let response_json: Value = serde_json::from_slice(&response.body).expect("a response is JSON");
+        assert!((200..300).contains(&response.status), "{method} {target}: {response_json}");
+        response_json
     }
 
-    fn read(&mut self, target: &str) -> Value {
+    fn get(&mut self, target: &str) -> Value {
         self.call_ok("GET", target, Value::Null)
     }
 
-    fn charge(&mut self) -> String {
-        let answer = self.call_ok("POST", "/v1/charges", json!({"asset": "BTC", "amount": "10"}));
-        answer["data"]["code"].as_str().expect("a code").to_owned()
+    /// Opens a live charge and returns its code.
+    fn open_charge(&mut self) -> String {
+        let charge = self.call_ok("POST", "/v1/charges", json!({"asset": "BTC", "amount": "10"}));
+        charge["data"]["code"].as_str().expect("a charge has a code").to_owned()
     }
 
     fn advance(&mut self, by: &str) {
@@ -43,10 +46,10 @@ impl World {
 #[test]
 fn the_owner_gets_the_same_bytes_as_a_key() {
     let mut world = World::new();
-    let key = world.0.first_keys().live;
-    let code = world.charge();
+    let key = world.sandbox.first_keys().live;
+    let code = world.open_charge();
     for _ in 0..5 {
-        world.charge();
+        world.open_charge();
     }
     world.call_ok("POST", "/v1/invoices", json!({"amount": "5", "currency": "EUR"}));
     world.call_ok(
@@ -54,10 +57,10 @@ fn the_owner_gets_the_same_bytes_as_a_key() {
         "/v1/payment-links",
         json!({"title": "Tea", "pricing_type": "fixed", "amount": "2"}),
     );
-    let first = world.read("/v1/charges?per_page=2");
+    let first = world.get("/v1/charges?per_page=2");
     let next = first["links"]["next"].as_str().expect("there is a next page").to_owned();
     let (_, next) = next.split_once('?').expect("a query");
-    for rest in [
+    for path in [
         "account".to_owned(),
         "charges".to_owned(),
         format!("charges/{code}"),
@@ -71,16 +74,16 @@ fn the_owner_gets_the_same_bytes_as_a_key() {
         "events/nonsense".to_owned(),
         "nowhere".to_owned(),
     ] {
-        let api = world.send("GET", &format!("/v1/{rest}"), &key, "");
-        let owner = world.send("GET", &format!("/sandbox/books/acme/live/{rest}"), "", "");
-        assert_eq!((owner.status, owner.body), (api.status, api.body), "{rest}");
+        let api = world.send("GET", &format!("/v1/{path}"), &key, "");
+        let owner = world.send("GET", &format!("/sandbox/books/acme/live/{path}"), "", "");
+        assert_eq!((owner.status, owner.body), (api.status, api.body), "{path}");
     }
 }
 
 /// An object created by the owner equals one created by a key of the book, and the response includes its events.
 #[test]
 fn the_owner_creates_the_same_objects_as_a_key() {
-    for (list, body, status, says) in [
+    for (list, body, status, expected_text) in [
         ("charges", json!({"asset": "BTC", "amount": "10"}), 201, "pending"),
         ("charges", json!({"asset": "BTC"}), 422, "amount"),
         ("charges", json!({"asset": "BTC", "amount": "10", "colour": "red"}), 422, "colour"),
@@ -88,16 +91,16 @@ fn the_owner_creates_the_same_objects_as_a_key() {
         ("payment-links", json!({"title": "Tea", "pricing_type": "fixed", "amount": "2"}), 201, "active"),
     ] {
         let mut world = World::new();
-        let made = world.send("POST", &format!("/sandbox/books/acme/test/{list}"), "", &body.to_string());
-        let text = String::from_utf8_lossy(&made.body).into_owned();
-        assert_eq!(made.status, status, "{list} {body}: {text}");
-        assert!(text.contains(says), "{list} {body}: {text}");
-        let listed = world.read(&format!("/sandbox/books/acme/test/{list}"));
+        let created = world.send("POST", &format!("/sandbox/books/acme/test/{list}"), "", &body.to_string());
+        let text = String::from_utf8_lossy(&created.body).into_owned();
+        assert_eq!(created.status, status, "{list} {body}: {text}");
+        assert!(text.contains(expected_text), "{list} {body}: {text}");
+        let listed = world.get(&format!("/sandbox/books/acme/test/{list}"));
         assert_eq!(listed["meta"]["total"], u64::from(status == 201), "{list} {body}");
-        let other = world.read(&format!("/sandbox/books/acme/live/{list}"));
+        let other = world.get(&format!("/sandbox/books/acme/live/{list}"));
         assert_eq!(other["meta"]["total"], 0, "{list} {body}");
-        let happened = world.read("/sandbox/happenings")["happened"].as_array().map_or(0, Vec::len);
-        assert_eq!(happened > 0, status == 201 && list != "payment-links", "{list} {body}");
+        let event_count = world.get("/sandbox/happenings")["happened"].as_array().map_or(0, Vec::len);
+        assert_eq!(event_count > 0, status == 201 && list != "payment-links", "{list} {body}");
     }
     let mut world = World::new();
     assert_eq!(world.send("POST", "/sandbox/books/acme/live/events", "", "{}").status, 405);
@@ -109,7 +112,8 @@ fn the_owner_creates_the_same_objects_as_a_key() {
 #[test]
 fn the_owner_records_a_refund_and_archives_a_link() {
     let mut world = World::new();
-    let code = |answer: &Value| answer["data"]["code"].as_str().expect("a code").to_owned();
+    let code =
+        |object: &Value| object["data"]["code"].as_str().expect("a created object has a code").to_owned();
     let book = "/sandbox/books/acme/live";
     let charge =
         code(&world.call_ok("POST", &format!("{book}/charges"), json!({"asset": "BTC", "amount": "10"})));
@@ -120,7 +124,7 @@ fn the_owner_records_a_refund_and_archives_a_link() {
     let link = code(&world.call_ok("POST", &format!("{book}/payment-links"), link));
     let (refunds, archive) =
         (format!("{book}/charges/{charge}/refunds"), format!("{book}/payment-links/{link}/archive"));
-    for (method, path, body, status, says) in [
+    for (method, path, body, status, expected_text) in [
         ("POST", &refunds, r#"{"amount":"0.00001","reason":"Too much"}"#, 201, "Too much"),
         ("POST", &refunds, r#"{"amount":"21"}"#, 422, "amount"),
         ("POST", &refunds, r#"{"sum":"1"}"#, 422, "sum"),
@@ -129,23 +133,24 @@ fn the_owner_records_a_refund_and_archives_a_link() {
         ("DELETE", &archive, "", 200, r#""status":"active""#),
         ("POST", &archive.replace("live", "test"), "", 404, ""),
     ] {
-        let answer = world.send(method, path, "", body);
-        let text = String::from_utf8_lossy(&answer.body).into_owned();
-        assert_eq!(answer.status, status, "{method} {path} {body}: {text}");
-        assert!(text.contains(says), "{method} {path} {body}: {text}");
+        let response = world.send(method, path, "", body);
+        let text = String::from_utf8_lossy(&response.body).into_owned();
+        assert_eq!(response.status, status, "{method} {path} {body}: {text}");
+        assert!(text.contains(expected_text), "{method} {path} {body}: {text}");
     }
 }
 
 /// The search finds an object in its own book, by any of its searched fields.
 #[test]
-fn the_owner_finds_objects_by_a_text() {
+fn the_search_finds_objects_by_their_fields() {
     let mut world = World::new();
     let charge = json!({
         "asset": "BTC", "amount": "10", "customer_email": "ann@shop.example", "description": "Blue mug",
         "metadata": { "order_id": "A-1001", "size": 7 },
     });
-    let made = world.call_ok("POST", "/v1/charges", charge);
-    let (code, address) = (&made["data"]["code"], made["data"]["deposit_address"].as_str().expect("text"));
+    let created = world.call_ok("POST", "/v1/charges", charge);
+    let (code, address) =
+        (&created["data"]["code"], created["data"]["deposit_address"].as_str().expect("text"));
     let paid = world.call_ok("POST", "/sandbox/pay", json!({"charge": code}));
     world.call_ok("POST", "/v1/invoices", json!({"amount": "5", "customer_email": "ann@shop.example"}));
     world.call_ok(
@@ -153,10 +158,10 @@ fn the_owner_finds_objects_by_a_text() {
         "/v1/payment-links",
         json!({"title": "Mugs", "pricing_type": "fixed", "amount": "2"}),
     );
-    let event = world.read("/v1/events")["data"][0]["id"].as_str().expect("an id").to_owned();
+    let event = world.get("/v1/events")["data"][0]["id"].as_str().expect("an id").to_owned();
     let code = code.as_str().expect("text");
     let txid = paid["txid"].as_str().expect("text");
-    for (wanted, found) in [
+    for (query, found) in [
         (code, vec!["charge code"]),
         (&code[..8].to_uppercase(), vec!["charge code"]),
         (address, vec!["charge deposit_address"]),
@@ -168,13 +173,13 @@ fn the_owner_finds_objects_by_a_text() {
         (&event, vec!["event id"]),
         ("nobody", vec![]),
     ] {
-        let of = |book: &str| format!("/sandbox/books/acme/{book}/search?q={wanted}");
-        let answer = world.read(&of("live"));
-        let hits = answer["found"].as_array().expect("a list").iter();
+        let search = |mode: &str| format!("/sandbox/books/acme/{mode}/search?q={query}");
+        let response_json = world.get(&search("live"));
+        let hits = response_json["found"].as_array().expect("a list").iter();
         let hits =
             hits.map(|hit| format!("{} {}", hit["kind"].as_str().unwrap(), hit["field"].as_str().unwrap()));
-        assert_eq!(hits.collect::<Vec<_>>(), found, "{wanted}");
-        assert_eq!(world.read(&of("test"))["found"], json!([]), "{wanted}");
+        assert_eq!(hits.collect::<Vec<_>>(), found, "{query}");
+        assert_eq!(world.get(&search("test"))["found"], json!([]), "{query}");
     }
     assert_eq!(world.send("GET", "/sandbox/books/acme/live/search?q=+", "", "").status, 422);
 }
@@ -183,17 +188,17 @@ fn the_owner_finds_objects_by_a_text() {
 #[test]
 fn objects_of_the_owner_survive_a_restart() {
     let mut world = World::new();
-    let made =
+    let created =
         world.call_ok("POST", "/sandbox/books/acme/live/charges", json!({"asset": "BTC", "amount": "10"}));
     world.call_ok("POST", "/sandbox/restart", Value::Null);
-    let code = made["data"]["code"].as_str().expect("a code");
-    assert_eq!(world.read(&format!("/v1/charges/{code}"))["data"], made["data"]);
+    let code = created["data"]["code"].as_str().expect("a code");
+    assert_eq!(world.get(&format!("/v1/charges/{code}"))["data"], created["data"]);
 }
 
 #[test]
-fn a_book_shows_nothing_of_another() {
+fn a_book_does_not_show_objects_of_another() {
     let mut world = World::new();
-    let code = world.charge();
+    let code = world.open_charge();
     for (target, status) in [
         (format!("/sandbox/books/acme/live/charges/{code}"), 200),
         (format!("/sandbox/books/acme/test/charges/{code}"), 404),
@@ -217,11 +222,14 @@ fn a_book_shows_nothing_of_another() {
 #[test]
 fn a_book_counts_its_objects() {
     let mut world = World::new();
-    let none = world.read("/sandbox/books/acme/live");
-    assert_eq!((&none["charges"]["all"], &none["events"], &none["late"]), (&json!(0), &json!(0), &json!(0)));
-    let paid = world.charge();
-    world.charge();
-    world.call_ok("POST", "/sandbox/pay", json!({"charge": paid}));
+    let empty = world.get("/sandbox/books/acme/live");
+    assert_eq!(
+        (&empty["charges"]["all"], &empty["events"], &empty["late"]),
+        (&json!(0), &json!(0), &json!(0))
+    );
+    let paid_code = world.open_charge();
+    world.open_charge();
+    world.call_ok("POST", "/sandbox/pay", json!({"charge": paid_code}));
     world.call_ok(
         "POST",
         "/sandbox/mine",
@@ -229,17 +237,17 @@ fn a_book_counts_its_objects() {
     );
     world.advance("31m");
     world.call_ok("POST", "/sandbox/endpoints", json!({"mode": "live", "url": "https://shop.sim"}));
-    let counts = world.read("/sandbox/books/acme/live");
+    let counts = world.get("/sandbox/books/acme/live");
     let charges = json!({"all": 2, "pending": 0, "underpaid": 0, "paid": 1, "expired": 1, "canceled": 0});
     assert_eq!(counts["charges"], charges);
     assert_eq!(counts["endpoints"], json!({"enabled": 1, "disabled": 0}));
-    assert_eq!(world.read("/sandbox/books/acme/test")["charges"]["all"], 0);
+    assert_eq!(world.get("/sandbox/books/acme/test")["charges"]["all"], 0);
 }
 
 #[test]
 fn a_late_payment_is_listed_until_it_is_accepted() {
     let mut world = World::new();
-    let code = world.charge();
+    let code = world.open_charge();
     world.advance("31m");
     let paid = world.call_ok("POST", "/sandbox/pay", json!({"charge": code}));
     world.advance("1s");
@@ -248,7 +256,7 @@ fn a_late_payment_is_listed_until_it_is_accepted() {
             let mine = json!({"mode": "live", "asset": "BTC", "blocks": blocks, "at_once": true});
             world.call_ok("POST", "/sandbox/mine", mine);
         }
-        let late = world.read("/sandbox/books/acme/live/late");
+        let late = world.get("/sandbox/books/acme/live/late");
         let transfer = &late["late"][0];
         assert_eq!(late["late"].as_array().map(Vec::len), Some(1));
         assert_eq!((&transfer["charge"], &transfer["txid"]), (&json!(code), &paid["txid"]));
@@ -259,8 +267,8 @@ fn a_late_payment_is_listed_until_it_is_accepted() {
         );
     }
     world.call_ok("POST", &format!("/sandbox/charges/{code}/accept"), json!({"txid": paid["txid"]}));
-    assert_eq!(world.read("/sandbox/books/acme/live/late")["late"], json!([]));
-    let transfers = world.read(&format!("/sandbox/books/acme/live/charges/{code}/transfers"));
+    assert_eq!(world.get("/sandbox/books/acme/live/late")["late"], json!([]));
+    let transfers = world.get(&format!("/sandbox/books/acme/live/charges/{code}/transfers"));
     let transfer = &transfers["transfers"][0];
     assert_eq!((&transfer["standing"], &transfer["credited"]), (&json!("accepted"), &json!(true)));
 }
@@ -272,10 +280,10 @@ fn the_delivery_log_is_filtered_and_paged() {
         world.call_ok("POST", "/sandbox/endpoints", json!({"mode": "live", "url": "https://shop.sim"}));
     world.call_ok("POST", "/sandbox/endpoints", json!({"url": "https://test.sim", "mode": "test"}));
     let id = endpoint["endpoint"]["id"].as_str().expect("an id").to_owned();
-    let codes: Vec<String> = (0..3).map(|_| world.charge()).collect();
+    let codes: Vec<String> = (0..3).map(|_| world.open_charge()).collect();
     world.call_ok("POST", &format!("/sandbox/endpoints/{id}/test"), Value::Null);
     world.advance("31m");
-    let all = world.read("/sandbox/deliveries");
+    let all = world.get("/sandbox/deliveries");
     let ids: Vec<&str> = all["deliveries"]
         .as_array()
         .expect("a list")
@@ -299,10 +307,10 @@ fn the_delivery_log_is_filtered_and_paged() {
         (format!("before={}&limit=2", ids[2]), 2),
         (format!("before={}", ids[6]), 0),
     ] {
-        let shown = world.read(&format!("/sandbox/deliveries?{query}"));
+        let shown = world.get(&format!("/sandbox/deliveries?{query}"));
         assert_eq!(shown["deliveries"].as_array().map(Vec::len), Some(found), "{query}");
     }
-    let older = world.read(&format!("/sandbox/deliveries?before={}&limit=1", ids[2]));
+    let older = world.get(&format!("/sandbox/deliveries?before={}&limit=1", ids[2]));
     assert_eq!(older["deliveries"][0]["id"], ids[3]);
     for (query, status) in [
         ("limit=0", 422),
@@ -323,15 +331,15 @@ fn the_delivery_log_is_filtered_and_paged() {
 }
 
 #[test]
-fn a_delivery_shows_the_body_that_was_posted() {
+fn a_delivery_shows_the_body_that_was_sent() {
     let mut world = World::new();
     world.call_ok("POST", "/sandbox/endpoints", json!({"mode": "live", "url": "https://shop.sim"}));
-    let code = world.charge();
-    let log = world.read(&format!("/sandbox/deliveries?charge={code}"));
+    let code = world.open_charge();
+    let log = world.get(&format!("/sandbox/deliveries?charge={code}"));
     let id = log["deliveries"][0]["id"].as_str().expect("an id").to_owned();
-    let one = world.read(&format!("/sandbox/deliveries/{id}"));
-    let body = one["delivery"]["request_body"].as_str().expect("a body");
-    let body: Value = serde_json::from_str(body).expect("JSON");
+    let shown = world.get(&format!("/sandbox/deliveries/{id}"));
+    let body = shown["delivery"]["request_body"].as_str().expect("a body");
+    let body: Value = serde_json::from_str(body).expect("a webhook body is JSON");
     assert_eq!((&body["id"], &body["data"]["charge"]["code"]), (&json!(id), &json!(code)));
-    assert_eq!(body["event_id"], one["delivery"]["event"]);
+    assert_eq!(body["event_id"], shown["delivery"]["event"]);
 }

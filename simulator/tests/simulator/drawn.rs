@@ -1,5 +1,6 @@
-//! Random worlds draw every operation with every field and parameter, with and without success: those of the API, and
-//! those of the sandbox that change a world. The table of operations is that of the API description.
+//! Coverage of the random worlds: together they draw every operation of the API and every operation
+//! of the sandbox that changes a world, with every field and parameter. Also compares the table of
+//! operations with the API description.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -12,7 +13,7 @@ use simulator::{
 };
 
 /// The number of worlds that together draw everything.
-const WORLDS: u64 = 200;
+const WORLD_COUNT: u64 = 200;
 
 /// The number of draws of a field or parameter: in granted and in refused requests, and with null.
 #[derive(Default)]
@@ -23,36 +24,39 @@ struct DrawCount {
 }
 
 /// Collects the fields of an operation by their paths, such as `customer.email`.
-fn paths(fields: &[BodyField], before: &str, found: &mut Vec<String>) {
+fn collect_field_paths(fields: &[BodyField], prefix: &str, found: &mut Vec<String>) {
     for field in fields {
-        found.push(format!("{before}{}", field.name));
-        if let FieldKind::Object(inner) | FieldKind::Objects(inner, ..) = field.kind {
-            paths(inner, &format!("{before}{}.", field.name), found);
+        found.push(format!("{prefix}{}", field.name));
+        if let FieldKind::Object(members) | FieldKind::Objects(members, ..) = field.kind {
+            collect_field_paths(members, &format!("{prefix}{}.", field.name), found);
         }
     }
 }
 
-fn count_fields(body: &Value, before: &str, good: bool, drawn: &mut BTreeMap<String, DrawCount>) {
+/// Counts the fields of a body, at any depth, in `drawn`.
+fn count_fields(body: &Value, prefix: &str, is_granted: bool, drawn: &mut BTreeMap<String, DrawCount>) {
     for (name, value) in body.as_object().into_iter().flatten() {
-        let path = format!("{before}{name}");
+        let path = format!("{prefix}{name}");
         let count = drawn.entry(path.clone()).or_default();
-        match (value, good) {
+        match (value, is_granted) {
             (Value::Null, _) => count.null += 1,
             (_, true) => count.granted += 1,
             (_, false) => count.refused += 1,
         }
         match value {
             Value::Array(list) => {
-                list.iter().for_each(|item| count_fields(item, &format!("{path}."), good, drawn))
+                list.iter().for_each(|item| count_fields(item, &format!("{path}."), is_granted, drawn))
             }
-            other => count_fields(other, &format!("{path}."), good, drawn),
+            other => count_fields(other, &format!("{path}."), is_granted, drawn),
         }
     }
 }
 
 /// An operation of the API description, with the fields of its body and its query parameters.
 struct DescribedOperation {
+    /// The method and the path, such as `GET /v1/charges/{code}`.
     title: String,
+    /// The names of the fields and parameters.
     names: Vec<String>,
 }
 
@@ -69,8 +73,8 @@ impl DescribedOperation {
 /// Returns the operations below a path of the API description.
 fn described_operations(below: &str) -> Vec<DescribedOperation> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../reference/openapi.json");
-    let api: Value =
-        serde_json::from_str(&fs::read_to_string(file).expect("openapi.json can be read")).expect("JSON");
+    let api: Value = serde_json::from_str(&fs::read_to_string(file).expect("openapi.json can be read"))
+        .expect("openapi.json is JSON");
     let paths = api["paths"]
         .as_object()
         .expect("the API has paths")
@@ -100,34 +104,41 @@ fn described_operations(below: &str) -> Vec<DescribedOperation> {
 fn count_draws() -> BTreeMap<(String, String), DrawCount> {
     let mut all: BTreeMap<(String, String), DrawCount> = BTreeMap::new();
     let (runner, operations) = (Runner::default(), described_operations("/"));
-    for seed in 0..WORLDS {
+    for seed in 0..WORLD_COUNT {
         for entry in runner.play(&workload::draw(seed).script).record.seen {
             let Observation::Call(call) = entry.observation else { continue };
             // The fixed paths come first: `/sandbox/endpoints` before `/sandbox/{id}`.
             let Some(operation) = operations.iter().find(|operation| operation.matches(&call)) else {
                 continue;
             };
-            let good = call.status < 300;
+            let is_granted = call.status < 300;
             let mut fields = BTreeMap::new();
-            count_fields(&serde_json::from_slice(&call.body).unwrap_or_default(), "", good, &mut fields);
+            count_fields(
+                &serde_json::from_slice(&call.body).unwrap_or_default(),
+                "",
+                is_granted,
+                &mut fields,
+            );
             for part in call.query.iter().flat_map(|query| query.split('&')) {
                 let name = part.split('=').next().unwrap_or_default().to_owned();
                 let count = fields.entry(name).or_default();
-                *(if good { &mut count.granted } else { &mut count.refused }) += 1;
+                *(if is_granted { &mut count.granted } else { &mut count.refused }) += 1;
             }
             if call.idempotency_key.is_some() {
                 fields.insert(
                     "Idempotency-Key".to_owned(),
-                    DrawCount { granted: good.into(), refused: (!good).into(), null: 0 },
+                    DrawCount { granted: is_granted.into(), refused: (!is_granted).into(), null: 0 },
                 );
             }
-            fields
-                .insert(String::new(), DrawCount { granted: good.into(), refused: (!good).into(), null: 0 });
+            fields.insert(
+                String::new(),
+                DrawCount { granted: is_granted.into(), refused: (!is_granted).into(), null: 0 },
+            );
             for (name, count) in fields {
-                let sum = all.entry((operation.title.clone(), name)).or_default();
-                sum.granted += count.granted;
-                sum.refused += count.refused;
-                sum.null += count.null;
+                let total = all.entry((operation.title.clone(), name)).or_default();
+                total.granted += count.granted;
+                total.refused += count.refused;
+                total.null += count.null;
             }
         }
     }
@@ -135,7 +146,10 @@ fn count_draws() -> BTreeMap<(String, String), DrawCount> {
 }
 
 /// Checks that each name was granted in some world. The message of a failure has the table of all draws.
-fn require(drawn: &BTreeMap<(String, String), DrawCount>, names: impl Iterator<Item = (String, String)>) {
+fn check_all_granted(
+    drawn: &BTreeMap<(String, String), DrawCount>,
+    names: impl Iterator<Item = (String, String)>,
+) {
     let missing = names.filter_map(|(title, name)| match drawn.get(&(title.clone(), name.clone())) {
         None => Some(format!("{title} {name}: never drawn")),
         Some(count) if count.granted == 0 => Some(format!("{title} {name}: never granted")),
@@ -150,16 +164,16 @@ fn require(drawn: &BTreeMap<(String, String), DrawCount>, names: impl Iterator<I
 }
 
 /// The operations of the sandbox that no world can draw, as beginnings of titles, and the reasons.
-const OUTSIDE: [(&str, &str); 9] = [
+const NOT_DRAWN: [(&str, &str); 9] = [
     ("GET ", "reads of pages, which the tests of the sandbox compare with the books"),
-    ("POST /sandbox/advance", "a wait of the script, which also stops at a moment"),
-    ("POST /sandbox/world", "a host starts worlds"),
-    ("DELETE /sandbox/worlds", "a host starts worlds"),
-    ("POST /sandbox/snapshots", "a host saves worlds"),
-    ("DELETE /sandbox/snapshots", "a host saves worlds"),
-    ("POST /sandbox/restore", "a host restores worlds"),
-    ("POST /sandbox/forwards", "a host forwards deliveries"),
-    ("POST /sandbox/mine", "a wait of the script until blocks were mined"),
+    ("POST /sandbox/advance", "scripts wait instead, also until a given time"),
+    ("POST /sandbox/world", "only a host starts worlds"),
+    ("DELETE /sandbox/worlds", "only a host starts worlds"),
+    ("POST /sandbox/snapshots", "only a host saves worlds"),
+    ("DELETE /sandbox/snapshots", "only a host saves worlds"),
+    ("POST /sandbox/restore", "only a host restores worlds"),
+    ("POST /sandbox/forwards", "only a host forwards deliveries"),
+    ("POST /sandbox/mine", "scripts wait for blocks instead"),
 ];
 
 #[test]
@@ -171,19 +185,19 @@ fn worlds_draw_every_field_of_the_sandbox_and_the_api() {
         if operation.method != "GET" {
             names.push("Idempotency-Key".to_owned());
         }
-        paths(operation.fields, "", &mut names);
+        collect_field_paths(operation.fields, "", &mut names);
         let title = format!("{} {}", operation.method, operation.path);
         names.into_iter().map(move |name| (title.clone(), name))
     });
     let sandbox = described_operations("/sandbox").into_iter();
     let sandbox = sandbox
-        .filter(|operation| OUTSIDE.iter().all(|(title, _)| !operation.title.starts_with(title)))
+        .filter(|operation| NOT_DRAWN.iter().all(|(title, _)| !operation.title.starts_with(title)))
         .flat_map(|operation| {
             let DescribedOperation { title, mut names } = operation;
             names.push(String::new());
             names.into_iter().map(move |name| (title.clone(), name))
         });
-    require(&drawn, api.chain(sandbox));
+    check_all_granted(&drawn, api.chain(sandbox));
 }
 
 fn resolve_ref<'v>(api: &'v Value, value: &'v Value) -> &'v Value {
@@ -197,7 +211,7 @@ fn resolve_ref<'v>(api: &'v Value, value: &'v Value) -> &'v Value {
 
 /// A field that is missing in the table would never be drawn.
 #[test]
-fn the_operations_are_those_of_the_api_description() {
+fn the_table_of_operations_equals_the_api_description() {
     let line = |title: &str, mut names: Vec<String>| {
         names.sort();
         format!("{title}: {}", names.join(" "))

@@ -9,28 +9,29 @@ use simulator::{
     sweep::Runner,
 };
 
-/// Tries every sequence up to a length; stops at the first violation.
+/// Tries every sequence of inputs up to a length. Returns the first violation with its path.
 fn exhaust(runner: &Runner<'_>, search: &mut Exploration, depth: usize) -> Option<(Path, Violation)> {
     for _ in 0..=depth {
-        let tried = search.next_paths().into_iter().map(|path| {
-            let tried = search.attempt(runner, &path);
-            (path, tried)
+        let results = search.next_paths().into_iter().map(|path| {
+            let result = search.attempt(runner, &path);
+            (path, result)
         });
-        let tried: Vec<_> = tried.collect();
-        if let Some(broken) = search.record_results(tried) {
-            return Some(broken);
+        let results: Vec<_> = results.collect();
+        if let Some(violated) = search.record_results(results) {
+            return Some(violated);
         }
     }
     None
 }
 
-fn search(name: &str) -> Exploration {
-    Exploration::new(Scope::find(name).expect("the name is known"))
+fn exploration(scope: &str) -> Exploration {
+    Exploration::new(Scope::find(scope).expect("the scope exists"))
 }
 
-/// The scopes, with the numbers of sequences of up to three inputs and of reached states; two inputs where every sequence
-/// is a state. More states would mean that equal states are not recognized; fewer, that different ones are merged.
-const FIGURES: [(&str, u64, u64); 10] = [
+/// The scopes, with the numbers of tried sequences and of reached states. The sequences have up to
+/// three inputs, or two in hidden scopes. More states would mean that equal states are not
+/// recognized; fewer, that different ones are merged.
+const SEARCH_SIZES: [(&str, u64, u64); 10] = [
     ("charge", 529, 292),
     ("invoice", 341, 259),
     ("endpoint", 375, 162),
@@ -45,7 +46,7 @@ const FIGURES: [(&str, u64, u64); 10] = [
 
 #[test]
 fn every_scope_satisfies_every_invariant() {
-    let figures = Scope::ALL.iter().map(|scope| {
+    let sizes = Scope::ALL.iter().map(|scope| {
         let mut search = Exploration::new(scope);
         let depth = if scope.is_hidden { 2 } else { 3 };
         if let Some((path, violation)) = exhaust(&Runner::default(), &mut search, depth) {
@@ -54,15 +55,16 @@ fn every_scope_satisfies_every_invariant() {
         let Extent { sequences, states, .. } = search.extent;
         (scope.name, sequences, states)
     });
-    assert_eq!(figures.collect::<Vec<_>>(), FIGURES);
+    assert_eq!(sizes.collect::<Vec<_>>(), SEARCH_SIZES);
 }
 
-/// Checks that a planted fault is found by a path of at most this length, and that its scenario shows it.
+/// Checks that a planted fault is found by a path of at most this length, and that the exported
+/// scenario fails with the fault and passes without it.
 #[track_caller]
-fn check(fault: &str, scope: &str, length_max: usize) {
-    let fault = DemoFault::find(fault).expect("the name is known");
+fn check_fault_is_found(fault: &str, scope: &str, length_max: usize) {
+    let fault = DemoFault::find(fault).expect("the fault exists");
     let runner = Runner::with_fault(Some(fault));
-    let mut search = search(scope);
+    let mut search = exploration(scope);
     let (path, violation) =
         exhaust(&runner, &mut search, length_max).unwrap_or_else(|| panic!("{scope}: not found"));
     let shrunk = shrink(&runner, &search.script(&path), &violation);
@@ -74,11 +76,11 @@ fn check(fault: &str, scope: &str, length_max: usize) {
 
 #[test]
 fn a_planted_fault_is_found_by_a_shortest_path() {
-    check("vanished-unheard", "charge", 2);
-    check("one-confirmation-more", "charge", 2);
-    check("retry-renamed", "endpoint", 2);
-    check("restart-forgets", "endpoint", 2);
-    check("page-gap", "paging", 2);
+    check_fault_is_found("vanished-unheard", "charge", 2);
+    check_fault_is_found("one-confirmation-more", "charge", 2);
+    check_fault_is_found("retry-renamed", "endpoint", 2);
+    check_fault_is_found("restart-forgets", "endpoint", 2);
+    check_fault_is_found("page-gap", "paging", 2);
 }
 
 #[test]

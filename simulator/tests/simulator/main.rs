@@ -1,7 +1,7 @@
 //! Tests of the whole simulator: scenarios, sweeps with planted faults, and the sandbox API.
 #![expect(
     clippy::disallowed_methods,
-    reason = "golden files are read and written, and the environment says when"
+    reason = "golden files are read, and rewritten if the environment has BLESS"
 )]
 
 mod books;

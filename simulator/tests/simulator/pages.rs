@@ -5,34 +5,33 @@ use reference_wire::Request;
 use serde_json::{Value, json};
 use simulator::sandbox::{Sandbox, Setup};
 
-struct World(Sandbox);
+struct World {
+    sandbox: Sandbox,
+}
 
 impl World {
     fn new() -> World {
-        World(Sandbox::new(&Setup::new(
-            Seed(1),
-            Timestamp::parse("2026-01-05T09:00:00Z").unwrap(),
-            "https://pay.example",
-        )))
+        let start = Timestamp::parse("2026-01-05T09:00:00Z").unwrap();
+        World { sandbox: Sandbox::new(&Setup::new(Seed(1), start, "https://pay.example")) }
     }
 
     #[track_caller]
     fn call(&mut self, method: &str, path: &str, body: &Value) -> Value {
-        let bearer = format!("Bearer {}", self.0.first_keys().live);
+        let bearer = format!("Bearer {}", self.sandbox.first_keys().live);
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let request = Request {
             authorization: Some(bearer.as_bytes()),
             ..Request::json("https://pay.example", method, path, &body)
         };
-        let response = self.0.respond(self.0.now(), &request);
-        let answer = serde_json::from_slice(&response.body).expect("answers are JSON");
-        assert!(matches!(response.status, 200..300), "{method} {path} {body}: {answer}");
-        answer
+        let response = self.sandbox.respond(self.sandbox.now(), &request);
+        let response_json = serde_json::from_slice(&response.body).expect("a response is JSON");
+        assert!(matches!(response.status, 200..300), "{method} {path} {body}: {response_json}");
+        response_json
     }
 
-    /// Opens an object and returns its code.
+    /// Creates an object and returns its code.
     #[track_caller]
-    fn make(&mut self, path: &str, body: Value) -> String {
+    fn create(&mut self, path: &str, body: Value) -> String {
         self.call("POST", path, &body)["data"]["code"].as_str().expect("a code").to_owned()
     }
 
@@ -41,19 +40,20 @@ impl World {
     }
 }
 
-/// Checks the stage of a charge in LTC, which needs 3 confirmations, after these sandbox calls. `CODE` is the code of
-/// the charge, `TXID` the id of the last payment.
+/// Checks the stage of a charge in LTC, which needs 3 confirmations, after these sandbox calls:
+/// paths and bodies, in which `CODE` stands for the code of the charge and `TXID` for the id of the
+/// last payment.
 #[track_caller]
 fn check_stage(calls: &[(&str, &str)], stage: &str) {
     let mut world = World::new();
-    let code = world.make("/v1/charges", json!({ "asset": "LTC", "amount": "49.90", "currency": "EUR" }));
+    let code = world.create("/v1/charges", json!({ "asset": "LTC", "amount": "49.90", "currency": "EUR" }));
     let mut txid = String::new();
     for (path, body) in calls {
         let path = path.replace("CODE", &code);
         let body = body.replace("CODE", &code).replace("TXID", &txid);
         let body = serde_json::from_str(&body).expect("bodies in tests are JSON");
-        let answer = world.call("POST", &path, &body);
-        txid = answer["txid"].as_str().map_or(txid, str::to_owned);
+        let response_json = world.call("POST", &path, &body);
+        txid = response_json["txid"].as_str().map_or(txid, str::to_owned);
     }
     assert_eq!(world.page(&format!("c/{code}"))["stage"], stage, "{calls:?}");
 }
@@ -86,17 +86,17 @@ fn a_partial_payment_leaves_a_charge_underpaid() {
 /// Checks the missing amount of a charge of 49.90 EUR in LTC after payments of these shares of the remaining amount,
 /// and whether it is within the tolerance.
 #[track_caller]
-fn check_missing(shares: &[&str], missing: &str, covered: bool) {
+fn check_missing(shares: &[&str], missing: &str, is_covered: bool) {
     let mut world = World::new();
     world.call("POST", "/sandbox/rates", &json!({ "asset": "LTC", "currency": "EUR", "rate": "49.90" }));
-    let code = world.make("/v1/charges", json!({ "asset": "LTC", "amount": "49.90", "currency": "EUR" }));
+    let code = world.create("/v1/charges", json!({ "asset": "LTC", "amount": "49.90", "currency": "EUR" }));
     for share in shares {
         world.call("POST", "/sandbox/pay", &json!({ "charge": code, "share": share }));
     }
     let page = world.page(&format!("c/{code}"));
-    assert_eq!((&page["missing"], &page["covered"]), (&json!(missing), &json!(covered)), "{shares:?}");
-    let gone = world.call("POST", "/sandbox/pay", &json!({ "charge": code, "share": "0.1" }));
-    world.call("POST", "/sandbox/drop", &json!({ "txid": gone["txid"] }));
+    assert_eq!((&page["missing"], &page["covered"]), (&json!(missing), &json!(is_covered)), "{shares:?}");
+    let dropped = world.call("POST", "/sandbox/pay", &json!({ "charge": code, "share": "0.1" }));
+    world.call("POST", "/sandbox/drop", &json!({ "txid": dropped["txid"] }));
     assert_eq!(
         world.page(&format!("c/{code}"))["missing"],
         missing,
@@ -115,7 +115,7 @@ fn pending_transfers_reduce_the_missing_amount() {
 }
 
 #[test]
-fn a_payment_after_the_lock_is_late() {
+fn a_payment_after_expiry_or_cancellation_is_late() {
     check_stage(&[WAIT], "expired");
     check_stage(&[CANCEL], "canceled");
     check_stage(&[CANCEL, WAIT], "canceled");
@@ -130,7 +130,7 @@ fn a_payment_after_the_lock_is_late() {
 #[test]
 fn a_coin_of_an_invoice_can_be_chosen_until_a_transfer_is_pending() {
     let mut world = World::new();
-    let code = world.make("/v1/invoices", json!({ "amount": "80.00", "currency": "EUR" }));
+    let code = world.create("/v1/invoices", json!({ "amount": "80.00", "currency": "EUR" }));
     let path = format!("i/{code}");
     let page = world.page(&path);
     assert_eq!((&page["may_choose"], &page["payment"]), (&json!(true), &Value::Null));
@@ -161,7 +161,7 @@ fn a_coin_of_an_invoice_can_be_chosen_until_a_transfer_is_pending() {
 #[track_caller]
 fn check_may_choose(calls: &[(&str, &str)], may_choose: bool) {
     let mut world = World::new();
-    let invoice = world.make("/v1/invoices", json!({ "amount": "80.00", "currency": "EUR" }));
+    let invoice = world.create("/v1/invoices", json!({ "amount": "80.00", "currency": "EUR" }));
     let choose = format!("/sandbox/invoices/{invoice}/choose");
     let chosen = world.call("POST", &choose, &json!({ "asset": "LTC" }));
     let code = chosen["charge"].as_str().expect("a code");
@@ -188,7 +188,7 @@ fn a_coin_is_offered_if_it_is_accepted_and_has_a_rate() {
     let link = json!({
         "title": "Book", "amount": "9.00", "currency": "EUR", "accepted_assets": ["BTC", "LTC", "XMR"],
     });
-    let path = format!("pay/{}", world.make("/v1/payment-links", link));
+    let path = format!("pay/{}", world.create("/v1/payment-links", link));
     let coins = |page: Value| -> Vec<String> {
         let all = page["coins"].as_array().unwrap().iter();
         all.map(|coin| coin["asset"].as_str().unwrap().to_owned()).collect()
@@ -200,13 +200,13 @@ fn a_coin_is_offered_if_it_is_accepted_and_has_a_rate() {
     assert_eq!(coins(world.page(&path)), ["BTC"]);
 }
 
-/// Checks the reason why a link with these fields is closed after this time.
+/// Checks the reason why a link with these fields is closed after this time; null if it is open.
 #[track_caller]
 fn check_closed(fields: Value, archived: bool, wait: &str, closed: &Value) {
     let mut world = World::new();
     let mut link = json!({ "title": "Book", "amount": "9.00", "currency": "EUR" });
     link.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-    let code = world.make("/v1/payment-links", link);
+    let code = world.create("/v1/payment-links", link);
     if archived {
         world.call("POST", &format!("/v1/payment-links/{code}/archive"), &json!({}));
     }

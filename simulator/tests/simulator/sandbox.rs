@@ -7,47 +7,51 @@ use reference_wire::{BODY_MAX, Request, Response};
 use serde_json::{Value, json};
 use simulator::sandbox::{Progress, Sandbox};
 
-struct World(Sandbox);
+struct World {
+    sandbox: Sandbox,
+}
 
 impl World {
     fn new() -> World {
-        World(world::open())
+        World { sandbox: world::open() }
     }
 
     fn send(&mut self, method: &str, target: &str, key: &str, body: &str) -> Response {
-        world::send(&mut self.0, method, target, key, body)
+        world::send(&mut self.sandbox, method, target, key, body)
     }
 
     #[track_caller]
     fn call_ok(&mut self, method: &str, target: &str, body: &Value) -> Value {
         let response = self.send(method, target, "", &body.to_string());
-        let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
-        assert_eq!(response.status, 200, "{answer}");
-        answer
+        let response_json: Value = serde_json::from_slice(&response.body).expect("a response is JSON");
+        assert_eq!(response.status, 200, "{response_json}");
+        response_json
     }
 
+    /// Checks that a call gets a 422 with errors for this field.
     #[track_caller]
     fn assert_refused(&mut self, target: &str, body: &Value, field: &str) {
         let response = self.send("POST", target, "", &body.to_string());
-        let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
-        assert_eq!(response.status, 422, "{answer}");
-        assert!(answer["errors"][field].is_array(), "{answer} names {field}");
+        let response_json: Value = serde_json::from_slice(&response.body).expect("a response is JSON");
+        assert_eq!(response.status, 422, "{response_json}");
+        assert!(response_json["errors"][field].is_array(), "{response_json} has errors for {field}");
     }
 
     /// Opens a live charge; returns its code and address.
-    fn charge(&mut self, asset: &str) -> (String, String) {
-        let key = self.0.first_keys().live;
+    fn open_charge(&mut self, asset: &str) -> (String, String) {
+        let key = self.sandbox.first_keys().live;
         let body = json!({"asset": asset, "amount": "10"}).to_string();
         let response = self.send("POST", "/v1/charges", &key, &body);
-        let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
-        let text = |name: &str| answer["data"][name].as_str().expect("a new charge").to_owned();
+        let response_json: Value = serde_json::from_slice(&response.body).expect("a response is JSON");
+        let text = |name: &str| response_json["data"][name].as_str().expect("a new charge").to_owned();
         (text("code"), text("deposit_address"))
     }
 
-    fn endpoint(&mut self, mode: &str) -> String {
-        let answer =
+    /// Adds an endpoint and returns its id.
+    fn add_endpoint(&mut self, mode: &str) -> String {
+        let response_json =
             self.call_ok("POST", "/sandbox/endpoints", &json!({"url": "https://shop.sim", "mode": mode}));
-        answer["endpoint"]["id"].as_str().expect("an id").to_owned()
+        response_json["endpoint"]["id"].as_str().expect("an id").to_owned()
     }
 }
 
@@ -62,7 +66,7 @@ fn an_invalid_merchant_name_is_refused() {
 #[test]
 fn fields_that_a_payment_would_ignore_are_refused() {
     let mut world = World::new();
-    let (code, address) = world.charge("BTC");
+    let (code, address) = world.open_charge("BTC");
     world.assert_refused("/sandbox/pay", &json!({"charge": code, "mode": "test"}), "mode");
     let to_address = json!({"address": address, "asset": "BTC", "amount": "1", "share": "0.5"});
     world.assert_refused("/sandbox/pay", &to_address, "share");
@@ -74,9 +78,9 @@ fn fields_that_a_payment_would_ignore_are_refused() {
 }
 
 #[test]
-fn a_reorganisation_refuses_to_keep_an_unknown_transaction() {
+fn a_reorganisation_cannot_keep_an_unknown_transaction() {
     let mut world = World::new();
-    let (code, _) = world.charge("ETH");
+    let (code, _) = world.open_charge("ETH");
     let txid = world.call_ok("POST", "/sandbox/pay", &json!({ "charge": code }))["txid"].clone();
     for asset in ["ETH", "BTC"] {
         world.call_ok(
@@ -94,14 +98,14 @@ fn a_reorganisation_refuses_to_keep_an_unknown_transaction() {
 #[test]
 fn values_at_the_limits_are_accepted_and_beyond_them_refused() {
     let mut world = World::new();
-    let (code, address) = world.charge("BTC");
-    let now = world.0.now();
-    let to = |moment: Timestamp| json!({ "to": moment.to_string() });
+    let (code, address) = world.open_charge("BTC");
+    let now = world.sandbox.now();
+    let to_time = |moment: Timestamp| json!({ "to": moment.to_string() });
     let to_address =
         |amount, outputs| json!({"address": address, "asset": "BTC", "amount": amount, "outputs": outputs});
     let mine = |blocks| json!({"asset": "BTC", "blocks": blocks, "at_once": true});
     let cases = [
-        ("/sandbox/advance", to(now), to(Timestamp(now.0 - 1)), "to"),
+        ("/sandbox/advance", to_time(now), to_time(Timestamp(now.0 - 1)), "to"),
         (
             "/sandbox/pay",
             json!({"charge": code, "outputs": 100}),
@@ -112,9 +116,9 @@ fn values_at_the_limits_are_accepted_and_beyond_them_refused() {
         ("/sandbox/pay", to_address("0.00000100", 100), to_address("0.00000099", 100), "outputs"),
         ("/sandbox/mine", mine(100_000), mine(100_001), "blocks"),
     ];
-    for (target, taken, beyond, field) in cases {
+    for (target, accepted, beyond, field) in cases {
         world.assert_refused(target, &beyond, field);
-        world.call_ok("POST", target, &taken);
+        world.call_ok("POST", target, &accepted);
     }
     let body_start = r#"{"name":"shop","state":"down"}"#;
     for (bytes, status) in [(BODY_MAX, 200), (BODY_MAX + 1, 413)] {
@@ -124,12 +128,12 @@ fn values_at_the_limits_are_accepted_and_beyond_them_refused() {
 }
 
 #[test]
-fn a_colour_has_six_digits() {
+fn a_color_has_six_hexadecimal_digits() {
     let mut world = World::new();
-    for wrong in ["#1f6fe", "#1f6feb0", "#1f6feg", "1f6feb"] {
+    for color in ["#1f6fe", "#1f6feb0", "#1f6feg", "1f6feb"] {
         world.assert_refused(
             "/sandbox/accounts",
-            &json!({"id": "bakery", "brand_color": wrong}),
+            &json!({"id": "bakery", "brand_color": color}),
             "brand_color",
         );
     }
@@ -152,27 +156,27 @@ fn an_account_is_personal_or_an_organization() {
 #[test]
 fn a_waiting_delivery_shows_the_time_of_its_next_attempt() {
     let mut world = World::new();
-    let endpoint = world.endpoint("live");
+    let endpoint = world.add_endpoint("live");
     world.call_ok("POST", "/sandbox/merchants", &json!({ "name": "shop", "state": "down" }));
     world.call_ok("POST", &format!("/sandbox/endpoints/{endpoint}/test"), &json!({}));
-    let next = |world: &mut World, status: &str| {
+    let next_attempt_at = |world: &mut World, status: &str| {
         world.call_ok("POST", "/sandbox/advance", &json!({ "by": "30s" }));
-        let all = world.call_ok("GET", "/sandbox/deliveries", &Value::Null)["deliveries"].clone();
-        assert_eq!(all[0]["status"], status, "{all}");
-        all[0]["next_at"].clone()
+        let deliveries = world.call_ok("GET", "/sandbox/deliveries", &Value::Null)["deliveries"].clone();
+        assert_eq!(deliveries[0]["status"], status, "{deliveries}");
+        deliveries[0]["next_at"].clone()
     };
-    let at = next(&mut world, "waiting");
+    let at = next_attempt_at(&mut world, "waiting");
     let at = Timestamp::parse(at.as_str().expect("a time")).expect("a time");
-    assert!(at > world.0.now());
+    assert!(at > world.sandbox.now());
     world.call_ok("POST", "/sandbox/merchants", &json!({ "name": "shop", "state": "up" }));
     world.call_ok("POST", "/sandbox/advance", &json!({ "to": at.to_string() }));
-    assert_eq!(next(&mut world, "delivered"), Value::Null);
+    assert_eq!(next_attempt_at(&mut world, "delivered"), Value::Null);
 }
 
 #[test]
 fn a_search_accepts_255_bytes_and_returns_50_hits() {
     let mut world = World::new();
-    (0..51).for_each(|_| drop(world.charge("BTC")));
+    (0..51).for_each(|_| drop(world.open_charge("BTC")));
     let path = "/sandbox/books/acme/live/search";
     let found = world.call_ok("GET", &format!("{path}?q=bc1"), &Value::Null)["found"].clone();
     assert_eq!(found.as_array().map(Vec::len), Some(50), "{found}");
@@ -184,23 +188,25 @@ fn a_search_accepts_255_bytes_and_returns_50_hits() {
 #[test]
 fn a_key_restricts_a_call_to_its_own_book() {
     let mut world = World::new();
-    let (code, _) = world.charge("BTC");
+    let (code, _) = world.open_charge("BTC");
     let paid = world.call_ok("POST", "/sandbox/pay", &json!({ "charge": code }));
     let keys = world.call_ok("POST", "/sandbox/accounts", &json!({ "id": "bakery" }))["keys"].clone();
     let (live, test) = (keys["live"].as_str().expect("a key"), keys["test"].as_str().expect("a key"));
-    let hooks = |account: Option<&str>| json!({ "url": "https://shop.sim", "account": account });
-    for (key, path, body, refused) in [
-        (test, "/sandbox/endpoints", hooks(None), None),
-        (live, "/sandbox/endpoints", hooks(Some("bakery")), None),
-        (live, "/sandbox/endpoints", hooks(Some("acme")), Some("account")),
-        (live, "/sandbox/endpoints", hooks(Some("nobody")), Some("account")),
+    let endpoint_of = |account: Option<&str>| json!({ "url": "https://shop.sim", "account": account });
+    for (key, path, body, refused_field) in [
+        (test, "/sandbox/endpoints", endpoint_of(None), None),
+        (live, "/sandbox/endpoints", endpoint_of(Some("bakery")), None),
+        (live, "/sandbox/endpoints", endpoint_of(Some("acme")), Some("account")),
+        (live, "/sandbox/endpoints", endpoint_of(Some("nobody")), Some("account")),
         (test, "/sandbox/drop", json!({ "txid": paid["txid"] }), Some("txid")),
     ] {
-        let response = world::send_as(&mut world.0, "POST", path, key, &body.to_string());
-        let answer: Value = serde_json::from_slice(&response.body).expect("JSON");
-        match refused {
-            Some(field) => assert!(answer["errors"][field].is_array(), "{answer} names {field}"),
-            None => assert_eq!(answer["endpoint"]["account"], "bakery", "{answer}"),
+        let response = world::send_as(&mut world.sandbox, "POST", path, key, &body.to_string());
+        let response_json: Value = serde_json::from_slice(&response.body).expect("a response is JSON");
+        match refused_field {
+            Some(field) => {
+                assert!(response_json["errors"][field].is_array(), "{response_json} has errors for {field}")
+            }
+            None => assert_eq!(response_json["endpoint"]["account"], "bakery", "{response_json}"),
         }
     }
 }
@@ -209,7 +215,7 @@ fn a_key_restricts_a_call_to_its_own_book() {
 fn mails_are_filtered_by_account_and_mode() {
     let mut world = World::new();
     world.call_ok("POST", "/sandbox/accounts", &json!({ "id": "bakery" }));
-    let key = world.0.first_keys().live;
+    let key = world.sandbox.first_keys().live;
     let invoice = json!({"customer_email": "ann@example.com", "amount": "99.00", "currency": "EUR", "send_email": true});
     assert_eq!(world.send("POST", "/v1/invoices", &key, &invoice.to_string()).status, 201);
     for (query, count) in [
@@ -221,39 +227,39 @@ fn mails_are_filtered_by_account_and_mode() {
         ("?account=bakery&mode=live", 0),
         ("?mode=test", 0),
     ] {
-        let answer = world.call_ok("GET", &format!("/sandbox/mails{query}"), &Value::Null);
-        assert_eq!(answer["mails"].as_array().map(Vec::len), Some(count), "{query}: {answer}");
+        let response_json = world.call_ok("GET", &format!("/sandbox/mails{query}"), &Value::Null);
+        assert_eq!(response_json["mails"].as_array().map(Vec::len), Some(count), "{query}: {response_json}");
     }
 }
 
 #[test]
 fn a_payment_arrives_for_every_spelling_of_its_address() {
-    for (asset, spell) in [
+    for (asset, respell) in [
         ("ETH", str::to_lowercase as fn(&str) -> String),
         ("BTC", str::to_uppercase),
         ("BCH", |address| address.trim_start_matches("bitcoincash:").to_owned()),
     ] {
         let mut world = World::new();
-        let (code, address) = world.charge(asset);
-        let spelled = spell(&address);
-        assert_ne!(spelled, address);
+        let (code, address) = world.open_charge(asset);
+        let respelled = respell(&address);
+        assert_ne!(respelled, address);
         world.call_ok(
             "POST",
             "/sandbox/pay",
-            &json!({"mode": "live", "address": spelled, "asset": asset, "amount": "1"}),
+            &json!({"mode": "live", "address": respelled, "asset": asset, "amount": "1"}),
         );
         world.call_ok("POST", "/sandbox/advance", &json!({"by": "10s"}));
-        let key = world.0.first_keys().live;
+        let key = world.sandbox.first_keys().live;
         let shown = world.send("GET", &format!("/v1/charges/{code}"), &key, "");
-        let shown: Value = serde_json::from_slice(&shown.body).expect("JSON");
+        let shown: Value = serde_json::from_slice(&shown.body).expect("a response is JSON");
         assert_eq!(shown["data"]["transactions"].as_array().map(Vec::len), Some(1), "{asset}");
     }
 }
 
 #[test]
-fn a_busy_book_hides_no_newer_delivery_of_another() {
+fn a_busy_book_does_not_hide_newer_deliveries_of_another() {
     let mut world = World::new();
-    let [live, test] = ["live", "test"].map(|mode| world.endpoint(mode));
+    let [live, test] = ["live", "test"].map(|mode| world.add_endpoint(mode));
     for _ in 0..1_000 {
         world.call_ok("POST", &format!("/sandbox/endpoints/{live}/test"), &json!({}));
     }
@@ -270,7 +276,7 @@ fn a_busy_book_hides_no_newer_delivery_of_another() {
     }
 }
 
-/// All calls with a body, and their fields. `{c}` and `{e}` are a charge and an endpoint.
+/// All calls with a body, and their fields. `{c}` and `{e}` stand for a charge and an endpoint.
 const CALLS: [(&str, &str, &[&str]); 25] = [
     (
         "POST",
@@ -318,7 +324,8 @@ const CALLS: [(&str, &str, &[&str]); 25] = [
     ("POST", "/sandbox/merchants", &["name", "state", "answers"]),
 ];
 
-/// Valid and invalid values for bodies. `C`, `T` and `A` are a charge, a transaction and an address.
+/// Valid and invalid values for bodies. `C`, `T` and `A` stand for a charge, a transaction and an
+/// address.
 const VALUES: [&str; 42] = [
     "null",
     "true",
@@ -368,54 +375,55 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_body_breaks_the_world(
+    fn arbitrary_bodies_cause_no_server_error(
         calls in prop::collection::vec((0..CALLS.len(), prop::collection::vec(0..VALUES.len(), 9), any::<u16>()), 1..40),
     ) {
         let mut world = World::new();
-        let (mut txid, mut known) = (String::new(), world.charge("BTC"));
-        let endpoint = world.endpoint("live");
-        for (call, values, given) in calls {
+        let (mut txid, mut charge) = (String::new(), world.open_charge("BTC"));
+        let endpoint = world.add_endpoint("live");
+        for (call, values, field_mask) in calls {
             let (method, path, fields) = CALLS[call];
-            let path = path.replace("{c}", &known.0).replace("{e}", &endpoint);
+            let path = path.replace("{c}", &charge.0).replace("{e}", &endpoint);
             let pairs: Vec<String> = fields.iter().zip(&values).enumerate()
-                .filter(|(n, _)| given >> n & 1 == 1)
+                .filter(|(n, _)| field_mask >> n & 1 == 1)
                 .map(|(_, (field, &value))| {
                     let value = match VALUES[value] {
-                        r#""C""# => json!(known.0).to_string(),
+                        r#""C""# => json!(charge.0).to_string(),
                         r#""T""# => json!(txid).to_string(),
-                        r#""A""# => json!(known.1).to_string(),
-                        plain => plain.to_owned(),
+                        r#""A""# => json!(charge.1).to_string(),
+                        literal => literal.to_owned(),
                     };
                     format!("{field:?}:{value}")
                 })
                 .collect();
             let body = format!("{{{}}}", pairs.join(","));
-            let before = world.0.now();
+            let before = world.sandbox.now();
             let response = world.send(method, &path, "", &body);
             prop_assert!(response.status < 500, "{} {method} {path} {body}", response.status);
             let is_new_world = path == "/sandbox/world" && response.status == 200;
-            prop_assert!(world.0.now() >= before || is_new_world, "{method} {path} {body}");
-            let answer: Value = serde_json::from_slice(&response.body).expect("every response is JSON");
-            if let Some(text) = answer["txid"].as_str() {
+            prop_assert!(world.sandbox.now() >= before || is_new_world, "{method} {path} {body}");
+            let response_json: Value = serde_json::from_slice(&response.body).expect("every response is JSON");
+            if let Some(text) = response_json["txid"].as_str() {
                 text.clone_into(&mut txid);
             }
             if is_new_world {
-                known = world.charge("BTC");
+                charge = world.open_charge("BTC");
             }
         }
     }
 }
 
 #[test]
-fn a_key_of_an_earlier_world_is_unknown() {
+fn a_request_of_an_earlier_world_gets_a_conflict() {
     let mut world = World::new();
-    let bearer = format!("Bearer {}", world.0.first_keys().test);
-    let admitted = world.0.admit(world.0.now(), Some(bearer.as_bytes())).expect("the key is valid");
+    let bearer = format!("Bearer {}", world.sandbox.first_keys().test);
+    let authenticated =
+        world.sandbox.admit(world.sandbox.now(), Some(bearer.as_bytes())).expect("the key is valid");
     world.call_ok("POST", "/sandbox/accounts", &json!({"id": "other"}));
     world.call_ok("POST", "/sandbox/world", &json!({}));
     for path in ["/v1/account", "/sandbox/endpoints"] {
         let request = Request::new("http://localhost", "GET", path);
-        match world.0.call_as(world.0.now(), &admitted, &request) {
+        match world.sandbox.call_as(world.sandbox.now(), &authenticated, &request) {
             Progress::Done(response) => assert_eq!(response.status, 409, "{path}"),
             Progress::Waiting(pending) => panic!("{path} waits: {pending:?}"),
         }

@@ -15,14 +15,14 @@ use simulator::{
 };
 use testkit::files_below;
 
-/// Few, because every scenario is played with each.
+/// Seeds with which every scenario is played. Their number multiplies the time of the test.
 const OTHER_SEEDS: [u64; 3] = [2, 30, u64::MAX];
 
 fn directory() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../scenarios")
 }
 
-fn blessing() -> bool {
+fn is_blessing() -> bool {
     std::env::var_os("BLESS").is_some()
 }
 
@@ -41,9 +41,9 @@ fn display_path(path: &Path) -> String {
     format!("scenarios/{}", inside.to_string_lossy().replace('\\', "/"))
 }
 
-/// Compares a file with its expected content, or writes it.
+/// Compares a golden file with the actual content, or rewrites it if `BLESS` is set.
 fn compare(path: &Path, actual: &str) -> Result<(), String> {
-    if blessing() {
+    if is_blessing() {
         fs::write(path, actual).expect("scenarios/ can be written");
         return Ok(());
     }
@@ -54,14 +54,14 @@ fn compare(path: &Path, actual: &str) -> Result<(), String> {
     }
 }
 
-fn run(path: &Path, text: &str) -> Result<PlaySummary, String> {
+fn play_file(path: &Path, text: &str) -> Result<PlaySummary, String> {
     let script = Script::parse(&display_path(path), text).map_err(|error| error.to_string())?;
     play(&script, None, &mut LocalStage::new()).map_err(|error| error.to_string())
 }
 
-/// The result of every scenario, in order.
-static PLAYED: LazyLock<Vec<Result<PlaySummary, String>>> =
-    LazyLock::new(|| scenarios().iter().map(|(path, text)| run(path, text)).collect());
+/// The results of all scenarios, in the order of [`scenarios`].
+static RESULTS: LazyLock<Vec<Result<PlaySummary, String>>> =
+    LazyLock::new(|| scenarios().iter().map(|(path, text)| play_file(path, text)).collect());
 
 /// Writing a scenario to a file and parsing it back changes nothing.
 #[test]
@@ -69,8 +69,8 @@ fn a_rewritten_scenario_has_the_same_transcript() {
     for (path, text) in scenarios() {
         let script = Script::parse(&display_path(&path), &text).unwrap_or_else(|error| panic!("{error}"));
         let written = script.to_yaml();
-        let again = run(&path, &written).unwrap_or_else(|error| panic!("{error}\n{written}"));
-        if !blessing() {
+        let again = play_file(&path, &written).unwrap_or_else(|error| panic!("{error}\n{written}"));
+        if !is_blessing() {
             let golden =
                 fs::read_to_string(path.with_extension("transcript")).expect("the scenario has a transcript");
             assert_eq!(again.transcript, golden, "{}\n{written}", display_path(&path));
@@ -84,20 +84,20 @@ fn every_scenario_passes_and_matches_its_transcript() {
     assert!(!found.is_empty(), "there are scenarios");
     let failures: Vec<String> = found
         .iter()
-        .zip(&*PLAYED)
-        .filter_map(|((path, _), played)| {
-            let played = played.as_ref().map_err(Clone::clone);
-            played.and_then(|played| compare(&path.with_extension("transcript"), &played.transcript)).err()
+        .zip(&*RESULTS)
+        .filter_map(|((path, _), result)| {
+            let result = result.as_ref().map_err(Clone::clone);
+            result.and_then(|result| compare(&path.with_extension("transcript"), &result.transcript)).err()
         })
         .collect();
     assert!(failures.is_empty(), "{} of {} failed\n\n{}", failures.len(), found.len(), failures.join("\n\n"));
 }
 
 #[test]
-fn a_scenario_played_twice_has_one_digest() {
-    for ((path, text), played) in scenarios().iter().zip(&*PLAYED) {
-        let digest = |played: &Result<PlaySummary, String>| played.clone().map(|played| played.digest);
-        assert_eq!(digest(played), digest(&run(path, text)), "{}", display_path(path));
+fn a_scenario_played_twice_has_the_same_digest() {
+    for ((path, text), result) in scenarios().iter().zip(&*RESULTS) {
+        let digest = |result: &Result<PlaySummary, String>| result.clone().map(|result| result.digest);
+        assert_eq!(digest(result), digest(&play_file(path, text)), "{}", display_path(path));
     }
 }
 
@@ -116,10 +116,10 @@ fn expectations_hold_under_other_seeds() {
 }
 
 #[test]
-fn a_transcript_belongs_to_a_scenario() {
+fn every_transcript_belongs_to_a_scenario() {
     for (path, _) in scenarios() {
-        let beside = path.parent().expect("a file lies in a directory");
-        for entry in fs::read_dir(beside).expect("scenarios/ can be listed") {
+        let directory = path.parent().expect("a file lies in a directory");
+        for entry in fs::read_dir(directory).expect("scenarios/ can be listed") {
             let entry = entry.expect("the directory entries can be read").path();
             if entry.extension().is_some_and(|extension| extension == "transcript") {
                 assert!(entry.with_extension("yaml").is_file(), "{} has no scenario", display_path(&entry));
@@ -129,7 +129,7 @@ fn a_transcript_belongs_to_a_scenario() {
 }
 
 #[test]
-fn the_published_schema_is_the_schema_of_the_format() {
+fn the_published_schema_is_current() {
     compare(&directory().join("scenario.schema.json"), &schema()).unwrap_or_else(|error| panic!("{error}"));
 }
 
@@ -162,17 +162,18 @@ fn examples<'a>(readme: &'a str, names: &[&str]) -> Vec<&'a str> {
 fn the_readme_shows_every_step_and_its_examples_fit_the_schema() {
     let readme = fs::read_to_string(directory().join("README.md")).expect("the README can be read");
     let mut schema: Value = serde_json::from_str(&schema()).expect("the schema is JSON");
-    let forms =
+    let alternatives =
         schema.pointer("/$defs/Step/oneOf").and_then(Value::as_array).expect("a step has alternatives");
-    let names: Vec<&str> = forms
+    let names: Vec<&str> = alternatives
         .iter()
-        .map(|form| form.pointer("/required/0").or_else(|| form.get("const")))
+        .map(|step| step.pointer("/required/0").or_else(|| step.get("const")))
         .map(|name| name.and_then(Value::as_str).expect("each alternative has a name"))
         .collect();
     let examples = examples(&readme, &names);
     for name in names {
-        let shown = |example: &&str| example.split_once(':').map_or(*example, |(name, _)| name) == name;
-        assert!(examples.iter().any(shown), "the README has no example of {name}");
+        let is_example_of_step =
+            |example: &&str| example.split_once(':').map_or(*example, |(name, _)| name) == name;
+        assert!(examples.iter().any(is_example_of_step), "the README has no example of {name}");
     }
     let definitions = schema["$defs"].take();
     let step = serde_json::json!({ "$defs": definitions, "$ref": "#/$defs/Step" });

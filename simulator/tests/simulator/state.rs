@@ -14,38 +14,39 @@ use crate::scenarios::scenarios;
 
 const BASE: &str = "https://pay.example";
 /// The number of random worlds besides the scenarios.
-const DRAWN: u64 = 16;
+const RANDOM_WORLDS: u64 = 16;
 
 fn setup() -> Setup {
     Setup { rate_limit: Some(120), ..Setup::new(Seed(1), Timestamp::default(), BASE) }
 }
 
-/// A stage that serializes and restores its world before every `every`th call, if given.
-struct ReopenedStage {
+/// A stage that serializes its world and restores it before each n-th call.
+struct RestoringStage {
     sandbox: Sandbox,
-    every: Option<usize>,
+    /// The number of calls between two restores. `None`: never.
+    restore_interval: Option<usize>,
     calls: usize,
 }
 
-impl ReopenedStage {
-    fn new(every: Option<usize>) -> ReopenedStage {
-        ReopenedStage { sandbox: Sandbox::new(&setup()), every, calls: 0 }
+impl RestoringStage {
+    fn new(restore_interval: Option<usize>) -> RestoringStage {
+        RestoringStage { sandbox: Sandbox::new(&setup()), restore_interval, calls: 0 }
     }
 
-    fn reopen(&mut self) {
+    fn restore(&mut self) {
         let mut state = Vec::new();
         self.sandbox.write_state(&mut state).expect("writing to memory never fails");
-        let read = Sandbox::read_state(&state, &setup()).expect("a written state can be read");
-        assert_eq!(read.state_digest(), self.sandbox.state_digest());
-        self.sandbox = read;
+        let restored = Sandbox::read_state(&state, &setup()).expect("a written state can be read");
+        assert_eq!(restored.state_digest(), self.sandbox.state_digest());
+        self.sandbox = restored;
     }
 }
 
-impl Stage for ReopenedStage {
+impl Stage for RestoringStage {
     fn call(&mut self, call: &Call<'_>) -> Result<Answer, StageError> {
         self.calls += 1;
-        if self.every.is_some_and(|every| self.calls.is_multiple_of(every)) {
-            self.reopen();
+        if self.restore_interval.is_some_and(|interval| self.calls.is_multiple_of(interval)) {
+            self.restore();
         }
         let (path, query) =
             call.path.split_once('?').map_or((call.path, None), |(path, query)| (path, Some(query)));
@@ -68,11 +69,11 @@ impl Stage for ReopenedStage {
     }
 }
 
-/// Returns the result of a script, or its error, and the digest of the world.
-fn result(script: &Script, stage: &mut ReopenedStage) -> (String, [u8; 32]) {
+/// Plays a script. Returns its transcript or error, and the digest of the world.
+fn play_with_digest(script: &Script, stage: &mut RestoringStage) -> (String, [u8; 32]) {
     let result = match play(script, None, stage) {
         Ok(played) => played.transcript,
-        Err(why) => why.to_string(),
+        Err(error) => error.to_string(),
     };
     (result, stage.sandbox.state_digest())
 }
@@ -81,27 +82,27 @@ fn result(script: &Script, stage: &mut ReopenedStage) -> (String, [u8; 32]) {
 fn a_restored_world_continues_identically() {
     let scripts = scenarios().into_iter().map(|(path, text)| {
         let name = path.display().to_string();
-        Script::parse(&name, &text).unwrap_or_else(|why| panic!("{why}"))
+        Script::parse(&name, &text).unwrap_or_else(|error| panic!("{error}"))
     });
-    let drawn = (0..DRAWN).map(|seed| workload::draw(seed).script);
-    for (n, script) in scripts.chain(drawn).enumerate() {
-        let mut plain = ReopenedStage::new(None);
-        let expected = result(&script, &mut plain);
-        // At different calls for each world.
-        let mut stage = ReopenedStage::new(Some(4 + n % 9));
-        assert!(result(&script, &mut stage) == expected, "{}, seed {}", script.path, script.seed);
+    let random = (0..RANDOM_WORLDS).map(|seed| workload::draw(seed).script);
+    for (n, script) in scripts.chain(random).enumerate() {
+        let mut unrestored = RestoringStage::new(None);
+        let expected = play_with_digest(&script, &mut unrestored);
+        // Each world is restored at different calls.
+        let mut stage = RestoringStage::new(Some(4 + n % 9));
+        assert!(play_with_digest(&script, &mut stage) == expected, "{}, seed {}", script.path, script.seed);
     }
 }
 
 #[test]
 fn shared_values_are_written_once() {
-    let mut stage = ReopenedStage::new(None);
+    let mut stage = RestoringStage::new(None);
     let size = |sandbox: &Sandbox| {
         let mut state = Vec::new();
         sandbox.write_state(&mut state).expect("writing to memory never fails");
         state.len()
     };
-    let post = |stage: &mut ReopenedStage, path: &str, body: &str| {
+    let post = |stage: &mut RestoringStage, path: &str, body: &str| {
         let key = format!("Bearer {}", stage.sandbox.first_keys().live);
         let request =
             Request { authorization: Some(key.as_bytes()), ..Request::json(BASE, "POST", path, body) };
@@ -116,10 +117,10 @@ fn shared_values_are_written_once() {
     let charge = format!(r#"{{"asset":"BTC","amount":"5","currency":"EUR","description":"{text}"}}"#);
     post(&mut stage, "/v1/charges", &charge);
     // Every delivery of the event contains the charge, and so does the book.
-    let grown = size(&stage.sandbox) - before;
-    assert!((2_000..8_000).contains(&grown), "{grown} bytes more");
-    stage.reopen();
-    assert_eq!(size(&stage.sandbox) - before, grown, "and it is shared again");
+    let growth = size(&stage.sandbox) - before;
+    assert!((2_000..8_000).contains(&growth), "{growth} bytes more");
+    stage.restore();
+    assert_eq!(size(&stage.sandbox) - before, growth, "values stay shared after a restore");
 }
 
 #[test]
@@ -128,7 +129,7 @@ fn invalid_state_is_rejected() {
     Sandbox::new(&setup()).write_state(&mut state).expect("writing to memory never fails");
     assert!(Sandbox::read_state(&state, &setup()).is_some());
     assert!(Sandbox::read_state(&[], &setup()).is_none());
-    assert!(Sandbox::read_state(&state[..state.len() - 1], &setup()).is_none(), "cut off");
+    assert!(Sandbox::read_state(&state[..state.len() - 1], &setup()).is_none(), "truncated");
     state.push(0);
-    assert!(Sandbox::read_state(&state, &setup()).is_none(), "something behind it");
+    assert!(Sandbox::read_state(&state, &setup()).is_none(), "trailing bytes");
 }

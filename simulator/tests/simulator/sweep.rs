@@ -17,28 +17,28 @@ use simulator::{
 use crate::scenarios::scenarios;
 
 /// The number of worlds with a fingerprint in the golden file.
-const GOLDEN: u64 = 100;
+const GOLDEN_WORLDS: u64 = 100;
 
 fn violations(runner: &Runner<'_>, seeds: std::ops::Range<u64>) -> Vec<String> {
-    let mut broken = Vec::new();
+    let mut violated = Vec::new();
     for seed in seeds {
         let verdict = runner.try_seed(seed);
         assert_eq!(verdict.differs, None, "seed {seed} played twice");
-        broken.extend(
+        violated.extend(
             verdict.findings.violations.iter().take(2).map(|violation| format!("seed {seed}: {violation}")),
         );
     }
-    broken
+    violated
 }
 
 #[test]
 fn random_worlds_satisfy_every_invariant() {
-    let broken = violations(&Runner::default(), 100..140);
-    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    let violated = violations(&Runner::default(), 100..140);
+    assert!(violated.is_empty(), "{}", violated.join("\n"));
 }
 
 #[test]
-fn few_worlds_check_every_invariant() {
+fn a_few_worlds_check_every_invariant() {
     let mut checks = [0; Invariant::ALL.len()];
     for seed in (0..120).filter(|seed| seed % 16 == 5 || seed % 16 == 8) {
         let verdict = Runner::default().try_seed(seed);
@@ -49,22 +49,22 @@ fn few_worlds_check_every_invariant() {
         .filter(|invariant| checks[*invariant as usize] == 0)
         .map(Invariant::as_str)
         .collect();
-    assert!(untried.is_empty(), "never put to the test: {}", untried.join(", "));
+    assert!(untried.is_empty(), "never checked: {}", untried.join(", "));
 }
 
 /// A fault that is never active at an event would be missing in every coverage table.
 #[test]
-fn every_fault_reaches_its_column_of_the_matrix() {
-    let families = Fault::ALL.len() as u64;
+fn every_fault_has_events_in_the_coverage_matrix() {
+    let fault_count = Fault::ALL.len() as u64;
     let is_reached = |fault: Fault| {
-        let turns = (fault as u64..).step_by(families as usize).take(12);
-        turns
+        let seeds = (fault as u64..).step_by(fault_count as usize).take(12);
+        seeds
             .map(|seed| Runner::default().try_seed(seed))
             .any(|verdict| verdict.cells.iter().any(|cell| cell.fault == Some(fault)))
     };
     let missing: Vec<&str> =
         Matrix::columns().filter(|fault| !is_reached(*fault)).map(Fault::as_str).collect();
-    assert!(missing.is_empty(), "in no world: {}", missing.join(", "));
+    assert!(missing.is_empty(), "active in no world: {}", missing.join(", "));
 }
 
 /// An event type without a row in the coverage table would be judged by no invariant.
@@ -83,40 +83,43 @@ fn worlds_record_every_event_type() {
 }
 
 #[test]
-fn the_worlds_of_seeds_never_change() {
+fn the_world_of_a_seed_never_changes() {
     let runner = Runner::default();
-    let digests: String = (0..GOLDEN).map(|seed| format!("{seed} {}\n", runner.digest(seed))).collect();
+    let digests: String =
+        (0..GOLDEN_WORLDS).map(|seed| format!("{seed} {}\n", runner.digest(seed))).collect();
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulator/sweep_digests.txt");
     if std::env::var_os("BLESS").is_some() {
         fs::write(&path, &digests).expect("the digests can be written");
     }
     let golden = fs::read_to_string(&path).unwrap_or_default();
-    let differs = golden.lines().zip(digests.lines()).find(|(one, two)| one != two);
-    assert_eq!(differs, None, "BLESS=1 rewrites them");
+    let difference = golden.lines().zip(digests.lines()).find(|(expected, actual)| expected != actual);
+    assert_eq!(difference, None, "BLESS=1 rewrites them");
     assert_eq!(golden.lines().count(), digests.lines().count(), "BLESS=1 rewrites them");
 }
 
 #[test]
-fn the_canary_is_reported() {
+fn the_canary_violation_is_reported() {
     let runner = Runner { canary: true, ..Runner::default() };
     let verdict = runner.try_seed(1);
     assert!(verdict.findings.violations.iter().any(|violation| violation.shape == "the canary"));
 }
 
-/// A fault: `charge.expired` is never posted, but counts as delivered.
-struct ExpiredNeverPosted;
+/// A fault: `charge.expired` is never sent, but counts as delivered.
+struct ExpiredNeverSent;
 
-impl Tamper for ExpiredNeverPosted {
+impl Tamper for ExpiredNeverSent {
     fn on_post(
         &mut self,
         _: reference_core::time::Timestamp,
         _: reference_core::mode::Mode,
-        post: &mut reference_wire::AttemptRequest,
+        attempt: &mut reference_wire::AttemptRequest,
     ) -> PostFate {
-        if post.kind.as_str() == "charge.expired" { PostFate::Dropped } else { PostFate::Unchanged }
+        if attempt.kind.as_str() == "charge.expired" { PostFate::Dropped } else { PostFate::Unchanged }
     }
 }
 
+/// Checks that the first violation with a fault is shrunk to a scenario of at most `steps_max`
+/// steps.
 #[track_caller]
 fn check_shrinking(make: fn() -> Box<dyn Tamper>, steps_max: usize) {
     let tamper: &dyn Fn() -> Box<dyn Tamper> = &make;
@@ -132,32 +135,32 @@ fn check_shrinking(make: fn() -> Box<dyn Tamper>, steps_max: usize) {
     assert!(shrunk.script.steps.len() <= steps_max, "{}", shrunk.script.to_yaml());
     // The result is a scenario: it parses back, violates the same invariant, and passes on the correct service.
     let text = shrunk.script.to_yaml();
-    let again = Script::parse("shrunk.yaml", &text).unwrap_or_else(|error| panic!("{error}"));
-    let found = runner.try_script(&again).findings.violations;
+    let reparsed = Script::parse("shrunk.yaml", &text).unwrap_or_else(|error| panic!("{error}"));
+    let found = runner.try_script(&reparsed).findings.violations;
     assert!(
         found.iter().any(|other| (other.invariant, &other.shape) == (violation.invariant, &violation.shape)),
         "{violation}\n{text}"
     );
-    assert!(Runner::default().try_script(&again).findings.violations.is_empty(), "{text}");
-    play(&again, None, &mut LocalStage::new()).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert!(Runner::default().try_script(&reparsed).findings.violations.is_empty(), "{text}");
+    play(&reparsed, None, &mut LocalStage::new()).unwrap_or_else(|error| panic!("{error}\n{text}"));
 }
 
 #[test]
 fn a_failure_is_shrunk_to_a_short_scenario() {
     let fault = DemoFault::find("vanished-unheard").expect("the demo fault exists");
     check_shrinking(fault.make, 8);
-    check_shrinking(|| Box::new(ExpiredNeverPosted), 4);
+    check_shrinking(|| Box::new(ExpiredNeverSent), 4);
 }
 
 /// The scenarios and their transcripts were reviewed by hand, so they test the model.
 #[test]
 fn every_scenario_satisfies_every_invariant() {
     let runner = Runner::default();
-    let mut broken = Vec::new();
+    let mut violated = Vec::new();
     for (path, text) in scenarios() {
         let script = Script::parse(&path.to_string_lossy(), &text).unwrap_or_else(|error| panic!("{error}"));
         let verdict = runner.try_script(&script);
-        broken.extend(
+        violated.extend(
             verdict
                 .findings
                 .violations
@@ -166,5 +169,5 @@ fn every_scenario_satisfies_every_invariant() {
                 .map(|violation| format!("{}: {violation}", path.display())),
         );
     }
-    assert!(broken.is_empty(), "{}", broken.join("\n"));
+    assert!(violated.is_empty(), "{}", violated.join("\n"));
 }

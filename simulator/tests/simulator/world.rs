@@ -11,7 +11,7 @@ pub(crate) fn open() -> Sandbox {
     Sandbox::new(&Setup { journal: true, ..Setup::new(Seed(1), Timestamp(1_789_898_400_000_000), BASE) })
 }
 
-/// Sends a request with a key; an empty one is refused where a key is required.
+/// Sends a request with a key. An empty key is refused where one is required.
 pub(crate) fn send(sandbox: &mut Sandbox, method: &str, target: &str, key: &str, body: &str) -> Response {
     let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
     let bearer = format!("Bearer {key}");
@@ -24,12 +24,12 @@ pub(crate) fn send(sandbox: &mut Sandbox, method: &str, target: &str, key: &str,
 pub(crate) fn send_as(sandbox: &mut Sandbox, method: &str, path: &str, key: &str, body: &str) -> Response {
     let bearer = format!("Bearer {key}");
     let now = sandbox.now();
-    let admitted = match sandbox.admit(now, Some(bearer.as_bytes())) {
-        Ok(admitted) => admitted,
+    let authenticated = match sandbox.admit(now, Some(bearer.as_bytes())) {
+        Ok(authenticated) => authenticated,
         Err(refusal) => return refusal,
     };
-    match sandbox.call_as(now, &admitted, &Request::json(BASE, method, path, body)) {
+    match sandbox.call_as(now, &authenticated, &Request::json(BASE, method, path, body)) {
         Progress::Done(response) => response,
-        Progress::Waiting(_) => panic!("nothing of a test's world waits for an outside receiver"),
+        Progress::Waiting(_) => panic!("a world in a test does not wait for an external receiver"),
     }
 }

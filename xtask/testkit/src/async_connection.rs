@@ -39,7 +39,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
         self.stream.write_all(bytes.as_ref()).await.expect("the server accepts the bytes");
     }
 
-    /// Sends bytes that the server may refuse.
+    /// Sends bytes; ignores that the server may have closed the connection.
     pub async fn try_send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.stream.write_all(bytes.as_ref()).await;
     }
@@ -60,7 +60,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
         self.read_until(Incoming::head).await
     }
 
-    /// Reads the body after a head.
+    /// Reads the body of a message whose head was read.
     pub async fn with_body(&mut self, mut head: Message) -> Option<Message> {
         let length = head.length();
         head.body = self.read_until(|incoming| incoming.take(length)).await?;
@@ -70,17 +70,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
     /// Sends a request and returns the response.
     pub async fn call(&mut self, request: impl AsRef<[u8]>) -> Message {
         self.send(request).await;
-        self.reply().await.expect("the server answers")
+        self.reply().await.expect("the server responds")
     }
 
     /// Sends the only request of this connection, which the server has to close after its response.
     pub async fn call_once(mut self, request: Request<'_>) -> Message {
         let lines = format!("{}Connection: close\r\n", request.header_lines);
         self.send(Request { header_lines: &lines, ..request }.to_string()).await;
-        let mut answer = self.reply_without_body().await.expect("the server answers");
+        let mut response = self.reply_without_body().await.expect("the server responds");
         while self.read().await.is_some_and(|count| count > 0) {}
-        answer.body = self.incoming.rest();
-        answer
+        response.body = self.incoming.rest();
+        response
     }
 
     /// Reads the next event of a stream.
@@ -100,8 +100,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncConnection<S> {
 
     async fn read_until<T>(&mut self, take: impl Fn(&mut Incoming) -> Option<T>) -> Option<T> {
         loop {
-            if let Some(taken) = take(&mut self.incoming) {
-                return Some(taken);
+            if let Some(value) = take(&mut self.incoming) {
+                return Some(value);
             }
             if self.read().await.is_none_or(|count| count == 0) {
                 return None;

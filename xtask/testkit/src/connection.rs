@@ -8,7 +8,7 @@ use crate::message::{Incoming, Message, Request};
 
 /// The timeout of a read or a write.
 const IO_TIMEOUT: Duration = Duration::from_secs(60);
-/// The maximum length of a body; a longer one is a fault of the server.
+/// The maximum length of a body, against servers that never stop sending.
 const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 /// One connection, of a client or of a server.
@@ -96,10 +96,11 @@ impl Connection {
         self.read_until(Incoming::line)
     }
 
-    /// Reads a few bytes, if there are any. Returns `true` if the connection is still open.
+    /// Reads and discards a few bytes, if there are any. Returns `true` if the connection is still open.
     pub fn read_some(&mut self) -> bool {
-        const MOMENT: Duration = Duration::from_millis(5);
-        let read = self.stream.set_read_timeout(Some(MOMENT)).and_then(|()| self.stream.read(&mut [0; 64]));
+        const READ_TIMEOUT: Duration = Duration::from_millis(5);
+        let read =
+            self.stream.set_read_timeout(Some(READ_TIMEOUT)).and_then(|()| self.stream.read(&mut [0; 64]));
         match read {
             Ok(bytes) => bytes > 0,
             Err(error) => matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut),
@@ -108,8 +109,8 @@ impl Connection {
 
     fn read_until<T>(&mut self, take: impl Fn(&mut Incoming) -> Option<T>) -> io::Result<T> {
         loop {
-            if let Some(taken) = take(&mut self.incoming) {
-                return Ok(taken);
+            if let Some(value) = take(&mut self.incoming) {
+                return Ok(value);
             }
             if self.read()? == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -134,14 +135,14 @@ pub fn call(address: impl ToString, request: Request<'_>) -> io::Result<Message>
     let mut connection = Connection::open(address)?;
     let lines = format!("{}Connection: close\r\n", request.header_lines);
     connection.send(Request { header_lines: &lines, ..request }.to_string())?;
-    let mut answer = connection.read_until(Incoming::head)?;
+    let mut response = connection.read_until(Incoming::head)?;
     while connection.read()? > 0 {}
-    answer.body = connection.incoming.rest();
-    match answer.status {
+    response.body = connection.incoming.rest();
+    match response.status {
         0 => Err(io::Error::new(
             io::ErrorKind::InvalidData,
-            format!("not an HTTP/1 response: {}", answer.start),
+            format!("not an HTTP/1 response: {}", response.start),
         )),
-        _ => Ok(answer),
+        _ => Ok(response),
     }
 }

@@ -13,15 +13,15 @@ use std::{
 #[must_use]
 pub fn files_below(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut open = vec![directory.to_owned()];
-    while let Some(directory) = open.pop() {
+    let mut pending = vec![directory.to_owned()];
+    while let Some(directory) = pending.pop() {
         let entries =
             fs::read_dir(&directory).unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
         for entry in entries {
             let path = entry.expect("an entry can be read").path();
             if path.is_dir() {
-                open.push(path);
-            } else if path.extension().is_some_and(|found| found == extension) {
+                pending.push(path);
+            } else if path.extension().is_some_and(|actual| actual == extension) {
                 found.push(path);
             }
         }

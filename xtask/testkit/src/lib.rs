@@ -1,7 +1,7 @@
 //! Test support for all packages: HTTP messages, connections that send any bytes, receivers in threads, processes, lists
 //! of files, and a headless browser.
 //!
-//! For development only. Depends on no package that it helps to test; must not contain a rule of the service.
+//! For development only. Depends on no package that it helps to test. Must not contain: rules of the service.
 
 #[cfg(feature = "tokio")]
 mod async_connection;

@@ -1,10 +1,10 @@
-//! HTTP/1.1 messages: writes requests and parses messages. Opens no socket.
+//! HTTP/1.1 messages: writes requests, and parses received requests and responses. Opens no socket.
 
 use std::fmt;
 
 use serde_json::Value;
 
-/// A request to write.
+/// A request to send.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
     /// The method.
@@ -15,7 +15,7 @@ pub struct Request<'a> {
     pub host: &'a str,
     /// The bearer token.
     pub key: Option<&'a str>,
-    /// Further header lines, each with its line break. A `Content-Type` among them replaces JSON.
+    /// Further header lines, each with its line break. A `Content-Type` in them replaces `application/json`.
     pub header_lines: &'a str,
     /// The body.
     pub body: &'a str,
@@ -39,14 +39,14 @@ impl fmt::Display for Request<'_> {
             write!(f, "Content-Type: application/json\r\n")?;
         }
         if path.ends_with("/mcp") {
-            // The transport of MCP requires both.
+            // The transport of MCP requires both types.
             write!(f, "Accept: application/json, text/event-stream\r\n")?;
         }
         write!(f, "{lines}Content-Length: {}\r\n\r\n{body}", body.len())
     }
 }
 
-/// Returns a response that closes the connection.
+/// Returns the text of a response that closes the connection.
 pub fn response(status: u16, body: &str) -> String {
     format!(
         "HTTP/1.1 {status} X\r\nContent-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
@@ -131,8 +131,8 @@ pub(crate) struct Incoming {
 }
 
 impl Incoming {
-    pub(crate) fn push(&mut self, more: &[u8]) {
-        self.bytes.extend_from_slice(more);
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
     }
 
     #[cfg(feature = "tokio")]
@@ -142,7 +142,7 @@ impl Incoming {
 
     /// Consumes a head once it is complete.
     pub(crate) fn head(&mut self) -> Option<Message> {
-        let end = self.bytes.windows(4).position(|four| four == b"\r\n\r\n")?;
+        let end = self.bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
         let head = Message::parse(&self.take(end)?);
         self.bytes.drain(..4);
         Some(head)
@@ -158,8 +158,8 @@ impl Incoming {
     pub(crate) fn take(&mut self, length: usize) -> Option<String> {
         (self.bytes.len() >= length).then(|| {
             let rest = self.bytes.split_off(length);
-            let taken = std::mem::replace(&mut self.bytes, rest);
-            String::from_utf8(taken)
+            let consumed = std::mem::replace(&mut self.bytes, rest);
+            String::from_utf8(consumed)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
         })
     }
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_taken_one_by_one_when_they_are_complete() {
+    fn each_message_is_returned_once_it_is_complete() {
         let mut incoming = Incoming::default();
         let bytes = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 201 Created\r\ncontent-LENGTH:  4\r\nX: y\r\n\r\nbodyPOST";
         let mut heads = Vec::new();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_read_as_it_was_written() {
+    fn a_written_request_is_parsed_back() {
         let request = Request { key: Some("k"), body: "{}", method: "POST", ..Request::get("/v1/a?b=c") };
         let mut incoming = Incoming::default();
         incoming.push(request.to_string().as_bytes());

@@ -18,7 +18,8 @@ pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// The interval at which conditions are polled.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Returns a command for a program in a directory, without the tester's `CHARGEPROOF_` variables and without colours.
+/// Returns a command that runs a program in a directory, without the `CHARGEPROOF_` variables of this process and without
+/// colours.
 pub fn program(program: impl AsRef<Path>, directory: &Path) -> Command {
     let mut command = Command::new(program.as_ref());
     for (name, _) in env::vars_os() {
@@ -52,7 +53,7 @@ impl RunningProgram {
         let mut child = spawned.map_err(|error| format!("cannot start {command:?}: {error}"))?;
         let lines = child.stdout.take().map(BufReader::new);
         let mut running = RunningProgram { child, lines, ready: Value::Null, first_line: String::new() };
-        running.first_line = running.read_line().map_err(|why| format!("{command:?}: {why}"))?;
+        running.first_line = running.read_line().map_err(|error| format!("{command:?}: {error}"))?;
         running.ready = serde_json::from_str(&running.first_line).unwrap_or_default();
         Ok(running)
     }
@@ -95,7 +96,7 @@ impl RunningProgram {
     /// Returns the string field `name` of the first line.
     ///
     /// # Panics
-    /// The line has no such text.
+    /// The line has no such string field.
     #[track_caller]
     pub fn value(&self, name: &str) -> &str {
         self.ready[name].as_str().unwrap_or_else(|| panic!("no {name} in {}", self.first_line))
@@ -107,7 +108,7 @@ impl RunningProgram {
     /// The program ended, or the line is not JSON.
     #[track_caller]
     pub fn line(&mut self) -> Value {
-        let line = self.read_line().unwrap_or_else(|why| panic!("{why}"));
+        let line = self.read_line().unwrap_or_else(|error| panic!("{error}"));
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
 
@@ -128,15 +129,19 @@ impl RunningProgram {
     /// The request fails.
     #[track_caller]
     pub fn post(&self, path: &str, key: Option<&str>, body: &Value) -> Value {
-        let answer = self.call("POST", path, key, &body.to_string());
-        answer.success().unwrap_or_else(|why| panic!("POST {path}: {why}"))
+        let response = self.call("POST", path, key, &body.to_string());
+        response.success().unwrap_or_else(|error| panic!("POST {path}: {error}"))
     }
 
     fn read_line(&mut self) -> Result<String, String> {
         let mut line = String::new();
-        let lines = self.lines.as_mut().ok_or("its output is not read")?;
+        let lines = self.lines.as_mut().ok_or("the program's output is not captured")?;
         let read = lines.read_line(&mut line).map_err(|error| error.to_string())?;
-        if read == 0 { Err("it ended without output".to_owned()) } else { Ok(line.trim_end().to_owned()) }
+        if read == 0 {
+            Err("the program ended without another line of output".to_owned())
+        } else {
+            Ok(line.trim_end().to_owned())
+        }
     }
 
     /// Sends a signal, such as `TERM`.
@@ -152,7 +157,7 @@ impl RunningProgram {
         wait_until(timeout, || self.child.try_wait().ok().flatten())
     }
 
-    /// Stops the program by `TERM`. Returns the exit code.
+    /// Stops the program by the signal `TERM`. Returns the exit code.
     ///
     /// # Panics
     /// The program does not end in time.
@@ -181,8 +186,8 @@ impl Drop for RunningProgram {
 /// # Errors
 /// There is no such process or no `kill`.
 pub fn signal(pid: u32, name: &str) -> Result<(), String> {
-    let sent = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
-    match sent {
+    let result = Command::new("kill").args([&format!("-{name}"), &pid.to_string()]).status();
+    match result {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(format!("kill -{name} {pid} ended with {status}")),
         Err(error) => Err(format!("cannot start kill: {error}")),
@@ -191,11 +196,11 @@ pub fn signal(pid: u32, name: &str) -> Result<(), String> {
 
 /// Polls `condition` until it returns a value; `None` after the timeout.
 pub fn wait_until<T>(timeout: Duration, mut condition: impl FnMut() -> Option<T>) -> Option<T> {
-    let until = Instant::now() + timeout;
+    let deadline = Instant::now() + timeout;
     loop {
         match condition() {
-            None if Instant::now() < until => thread::park_timeout(POLL_INTERVAL),
-            found => return found,
+            None if Instant::now() < deadline => thread::park_timeout(POLL_INTERVAL),
+            result => return result,
         }
     }
 }
@@ -205,8 +210,11 @@ pub fn wait_until<T>(timeout: Duration, mut condition: impl FnMut() -> Option<T>
 /// # Panics
 /// The condition does not hold within [`TIMEOUT`].
 #[track_caller]
-pub fn assert_eventually(mut holds: impl FnMut() -> bool) {
-    assert!(wait_until(TIMEOUT, || holds().then_some(())).is_some(), "the condition does not hold in time");
+pub fn assert_eventually(mut condition: impl FnMut() -> bool) {
+    assert!(
+        wait_until(TIMEOUT, || condition().then_some(())).is_some(),
+        "the condition does not hold in time"
+    );
 }
 
 /// Returns free ports of the loopback interface, all different. Another process may take one before it is used.

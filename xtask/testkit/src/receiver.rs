@@ -1,4 +1,4 @@
-//! Servers in threads, for the life of the process: receivers of webhooks, and targets of a check.
+//! Servers in threads that run until the process ends: receivers of webhooks, and targets of a check.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,25 +12,25 @@ use std::time::{Duration, Instant};
 use crate::connection::Connection;
 use crate::message::{Message, response};
 
-/// Serves requests, each connection in its own thread, until `answer` ends the connection or fails.
+/// Serves requests, each connection in its own thread, until `respond` ends the connection or fails.
 ///
 /// # Errors
 /// There is no free port.
 pub fn serve(
-    answer: impl Fn(&Message, &mut Connection) -> io::Result<ControlFlow<()>> + Send + Sync + 'static,
+    respond: impl Fn(&Message, &mut Connection) -> io::Result<ControlFlow<()>> + Send + Sync + 'static,
 ) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let address = listener.local_addr()?;
-    let answer = Arc::new(answer);
+    let respond = Arc::new(respond);
     thread::spawn(move || {
         // An error concerns one client only.
         for stream in listener.incoming().flatten() {
-            let answer = Arc::clone(&answer);
+            let respond = Arc::clone(&respond);
             thread::spawn(move || -> io::Result<()> {
                 let mut connection = Connection::from_stream(stream, address.to_string())?;
                 loop {
                     let request = connection.message()?;
-                    if answer(&request, &mut connection)?.is_break() {
+                    if respond(&request, &mut connection)?.is_break() {
                         return Ok(());
                     }
                 }
@@ -40,7 +40,8 @@ pub fn serve(
     Ok(address)
 }
 
-/// Serves every request with this status and a body made from the request's key. Returns the base URL.
+/// Responds to every request with this status and the body that `body` returns for the request's key. Returns the base
+/// URL.
 ///
 /// # Errors
 /// There is no free port.
@@ -55,7 +56,7 @@ pub fn serve_status(
     Ok(format!("http://{address}"))
 }
 
-/// A receiver of webhooks with its received requests.
+/// A receiver of webhooks, which passes the received requests to the test.
 pub struct Receiver {
     /// The listening address.
     pub address: SocketAddr,
@@ -63,23 +64,23 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Starts a receiver. `answer` gets the connection of each request, and closes it by returning.
+    /// Starts a receiver. `respond` gets the connection of each request; the connection closes when it returns.
     ///
     /// # Errors
     /// There is no free port.
     pub fn start(
-        answer: impl Fn(&mut Connection) -> io::Result<()> + Send + Sync + 'static,
+        respond: impl Fn(&mut Connection) -> io::Result<()> + Send + Sync + 'static,
     ) -> io::Result<Receiver> {
         let (sender, requests) = channel();
         let address = serve(move |request, connection| {
-            // The test may have dropped its end.
+            // The test may have dropped the receiver.
             let _ = sender.send((request.clone(), Instant::now()));
-            answer(connection).map(ControlFlow::Break)
+            respond(connection).map(ControlFlow::Break)
         })?;
         Ok(Receiver { address, requests })
     }
 
-    /// Starts a receiver that answers 200 at once.
+    /// Starts a receiver that responds with 200 at once.
     ///
     /// # Errors
     /// There is no free port.
@@ -111,10 +112,10 @@ impl Receiver {
 
     /// Returns the time at which a request to this path arrived; `None` after the timeout. Other requests are skipped.
     pub fn arrival_time(&self, path: &str, timeout: Duration) -> Option<Instant> {
-        let until = Instant::now() + timeout;
+        let deadline = Instant::now() + timeout;
         loop {
-            match self.next(until.saturating_duration_since(Instant::now()))? {
-                (request, at) if request.path() == path => return Some(at),
+            match self.next(deadline.saturating_duration_since(Instant::now()))? {
+                (request, arrived_at) if request.path() == path => return Some(arrived_at),
                 _ => {}
             }
         }

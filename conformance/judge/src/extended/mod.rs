@@ -16,7 +16,7 @@ use conformance_model::recording::{Answer, Caller, Exchange, List, PageRequest, 
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::evidence::missing_response;
-use crate::check::{Check, Flaw};
+use crate::check::{Check, Mismatch};
 
 const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Filters, Group::Isolation, Group::Extended];
 const NEEDS_AUTH: &[Group] = &[Group::Account, Group::Auth, Group::Extended];
@@ -55,25 +55,25 @@ pub(super) const CHECKS: &[Check] = &[
 /// A JSON value and the number of its exchange.
 type Sample = (u32, Value);
 
-/// Judges all values. The statement holds if none has a fault and there is at least one.
+/// Judges all values. The statement holds if there is at least one value and none has a mismatch.
 fn judge_each_sample(
-    found: impl IntoIterator<Item = Sample>,
-    what: &str,
-    flaw: impl Fn(&Value) -> Flaw,
+    samples: impl IntoIterator<Item = Sample>,
+    subject: &str,
+    mismatch: impl Fn(&Value) -> Option<Mismatch>,
 ) -> CheckResult {
     let mut judged = false;
-    for (number, value) in found {
-        if let Some((expected, actual)) = flaw(&value) {
+    for (number, value) in samples {
+        if let Some((expected, actual)) = mismatch(&value) {
             return Err(CheckError::violation(number, expected, actual));
         }
         judged = true;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample(what)) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample(subject)) }
 }
 
-fn no_sample(what: &str) -> CheckError {
+fn no_sample(subject: &str) -> CheckError {
     CheckError::unjudged(
-        format!("the recording shows no {what}"),
+        format!("the recording shows no {subject}"),
         "let both modes have charges, invoices, payment links and events, then check again",
     )
 }
@@ -82,8 +82,8 @@ fn no_sample(what: &str) -> CheckError {
 fn successes(recording: &Recording) -> impl Iterator<Item = (&Exchange, Arc<Value>)> {
     recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_))).filter_map(
         |exchange| {
-            let answer = exchange.answer().filter(|answer| answer.status == 200)?;
-            Some((exchange, answer.body.json()?))
+            let response = exchange.answer().filter(|response| response.status == 200)?;
+            Some((exchange, response.body.json()?))
         },
     )
 }
@@ -108,10 +108,10 @@ fn rows(recording: &Recording, list: List) -> impl Iterator<Item = Sample> {
 
 /// Returns the charges or invoices of the lists and of the events.
 fn subjects(recording: &Recording, list: List, member: &'static str) -> Vec<Sample> {
-    let inside = rows(recording, List::Events).filter_map(|(number, event)| {
+    let in_events = rows(recording, List::Events).filter_map(|(number, event)| {
         Some((number, event.get(member).filter(|object| object.is_object())?.clone()))
     });
-    rows(recording, list).chain(inside).collect()
+    rows(recording, list).chain(in_events).collect()
 }
 
 fn accounts(recording: &Recording) -> impl Iterator<Item = Sample> {
@@ -121,17 +121,17 @@ fn accounts(recording: &Recording) -> impl Iterator<Item = Sample> {
     })
 }
 
-/// Returns the response that shows a choice.
+/// Returns the last response to the request that observes this choice of the specification.
 fn choice_response<'a>(
     recording: &'a Recording,
-    wanted: &str,
+    choice: &str,
 ) -> Result<(&'a Exchange, &'a Answer), CheckError> {
     let latest = recording
-        .find_last(|exchange| matches!(&exchange.purpose, Purpose::Choice { what } if what == wanted));
-    let clear = latest.and_then(|exchange| Some((exchange, exchange.answer()?)));
-    clear
-        .filter(|(_, answer)| !matches!(answer.status, 429 | 502..=504))
-        .ok_or_else(|| missing_response(latest, wanted))
+        .find_last(|exchange| matches!(&exchange.purpose, Purpose::Choice { what } if what == choice));
+    let with_response = latest.and_then(|exchange| Some((exchange, exchange.answer()?)));
+    with_response
+        .filter(|(_, response)| !matches!(response.status, 429 | 502..=504))
+        .ok_or_else(|| missing_response(latest, choice))
 }
 
 /// Formats a value for a report.
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_judged_by_every_part_of_a_choice() {
+    fn every_part_of_a_field_format_is_judged() {
         let (charges, invoices, events) = (List::Charges, List::Invoices, List::Events);
         let codes = "extended.codes";
         check_row(charges, json!({ "id": "k3m9x2q7w1ab", "code": "k3m9x2q7w1ab" }), codes, None);
@@ -195,29 +195,29 @@ mod tests {
         check_row(invoices, json!({ "number": "INV-0001" }), numbers, None);
         check_row(invoices, json!({ "number": "INV-12" }), numbers, Some("\"INV-12\""));
         check_row(invoices, json!({ "number": "INV-abcd" }), numbers, Some("\"INV-abcd\""));
-        let opened = |details: Value| json!({ "type": "charge.created", "details": details });
-        check_row(events, opened(json!({})), "extended.details", None);
-        check_row(events, opened(json!({ "a": 1 })), "extended.details", Some("{\"a\":1}"));
+        let created_event = |details: Value| json!({ "type": "charge.created", "details": details });
+        check_row(events, created_event(json!({})), "extended.details", None);
+        check_row(events, created_event(json!({ "a": 1 })), "extended.details", Some("{\"a\":1}"));
     }
 
     #[track_caller]
-    fn check_choice(what: &str, status: u16, body: Value, id: &str, fine: bool) {
+    fn check_choice(what: &str, status: u16, body: Value, id: &str, holds: bool) {
         let choice = Purpose::Choice { what: what.to_owned() };
         let recording = recording_of(choice, "/v1/charges/k1", status, &body);
-        assert_eq!(violation_of(id, &recording).is_none(), fine, "{status} {body}");
+        assert_eq!(violation_of(id, &recording).is_none(), holds, "{status} {body}");
     }
 
     #[test]
-    fn a_choice_needs_the_status_and_the_body() {
-        let named = |errors: Value| json!({ "message": "No.", "errors": { "page": errors } });
+    fn status_and_body_of_a_choice_are_judged() {
+        let errors_for_page = |errors: Value| json!({ "message": "No.", "errors": { "page": errors } });
         let pages = "extended.page_values";
-        check_choice("page=0", 422, named(json!(["No."])), pages, true);
-        check_choice("page=0", 400, named(json!(["No."])), pages, false);
+        check_choice("page=0", 422, errors_for_page(json!(["No."])), pages, true);
+        check_choice("page=0", 400, errors_for_page(json!(["No."])), pages, false);
         check_choice("page=0", 422, json!({ "message": "No." }), pages, false);
         let bodies = "extended.error_body";
-        check_choice("page=0", 422, named(json!(["No."])), bodies, true);
-        check_choice("page=0", 422, named(json!([])), bodies, false);
-        check_choice("page=0", 422, named(json!([1])), bodies, false);
+        check_choice("page=0", 422, errors_for_page(json!(["No."])), bodies, true);
+        check_choice("page=0", 422, errors_for_page(json!([])), bodies, false);
+        check_choice("page=0", 422, errors_for_page(json!([1])), bodies, false);
         let single = "extended.single_objects";
         let charge = |code: &str| json!({ "data": { "code": code } });
         check_choice("charge", 200, charge("k1"), single, true);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_account_is_judged_by_its_members_and_its_times() {
+    fn members_and_times_of_the_account_are_judged() {
         let account = |body: &Value| recording_of(Purpose::Account, "/v1/account", 200, body);
         let bare = account(&json!({ "data": {} }));
         assert_eq!(violation_of("extended.account_fields", &bare).as_deref(), Some("no such member"));

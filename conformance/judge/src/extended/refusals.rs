@@ -8,16 +8,17 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::{choice_response, display_value, no_sample};
 
+/// Returns the responses with a 4xx status.
 fn refusals(recording: &Recording) -> impl Iterator<Item = (&Exchange, &Answer)> {
-    let answers = recording.exchanges.iter().filter_map(|exchange| Some((exchange, exchange.answer()?)));
-    answers.filter(|(_, answer)| (400..500).contains(&answer.status))
+    let responses = recording.exchanges.iter().filter_map(|exchange| Some((exchange, exchange.answer()?)));
+    responses.filter(|(_, response)| (400..500).contains(&response.status))
 }
 
 pub(super) fn error_body(recording: &Recording) -> CheckResult {
     let mut judged = false;
     // A response to HEAD has no body.
-    for (exchange, answer) in refusals(recording).filter(|(exchange, _)| exchange.method() != "HEAD") {
-        let body = answer.body.json().unwrap_or_default();
+    for (exchange, response) in refusals(recording).filter(|(exchange, _)| exchange.method() != "HEAD") {
+        let body = response.body.json().unwrap_or_default();
         let message = body.get("message");
         if message.and_then(Value::as_str).is_none_or(str::is_empty) {
             return Err(CheckError::violation(
@@ -26,14 +27,16 @@ pub(super) fn error_body(recording: &Recording) -> CheckResult {
                 exchange.summary(),
             ));
         }
-        let by_field = |errors: &Value| {
-            let lists = |list: &Value| {
+        let has_messages_by_field = |errors: &Value| {
+            let is_message_list = |list: &Value| {
                 list.as_array()
                     .is_some_and(|messages| !messages.is_empty() && messages.iter().all(Value::is_string))
             };
-            errors.as_object().is_some_and(|fields| !fields.is_empty() && fields.values().all(lists))
+            errors
+                .as_object()
+                .is_some_and(|fields| !fields.is_empty() && fields.values().all(is_message_list))
         };
-        if answer.status == 422 && !body.get("errors").is_some_and(by_field) {
+        if response.status == 422 && !body.get("errors").is_some_and(has_messages_by_field) {
             let actual = format!("errors {}", display_value(body.get("errors")));
             return Err(CheckError::violation(
                 exchange.number,
@@ -48,8 +51,8 @@ pub(super) fn error_body(recording: &Recording) -> CheckResult {
 
 pub(super) fn challenge(recording: &Recording) -> CheckResult {
     let mut judged = false;
-    for (exchange, answer) in refusals(recording).filter(|(_, answer)| answer.status == 401) {
-        let challenge = answer.header("www-authenticate").unwrap_or("none");
+    for (exchange, response) in refusals(recording).filter(|(_, response)| response.status == 401) {
+        let challenge = response.header("www-authenticate").unwrap_or("none");
         if challenge != "Bearer" {
             return Err(CheckError::violation(exchange.number, "WWW-Authenticate: Bearer", challenge));
         }
@@ -58,11 +61,11 @@ pub(super) fn challenge(recording: &Recording) -> CheckResult {
     if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample("401")) }
 }
 
-/// Checks that a request got a 422 that names the parameter.
+/// Checks that the response to a choice is a 422 with errors for this parameter.
 fn check_422(recording: &Recording, what: &str, name: &str) -> Result<(), CheckError> {
-    let (exchange, answer) = choice_response(recording, what)?;
-    let named = || answer.body.json()?.get("errors")?.get(name).cloned();
-    if answer.status != 422 || named().is_none() {
+    let (exchange, response) = choice_response(recording, what)?;
+    let field_errors = || response.body.json()?.get("errors")?.get(name).cloned();
+    if response.status != 422 || field_errors().is_none() {
         return Err(CheckError::violation(
             exchange.number,
             format!("422 with errors.{name}"),
@@ -105,15 +108,16 @@ pub(super) fn past_the_end(recording: &Recording) -> CheckResult {
 }
 
 pub(super) fn foreign_filters(recording: &Recording) -> CheckResult {
-    let named = |exchange: &&Exchange| {
-        // Types and statuses are enums, whose unknown values are refused; see `filter_values`.
+    let is_unmatched_code_filter = |exchange: &&Exchange| {
+        // Types and statuses are enums, whose unknown values are refused; see
+        // `judge_filter_values`.
         let is_code = |filter: &str| !matches!(filter, "type" | "status");
         matches!(&exchange.purpose, Purpose::Filter { side: Side::AbsentBefore | Side::Foreign, filter, .. }
             if is_code(filter))
             && exchange.status().is_some_and(|status| !matches!(status, 429 | 502..=504))
     };
     let mut judged = false;
-    for exchange in recording.exchanges.iter().filter(named) {
+    for exchange in recording.exchanges.iter().filter(is_unmatched_code_filter) {
         if !is_empty_list(exchange) {
             return Err(CheckError::violation(exchange.number, "200 with empty data", exchange.summary()));
         }
@@ -123,18 +127,18 @@ pub(super) fn foreign_filters(recording: &Recording) -> CheckResult {
 }
 
 pub(super) fn method(recording: &Recording) -> CheckResult {
-    let (exchange, answer) = choice_response(recording, "method")?;
-    let allowed = answer.header("allow").unwrap_or_default();
-    if answer.status != 405 || !allowed.split(',').any(|method| method.trim() == "POST") {
-        let actual = format!("{} with Allow: {allowed}", answer.status);
+    let (exchange, response) = choice_response(recording, "method")?;
+    let allowed = response.header("allow").unwrap_or_default();
+    if response.status != 405 || !allowed.split(',').any(|method| method.trim() == "POST") {
+        let actual = format!("{} with Allow: {allowed}", response.status);
         return Err(CheckError::violation(exchange.number, "405 with Allow: POST", actual));
     }
     Ok(CheckOutcome::Holds)
 }
 
 pub(super) fn unknown_path(recording: &Recording) -> CheckResult {
-    let (exchange, answer) = choice_response(recording, "path")?;
-    if answer.status != 404 {
+    let (exchange, response) = choice_response(recording, "path")?;
+    if response.status != 404 {
         return Err(CheckError::violation(exchange.number, "404", exchange.summary()));
     }
     Ok(CheckOutcome::Holds)
@@ -143,15 +147,15 @@ pub(super) fn unknown_path(recording: &Recording) -> CheckResult {
 pub(super) fn rate_headers(recording: &Recording) -> CheckResult {
     let mut judged = false;
     let own = recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_)));
-    for (exchange, answer) in own.filter_map(|exchange| Some((exchange, exchange.answer()?))) {
+    for (exchange, response) in own.filter_map(|exchange| Some((exchange, exchange.answer()?))) {
         // A gateway in front of the service may have responded.
-        if answer.status >= 500 {
+        if response.status >= 500 {
             continue;
         }
-        let number = |name| answer.header(name).and_then(|text| text.parse::<u32>().ok());
+        let number = |name| response.header(name).and_then(|text| text.parse::<u32>().ok());
         let (limit, remaining) = (number("x-ratelimit-limit"), number("x-ratelimit-remaining"));
         if limit != Some(LIMIT) || remaining.is_none_or(|remaining| remaining >= LIMIT) {
-            let header = |name| answer.header(name).unwrap_or("none");
+            let header = |name| response.header(name).unwrap_or("none");
             let actual = format!(
                 "limit {}, remaining {}",
                 header("x-ratelimit-limit"),
@@ -162,13 +166,13 @@ pub(super) fn rate_headers(recording: &Recording) -> CheckResult {
         }
         judged = true;
     }
-    if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample("answer")) }
+    if judged { Ok(CheckOutcome::Holds) } else { Err(no_sample("response")) }
 }
 
 pub(super) fn retry_after(recording: &Recording) -> CheckResult {
     let mut judged = false;
-    for (exchange, answer) in refusals(recording).filter(|(_, answer)| answer.status == 429) {
-        let seconds = answer.header("retry-after").unwrap_or("none");
+    for (exchange, response) in refusals(recording).filter(|(_, response)| response.status == 429) {
+        let seconds = response.header("retry-after").unwrap_or("none");
         if !seconds.parse::<u32>().is_ok_and(|seconds| seconds >= 1) {
             return Err(CheckError::violation(
                 exchange.number,
@@ -181,6 +185,6 @@ pub(super) fn retry_after(recording: &Recording) -> CheckResult {
     if judged {
         Ok(CheckOutcome::Holds)
     } else {
-        Err(CheckError::unjudged("nothing was refused for the limit", "check again without --quick"))
+        Err(CheckError::unjudged("the rate limit refused no request", "check again without --quick"))
     }
 }

@@ -1,7 +1,7 @@
 //! Deposit addresses of charges in both modes.
 //!
-//! The specification does not name the field, so every member of a charge counts whose name contains `address` and whose
-//! value has the form of an address on a chain, unlike an e-mail or IP address.
+//! The specification does not name the field. A member of a charge counts if its name contains
+//! `address` and its value has the format of an address on a chain, not of an e-mail or IP address.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 use super::needs_both_modes;
 use crate::evidence::{PageView, pages};
 
-/// The length of the shortest address that any chain uses.
-const LENGTH_MIN: usize = 20;
+/// The minimum length of a chain address.
+const ADDRESS_LEN_MIN: usize = 20;
 
 /// A charge that shows an address.
 struct AddressUse<'a> {
@@ -33,19 +33,19 @@ pub(super) fn deposit_addresses(recording: &Recording) -> CheckResult {
         for charge in charges(view) {
             let code = text_at(charge, &["code"]).unwrap_or("without a code");
             for address in addresses_of(charge) {
-                let own = AddressUse { mode: view.mode, number: view.number(), code };
-                let other = addresses.entry(address).or_insert(own);
+                let address_use = AddressUse { mode: view.mode, number: view.number(), code };
+                let other = addresses.entry(address).or_insert(address_use);
                 // A charge that is listed in both modes is judged by isolation.lists.
                 if other.mode != view.mode && other.code != code {
                     return Err(CheckError::violation(
                         view.number(),
                         format!(
-                            "other addresses in {} mode than in {} mode",
+                            "different addresses in {} mode and in {} mode",
                             view.mode.as_str(),
                             other.mode.as_str()
                         ),
                         format!(
-                            "{address} at {code}, and in {} mode at {} (exchange {})",
+                            "{address} of charge {code}, and in {} mode of charge {} (exchange {})",
                             other.mode.as_str(),
                             other.code,
                             other.number
@@ -59,11 +59,11 @@ pub(super) fn deposit_addresses(recording: &Recording) -> CheckResult {
     if !Mode::BOTH.into_iter().all(has_charge) {
         return Err(needs_both_modes("a charge"));
     }
-    let is_shown = |mode| addresses.values().any(|own| own.mode == mode);
+    let is_shown = |mode| addresses.values().any(|address_use| address_use.mode == mode);
     if Mode::BOTH.into_iter().all(is_shown) {
         return Ok(CheckOutcome::Holds);
     }
-    Err(CheckError::Inapplicable("no member named as an address is shown by charges of both modes".into()))
+    Err(CheckError::Inapplicable("the charges of at least one mode show no deposit address".into()))
 }
 
 /// Returns the charges of a page: its rows, or those of its events.
@@ -81,7 +81,7 @@ fn addresses_of(charge: &Value) -> impl Iterator<Item = &str> {
     members.filter_map(|(name, value)| {
         let text = value.as_str().filter(|_| name.to_ascii_lowercase().contains("address"))?;
         // The prefix of a CashAddr address ends with a colon; an IPv6 address has several.
-        let is_address = text.len() >= LENGTH_MIN
+        let is_address = text.len() >= ADDRESS_LEN_MIN
             && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b':')
             && text.bytes().filter(|byte| *byte == b':').count() <= 1;
         is_address.then_some(text)

@@ -1,7 +1,8 @@
 //! Comparison of 404 responses for absent and foreign objects.
 //!
-//! The requests of one round are absent, foreign, absent; those of the other foreign, absent, foreign. A difference
-//! counts only if it follows the object in both rounds.
+//! One round requests an absent, a foreign and an absent object, the other a foreign, an absent and
+//! a foreign one. A difference counts only if it depends on the object in both rounds, not on the
+//! position of the request.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,30 +23,37 @@ pub(super) struct Round<'a> {
 /// Returns the headers that differ between equal responses to equal requests, such as the name of a replica or a
 /// request id. They do not depend on the object.
 fn noise_headers(recording: &Recording) -> BTreeSet<&str> {
-    let mut answers: BTreeMap<_, Vec<&Answer>> = BTreeMap::new();
+    let mut responses: BTreeMap<_, Vec<&Answer>> = BTreeMap::new();
     // Single objects are the subject of the comparison.
-    for exchange in recording.exchanges.iter().filter(|exchange| key(exchange).is_none()) {
-        if let Some(answer) = exchange.answer() {
+    for exchange in recording.exchanges.iter().filter(|exchange| trial_key(exchange).is_none()) {
+        if let Some(response) = exchange.answer() {
             let request = (exchange.caller, exchange.method(), exchange.target.as_str());
-            let body: &str = &answer.body;
-            answers.entry((request, answer.status, body)).or_default().push(answer);
+            let body: &str = &response.body;
+            responses.entry((request, response.status, body)).or_default().push(response);
         }
     }
-    let names =
-        answers.values().flatten().flat_map(|answer| answer.headers.iter().map(|(name, _)| name.as_str()));
+    let names = responses
+        .values()
+        .flatten()
+        .flat_map(|response| response.headers.iter().map(|(name, _)| name.as_str()));
     let names: BTreeSet<&str> = names.filter(|name| !is_infrastructure(name)).collect();
     let differs = |all: &Vec<&Answer>, name: &str| {
-        let values = |answer: &Answer| {
-            answer.headers.iter().filter(|(of, _)| of == name).map(|header| header.1.clone()).collect()
+        let values = |response: &Answer| {
+            response
+                .headers
+                .iter()
+                .filter(|(header_name, _)| header_name == name)
+                .map(|header| header.1.clone())
+                .collect()
         };
-        let values: BTreeSet<Vec<String>> = all.iter().map(|answer| values(answer)).collect();
+        let values: BTreeSet<Vec<String>> = all.iter().map(|response| values(response)).collect();
         values.len() > 1
     };
-    names.into_iter().filter(|name| answers.values().any(|all| differs(all, name))).collect()
+    names.into_iter().filter(|name| responses.values().any(|all| differs(all, name))).collect()
 }
 
 /// Returns the kind of the requested object (`None` for an event), the round and the side.
-fn key(exchange: &Exchange) -> Option<(Option<ObjectKind>, u8, Side)> {
+fn trial_key(exchange: &Exchange) -> Option<(Option<ObjectKind>, u8, Side)> {
     match &exchange.purpose {
         Purpose::Event { round, side, .. } => Some((None, *round, *side)),
         Purpose::Object { kind, round, side, .. } => Some((Some(*kind), *round, *side)),
@@ -56,24 +64,25 @@ fn key(exchange: &Exchange) -> Option<(Option<ObjectKind>, u8, Side)> {
 /// Returns the rounds of these foreign responses. Other statements judge statuses other than 404.
 pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> Vec<Round<'a>> {
     let noise = noise_headers(recording);
-    let numbers: BTreeSet<u8> = foreign.iter().filter_map(|exchange| Some(key(exchange)?.1)).collect();
-    let Some((first, (kind, ..))) = foreign.first().and_then(|exchange| Some((exchange, key(exchange)?)))
+    let numbers: BTreeSet<u8> = foreign.iter().filter_map(|exchange| Some(trial_key(exchange)?.1)).collect();
+    let Some((first, (kind, ..))) =
+        foreign.first().and_then(|exchange| Some((exchange, trial_key(exchange)?)))
     else {
         return Vec::new();
     };
     let of_round = |number: u8| {
-        let answers = |wanted: &'static [Side]| {
+        let of_sides = |sides: &'static [Side]| {
             let fits = move |exchange: &&Exchange| {
                 exchange.caller == first.caller
                     && exchange.status() == Some(404)
-                    && key(exchange)
-                        .is_some_and(|key| (key.0, key.1) == (kind, number) && wanted.contains(&key.2))
+                    && trial_key(exchange)
+                        .is_some_and(|key| (key.0, key.1) == (kind, number) && sides.contains(&key.2))
             };
             recording.exchanges.iter().filter(fits).collect::<Vec<_>>()
         };
         let round = Round {
-            foreign: answers(&[Side::Foreign]),
-            absent: answers(super::ABSENT),
+            foreign: of_sides(&[Side::Foreign]),
+            absent: of_sides(super::ABSENT),
             noise: noise.clone(),
         };
         (round.foreign.len().min(round.absent.len()) > 0 && round.foreign.len() + round.absent.len() > 2)
@@ -83,18 +92,22 @@ pub(super) fn rounds<'a>(recording: &'a Recording, foreign: &[&'a Exchange]) -> 
 }
 
 impl Round<'_> {
-    /// Returns the features in which all foreign responses agree, all absent ones agree, and the two differ.
+    /// Returns the features that are equal in all foreign responses and equal in all absent ones,
+    /// but differ between them.
     fn differences(&self) -> BTreeMap<String, [Option<String>; 2]> {
-        let [foreign, absent] = [&self.foreign, &self.absent]
-            .map(|all| all.iter().map(|exchange| features(exchange, &self.noise)).collect::<Vec<_>>());
+        let [foreign, absent] = [&self.foreign, &self.absent].map(|exchanges| {
+            exchanges.iter().map(|exchange| features(exchange, &self.noise)).collect::<Vec<_>>()
+        });
         let names: BTreeSet<_> = foreign.iter().chain(&absent).flat_map(BTreeMap::keys).collect();
-        let common = |of: &[BTreeMap<String, String>], name: &str| {
-            let first = of.first()?.get(name).cloned();
-            of.iter().all(|features| features.get(name) == first.as_ref()).then_some(first)
+        let common = |responses: &[BTreeMap<String, String>], name: &str| {
+            let first = responses.first()?.get(name).cloned();
+            responses.iter().all(|features| features.get(name) == first.as_ref()).then_some(first)
         };
-        let is_noisy = common(&absent, LENGTH).is_none();
+        let is_length_noisy = common(&absent, BODY_LENGTH).is_none();
         let mut differences = BTreeMap::new();
-        for name in names.into_iter().filter(|name| !(is_noisy && name.as_str() == "header content-length")) {
+        for name in
+            names.into_iter().filter(|name| !(is_length_noisy && name.as_str() == "header content-length"))
+        {
             if let (Some(foreign), Some(absent)) = (common(&foreign, name), common(&absent, name))
                 && foreign != absent
             {
@@ -105,7 +118,7 @@ impl Round<'_> {
     }
 }
 
-const LENGTH: &str = "body length";
+const BODY_LENGTH: &str = "body length";
 
 /// Returns the first difference that occurs in every round, and its first exchange.
 ///
@@ -148,14 +161,14 @@ pub(super) fn refusals<'a>(
         return None;
     }
     let round = Round { foreign, absent, noise: noise_headers(recording) };
-    let is_of_body = |name: &str| name.starts_with("body") && name != LENGTH;
+    let is_of_body = |name: &str| name.starts_with("body") && name != BODY_LENGTH;
     let difference = round.differences().into_iter().find(|(name, _)| is_of_body(name));
     difference.map(|(name, values)| (number, describe_difference(&name, values)))
 }
 
 /// Splits a response into named features: each header field, and each member of the body.
 fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, String> {
-    let Some(answer) = exchange.answer() else { return BTreeMap::new() };
+    let Some(response) = exchange.answer() else { return BTreeMap::new() };
     let id = match &exchange.purpose {
         Purpose::Event { id, .. } | Purpose::Object { id, .. } => id.clone(),
         Purpose::Filter { filter, .. } => {
@@ -164,40 +177,42 @@ fn features(exchange: &Exchange, noise: &BTreeSet<&str>) -> BTreeMap<String, Str
         }
         _ => return BTreeMap::new(),
     };
-    let Answer { headers, .. } = answer;
-    let neutral = |text: &str| if id.is_empty() { text.to_owned() } else { text.replace(&id, "{id}") };
+    let Answer { headers, .. } = response;
+    let without_id = |text: &str| if id.is_empty() { text.to_owned() } else { text.replace(&id, "{id}") };
     let mut features = BTreeMap::new();
-    let counts = |name: &str| !is_infrastructure(name) && !noise.contains(name);
-    for (name, value) in headers.iter().filter(|(name, _)| counts(name)) {
+    let is_compared = |name: &str| !is_infrastructure(name) && !noise.contains(name);
+    for (name, value) in headers.iter().filter(|(name, _)| is_compared(name)) {
         let values: &mut String = features.entry(format!("header {name}")).or_default();
-        values.push_str(&neutral(value));
+        values.push_str(&without_id(value));
         values.push('\n');
     }
-    let body = neutral(&answer.body);
-    match answer.body.json() {
-        Some(value) => json_features("body", &value, &neutral, &mut features),
+    let body = without_id(&response.body);
+    match response.body.json() {
+        Some(value) => json_features("body", &value, &without_id, &mut features),
         None => drop(features.insert("body".into(), body.clone())),
     }
     // Sorts after the members. Covers differences that they do not, such as the order of names.
     features.insert("text of the body".into(), body.clone());
-    features.insert(LENGTH.into(), body.len().to_string());
+    features.insert(BODY_LENGTH.into(), body.len().to_string());
     features
 }
 
+/// Adds the features of a JSON value: the names of each object and the value of each member, by its
+/// path.
 fn json_features(
-    at: &str,
+    path: &str,
     value: &Value,
-    neutral: &impl Fn(&str) -> String,
+    without_id: &impl Fn(&str) -> String,
     features: &mut BTreeMap<String, String>,
 ) {
     match value {
         Value::Object(members) => {
             let names: Vec<_> = members.keys().map(String::as_str).collect();
-            features.insert(format!("{at} names"), names.join(" "));
-            for (name, inner) in members {
-                json_features(&format!("{at}.{name}"), inner, neutral, features);
+            features.insert(format!("{path} names"), names.join(" "));
+            for (name, member) in members {
+                json_features(&format!("{path}.{name}"), member, without_id, features);
             }
         }
-        other => drop(features.insert(at.to_owned(), neutral(&other.to_string()))),
+        other => drop(features.insert(path.to_owned(), without_id(&other.to_string()))),
     }
 }

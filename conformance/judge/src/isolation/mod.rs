@@ -30,7 +30,8 @@
 //!
 //! `x-request-id` differs between the absent responses, so it is noise.
 //!
-//! Must not contain: a request, a list of headers to ignore, or knowledge of one particular implementation.
+//! Must not contain: a request, a list of headers to ignore, or knowledge of a particular
+//! implementation.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +49,9 @@ use conformance_model::recording::{
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::diff::{KINDS, contradict};
-use super::evidence::{PageView, check_media_type, missing_response, modes_share_codes, pages, with_article};
+use super::evidence::{
+    PageView, check_media_type, is_listed, missing_response, modes_share_codes, pages, with_article,
+};
 use crate::check::Check;
 
 mod addresses;
@@ -59,32 +62,31 @@ const NEEDS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation];
 const NEEDS_LEAKS: &[Group] = &[Group::Account, Group::Lists, Group::Isolation, Group::Leaks];
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::new("errors.not_found", NEEDS, not_found),
-    Check::new("errors.not_found_json", NEEDS, not_found_json),
-    Check::new("isolation.not_found", NEEDS_LEAKS, foreign_not_found),
+    Check::new("errors.not_found", NEEDS, judge_not_found),
+    Check::new("errors.not_found_json", NEEDS, judge_not_found_json),
+    Check::new("isolation.not_found", NEEDS_LEAKS, judge_foreign_not_found),
     Check::new("isolation.indistinguishable", NEEDS, judge_indistinguishable),
-    Check::new("isolation.objects", &[Group::Account, Group::Lists, Group::Objects], objects),
-    Check::new("isolation.lists", NEEDS, lists),
+    Check::new("isolation.objects", &[Group::Account, Group::Lists, Group::Objects], judge_single_objects),
+    Check::new("isolation.lists", NEEDS, judge_lists),
     Check::new("isolation.deposit_addresses", &[Group::Account, Group::Lists], addresses::deposit_addresses),
-    Check::new("isolation.filter_charge", NEEDS, |recording| {
-        filter_trials(recording, List::Events, "charge")
-    }),
+    Check::new("isolation.filter_charge", NEEDS, |recording| judge_filter(recording, List::Events, "charge")),
     Check::new("isolation.filter_invoice", NEEDS, |recording| {
-        filter_trials(recording, List::Events, "invoice")
+        judge_filter(recording, List::Events, "invoice")
     }),
     Check::new("isolation.filter_payment_link", NEEDS, |recording| {
-        filter_trials(recording, List::Charges, "payment_link")
+        judge_filter(recording, List::Charges, "payment_link")
     })
     .part(Part::Links),
     Check::new("isolation.second_account", &[Group::Account, Group::Other], other_account::second_account),
 ];
 
-/// Returns the responses for absent or foreign ids. They count only if an own event gets 200 at the same path.
-fn answered_exchanges<'a>(
+/// Returns the exchanges for absent or foreign ids that got a usable response. They count only if
+/// an own event gets 200 at the same path.
+fn exchanges_with_response<'a>(
     recording: &'a Recording,
-    wanted: &[Side],
+    sides: &[Side],
 ) -> Result<Vec<&'a Exchange>, CheckError> {
-    let own = |mode| {
+    let last_own_event = |mode| {
         recording.find_last(|exchange| {
             exchange.caller == Caller::Own(mode)
                 && matches!(&exchange.purpose, Purpose::Event { side: Side::Own, .. })
@@ -93,16 +95,16 @@ fn answered_exchanges<'a>(
     let found: Vec<_> = recording
         .exchanges
         .iter()
-        .filter(|exchange| matches!(&exchange.purpose, Purpose::Event { side, .. } if wanted.contains(side)))
+        .filter(|exchange| matches!(&exchange.purpose, Purpose::Event { side, .. } if sides.contains(side)))
         .filter(|exchange| exchange.status().is_some_and(|status| !matches!(status, 429 | 502..=504)))
         .filter(
-            |exchange| matches!(exchange.caller, Caller::Own(mode) if own(mode).and_then(Exchange::status) == Some(200)),
+            |exchange| matches!(exchange.caller, Caller::Own(mode) if last_own_event(mode).and_then(Exchange::status) == Some(200)),
         )
         .collect();
     if !found.is_empty() {
         return Ok(found);
     }
-    match Mode::BOTH.into_iter().find_map(own) {
+    match Mode::BOTH.into_iter().find_map(last_own_event) {
         Some(exchange) if exchange.status() != Some(200) => {
             Err(missing_response(Some(exchange), "an own event on the same path"))
         }
@@ -119,8 +121,8 @@ fn needs_both_modes(what: &str) -> CheckError {
 
 const ABSENT: &[Side] = &[Side::AbsentBefore, Side::AbsentAfter];
 
-fn not_found(recording: &Recording) -> CheckResult {
-    for exchange in answered_exchanges(recording, ABSENT)? {
+fn judge_not_found(recording: &Recording) -> CheckResult {
+    for exchange in exchanges_with_response(recording, ABSENT)? {
         // An id that is not a UUID may get any 3xx or 4xx, but must not cause a server error.
         let is_refused = exchange.status().is_some_and(|status| (300..500).contains(&status));
         if exchange.status() != Some(404) && !(is_refused && is_resembling(exchange)) {
@@ -135,13 +137,13 @@ fn is_resembling(exchange: &Exchange) -> bool {
     matches!(&exchange.purpose, Purpose::Event { round, .. } if *round == RESEMBLING)
 }
 
-fn not_found_json(recording: &Recording) -> CheckResult {
-    for exchange in answered_exchanges(recording, ABSENT)? {
-        let Some(answer) = exchange.answer().filter(|answer| answer.status == 404) else { continue };
-        if !answer.body.is_utf8() || !answer.body.json().is_some_and(|body| has_text(&body)) {
+fn judge_not_found_json(recording: &Recording) -> CheckResult {
+    for exchange in exchanges_with_response(recording, ABSENT)? {
+        let Some(response) = exchange.answer().filter(|response| response.status == 404) else { continue };
+        if !response.body.is_utf8() || !response.body.json().is_some_and(|body| has_text(&body)) {
             return Err(CheckError::violation(exchange.number, "a message in JSON", exchange.summary()));
         }
-        check_media_type(exchange, answer)?;
+        check_media_type(exchange, response)?;
     }
     Ok(CheckOutcome::Holds)
 }
@@ -151,44 +153,45 @@ fn is_respelled(exchange: &Exchange) -> bool {
     matches!(&exchange.purpose, Purpose::Event { round, .. } if *round == RESPELLED)
 }
 
-/// Judges HEAD of an event of the other mode. A server may refuse the method.
+/// Checks that HEAD of an event of the other mode does not succeed. A server may refuse the method.
 fn check_head(recording: &Recording) -> Result<(), CheckError> {
-    let foreign = answered_exchanges(recording, &[Side::Foreign])?;
-    let is_foreign = |of: &Exchange| {
-        foreign.iter().any(|exchange| (exchange.caller, &exchange.target) == (of.caller, &of.target))
+    let foreign = exchanges_with_response(recording, &[Side::Foreign])?;
+    let is_foreign = |head: &Exchange| {
+        foreign.iter().any(|exchange| (exchange.caller, &exchange.target) == (head.caller, &head.target))
     };
     let heads = recording
         .exchanges
         .iter()
         .filter(|exchange| exchange.purpose == Purpose::Head && is_foreign(exchange));
-    let served = |exchange: &&Exchange| exchange.status().is_some_and(|status| (200..300).contains(&status));
-    let found = heads.filter(|exchange| exchange.answer().is_some()).find(served);
+    let is_served =
+        |exchange: &&Exchange| exchange.status().is_some_and(|status| (200..300).contains(&status));
+    let found = heads.filter(|exchange| exchange.answer().is_some()).find(is_served);
     found.map_or(Ok(()), |exchange| {
-        Err(CheckError::violation(exchange.number, "404, as GET has it", exchange.summary()))
+        Err(CheckError::violation(exchange.number, "404, as for GET", exchange.summary()))
     })
 }
 
-fn foreign_not_found(recording: &Recording) -> CheckResult {
+fn judge_foreign_not_found(recording: &Recording) -> CheckResult {
     check_head(recording)?;
-    for exchange in answered_exchanges(recording, &[Side::Foreign])? {
+    for exchange in exchanges_with_response(recording, &[Side::Foreign])? {
         let is_served = exchange.status().is_some_and(|status| status < 300);
         if exchange.status() != Some(404) && (is_served || !is_respelled(exchange)) {
             let expected = "404, the same body as for an unknown id";
             return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
         }
     }
-    both_directions(answered_exchanges(recording, &[Side::Foreign])?)
+    check_both_directions(exchanges_with_response(recording, &[Side::Foreign])?)
 }
 
 fn judge_indistinguishable(recording: &Recording) -> CheckResult {
-    let foreign = answered_exchanges(recording, &[Side::Foreign])?;
+    let foreign = exchanges_with_response(recording, &[Side::Foreign])?;
     let mut compared = Vec::new();
     for mode in Mode::BOTH {
         let of_mode = foreign.iter().filter(|exchange| exchange.caller == Caller::Own(mode));
         let of_mode: Vec<_> = of_mode.copied().collect();
         let rounds = compare::rounds(recording, &of_mode);
         if let Some((number, difference)) = compare::lasting_difference(&rounds)? {
-            let expected = "the same answer as for an id that does not exist";
+            let expected = "the same response as for an id that does not exist";
             return Err(CheckError::violation(number, expected, difference));
         }
         compared.extend(of_mode.first().filter(|_| !rounds.is_empty()));
@@ -199,10 +202,11 @@ fn judge_indistinguishable(recording: &Recording) -> CheckResult {
             "see isolation.not_found",
         ));
     }
-    both_directions(compared)
+    check_both_directions(compared)
 }
 
-fn both_directions(found: Vec<&Exchange>) -> CheckResult {
+/// Checks that keys of both modes requested events.
+fn check_both_directions(found: Vec<&Exchange>) -> CheckResult {
     match Mode::BOTH
         .into_iter()
         .find(|mode| !found.iter().any(|exchange| exchange.caller == Caller::Own(*mode)))
@@ -212,25 +216,28 @@ fn both_directions(found: Vec<&Exchange>) -> CheckResult {
     }
 }
 
-fn lists(recording: &Recording) -> CheckResult {
+fn judge_lists(recording: &Recording) -> CheckResult {
     let views = pages(recording);
     for list in List::ALL {
         let rows = |mode| {
             let of_mode = views.iter().filter(move |view| view.mode == mode && view.request.list == list);
-            of_mode
-                .flat_map(move |view| view.rows().iter().filter_map(move |row| Some((key(list, row)?, view))))
+            of_mode.flat_map(move |view| {
+                view.rows().iter().filter_map(move |row| Some((comparison_key(list, row)?, view)))
+            })
         };
         let live: BTreeMap<_, _> = rows(Mode::Live).collect();
         let test: BTreeMap<_, _> = rows(Mode::Test).collect();
         if list == List::Events && (live.is_empty() || test.is_empty()) {
             return Err(needs_both_modes("an event"));
         }
-        if let Some((key, view)) = live.iter().find(|(key, _)| test.contains_key(*key)) {
-            let actual = format!("{} is listed in both", shorten(key));
+        if let Some((comparison_key, view)) =
+            live.iter().find(|(comparison_key, _)| test.contains_key(*comparison_key))
+        {
+            let actual = format!("{} is listed in both", shorten(comparison_key));
             return Err(CheckError::violation(view.number(), "nothing that both modes list", actual));
         }
     }
-    held_elsewhere(&views)?;
+    check_no_foreign_objects(&views)?;
     Ok(CheckOutcome::Holds)
 }
 
@@ -247,7 +254,7 @@ fn object_codes(list: List, row: &Value, member: &str) -> Vec<String> {
 
 /// Checks that no row contains a charge or an invoice that only the other mode lists. If a code is listed in both
 /// modes, each mode numbers its own objects, and codes prove nothing.
-fn held_elsewhere(views: &[PageView<'_>]) -> Result<(), CheckError> {
+fn check_no_foreign_objects(views: &[PageView<'_>]) -> Result<(), CheckError> {
     for (list, member) in KINDS {
         let listed = Mode::BOTH.map(|mode| {
             let of_list = views.iter().filter(|view| view.mode == mode && view.request.list == list);
@@ -264,8 +271,8 @@ fn held_elsewhere(views: &[PageView<'_>]) -> Result<(), CheckError> {
             let mut codes = view.rows().iter().flat_map(|row| {
                 let object = row.get(member).unwrap_or(&Value::Null);
                 let is_other = move |code: &String| {
-                    let elsewhere = other.get(code.as_str()).filter(|_| !own.contains_key(code.as_str()));
-                    elsewhere.is_some_and(|found| !has_other_values(object, found, code))
+                    let listed_object = other.get(code.as_str()).filter(|_| !own.contains_key(code.as_str()));
+                    listed_object.is_some_and(|found| !has_other_values(object, found, code))
                 };
                 object_codes(view.request.list, row, member).into_iter().filter(is_other)
             });
@@ -278,16 +285,17 @@ fn held_elsewhere(views: &[PageView<'_>]) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Returns `true` if an object with this code has other amounts than one of the other mode. Then it is another object,
-/// because each mode numbers its own.
+/// Returns `true` if an object with this code has other values than one of the other mode. Then
+/// they are different objects, because each mode numbers its own.
 fn has_other_values(object: &Value, other: &Value, code: &str) -> bool {
-    const FIXED: [&str; 7] =
+    const IMMUTABLE: [&str; 7] =
         ["fiat_amount", "fiat_currency", "asset", "asset_amount", "amount", "currency", "number"];
     let contradicts = |name: &&str| {
-        let [one, other] = [object, other].map(|object| object.get(*name).filter(|value| !value.is_null()));
-        one.zip(other).is_some_and(|(one, other)| contradict(one, other))
+        let [first, second] =
+            [object, other].map(|object| object.get(*name).filter(|value| !value.is_null()));
+        first.zip(second).is_some_and(|(first, second)| contradict(first, second))
     };
-    text_at(object, &["code"]) == Some(code) && FIXED.iter().any(contradicts)
+    text_at(object, &["code"]) == Some(code) && IMMUTABLE.iter().any(contradicts)
 }
 
 /// The shortest code that counts as random. Sequential numbers are usually shorter.
@@ -295,7 +303,7 @@ const CODE_LEN_MIN: usize = 6;
 
 /// Returns the identity of a row for the comparison of both modes: the id of an event, and the whole row of a charge or
 /// invoice, because each mode may number its own. A short code proves nothing.
-fn key(list: List, row: &Value) -> Option<String> {
+fn comparison_key(list: List, row: &Value) -> Option<String> {
     match list {
         List::Events => Some(identity(row)),
         List::Charges | List::Invoices => {
@@ -305,9 +313,9 @@ fn key(list: List, row: &Value) -> Option<String> {
 }
 
 /// Judges single charges, invoices and payment links, if the operator gave their paths.
-fn objects(recording: &Recording) -> CheckResult {
-    let any = recording.find_last(|exchange| matches!(exchange.purpose, Purpose::Object { .. }));
-    if any.is_none() {
+fn judge_single_objects(recording: &Recording) -> CheckResult {
+    let latest = recording.find_last(|exchange| matches!(exchange.purpose, Purpose::Object { .. }));
+    if latest.is_none() {
         let account = recording.account(Mode::Test);
         if account.and_then(Exchange::status) != Some(200) {
             return Err(missing_response(account, "the account"));
@@ -320,7 +328,7 @@ fn objects(recording: &Recording) -> CheckResult {
     let mut judged = Vec::new();
     for kind in [ObjectKind::Charge, ObjectKind::Invoice, ObjectKind::PaymentLink] {
         for mode in Mode::BOTH {
-            if objects_of(recording, kind, mode)? && !judged.contains(&kind.as_str()) {
+            if judge_objects_of_kind(recording, kind, mode)? && !judged.contains(&kind.as_str()) {
                 judged.push(kind.as_str());
             }
         }
@@ -331,12 +339,13 @@ fn objects(recording: &Recording) -> CheckResult {
     Ok(CheckOutcome::HoldsWith(format!("judged on {}", judged.join(", "))))
 }
 
-/// Returns `true` if objects of a kind of the other mode were requested and are indistinguishable from absent ones.
-fn objects_of(recording: &Recording, kind: ObjectKind, mode: Mode) -> Result<bool, CheckError> {
-    let of_side = |at: Side| {
+/// Judges the objects of a kind of the other mode, which must be indistinguishable from absent
+/// ones. Returns `false` if none was requested.
+fn judge_objects_of_kind(recording: &Recording, kind: ObjectKind, mode: Mode) -> Result<bool, CheckError> {
+    let of_side = |wanted: Side| {
         recording.exchanges.iter().filter(move |exchange| {
             let fits =
-                matches!(&exchange.purpose, Purpose::Object { kind: of, side, .. } if (*of, *side) == (kind, at));
+                matches!(&exchange.purpose, Purpose::Object { kind: requested, side, .. } if (*requested, *side) == (kind, wanted));
             fits && exchange.caller == Caller::Own(mode)
         })
     };
@@ -344,8 +353,8 @@ fn objects_of(recording: &Recording, kind: ObjectKind, mode: Mode) -> Result<boo
     let (Some(own), Some(last)) = (of_side(Side::Own).next_back(), foreign.last()) else { return Ok(false) };
     if own.status() != Some(200) {
         return Err(CheckError::unjudged(
-            format!("an own {} is answered {}", kind.as_str(), own.summary()),
-            "check that `check.paths` has the right path",
+            format!("an own {} gets the response {}", kind.as_str(), own.summary()),
+            "check the path in `check.paths`",
         ));
     }
     for exchange in &foreign {
@@ -362,7 +371,7 @@ fn objects_of(recording: &Recording, kind: ObjectKind, mode: Mode) -> Result<boo
     if let Some((number, difference)) = compare::lasting_difference(&compare::rounds(recording, &foreign))? {
         return Err(CheckError::violation(
             number,
-            "the same answer as for one that does not exist",
+            "the same response as for one that does not exist",
             difference,
         ));
     }
@@ -381,22 +390,23 @@ fn filtered_kind(filter: &str) -> &str {
     ObjectKind::ALL.into_iter().find(|kind| kind.field() == filter).map_or(filter, |kind| kind.as_str())
 }
 
-fn filter_trials(recording: &Recording, list: List, name: &str) -> CheckResult {
-    let of = |wanted| {
-        let trial = Purpose::Filter { list, filter: name.to_owned(), side: wanted };
+/// Compares the lists filtered by a foreign object with those filtered by an absent one.
+fn judge_filter(recording: &Recording, list: List, name: &str) -> CheckResult {
+    let of_side = |side| {
+        let trial = Purpose::Filter { list, filter: name.to_owned(), side };
         let own = recording.exchanges.iter().filter(|exchange| matches!(exchange.caller, Caller::Own(_)));
         own.filter(move |exchange| exchange.purpose == trial)
     };
     // The suite retries after an outage, so the last response of an address counts.
     let is_last = |exchange: &&Exchange| {
-        !recording.exchanges.iter().any(|then| {
-            then.number > exchange.number
-                && (then.caller, &then.target) == (exchange.caller, &exchange.target)
+        !recording.exchanges.iter().any(|later| {
+            later.number > exchange.number
+                && (later.caller, &later.target) == (exchange.caller, &exchange.target)
         })
     };
     let mut judged = false;
-    for foreign in of(Side::Foreign).filter(is_last) {
-        let mut before = of(Side::AbsentBefore)
+    for foreign in of_side(Side::Foreign).filter(is_last) {
+        let mut before = of_side(Side::AbsentBefore)
             .filter(|exchange| exchange.caller == foreign.caller && exchange.number < foreign.number);
         let Some(absent) = before.next_back() else { continue };
         for exchange in [absent, foreign] {
@@ -405,7 +415,14 @@ fn filter_trials(recording: &Recording, list: List, name: &str) -> CheckResult {
             }
         }
         let (expected, actual) = (page_summary(absent), page_summary(foreign));
-        if expected != actual && modes_share_codes(recording, name) {
+        // A merchant may choose the same name of a payment link in both modes.
+        let is_own = |code: &str| {
+            let Caller::Own(mode) = foreign.caller else { return false };
+            name == "payment_link" && is_listed(recording, mode, name, code)
+        };
+        let (query, _) = link_query(&foreign.target);
+        let has_own_code = query.iter().any(|(parameter, code)| parameter == name && is_own(code));
+        if expected != actual && (has_own_code || modes_share_codes(recording, name)) {
             return Err(shared_codes(filtered_kind(name)));
         }
         if expected != actual {
@@ -420,9 +437,9 @@ fn filter_trials(recording: &Recording, list: List, name: &str) -> CheckResult {
     if !judged {
         return Err(needs_both_modes(&with_article(filtered_kind(name))));
     }
-    // A refusal may name the object that exists elsewhere.
+    // The message of a refusal may reveal that the object exists in the other mode.
     let refusals = |side| {
-        of(side)
+        of_side(side)
             .filter(is_last)
             .filter(|exchange| exchange.status().is_some_and(|status| status == 404))
             .collect()
@@ -439,18 +456,18 @@ fn filter_trials(recording: &Recording, list: List, name: &str) -> CheckResult {
     Ok(CheckOutcome::Holds)
 }
 
-/// Returns a summary of a filtered list: status, number of rows, numbers, and links with their pages.
+/// Describes a filtered list: status, number of rows, total, last page, and links with their pages.
 fn page_summary(exchange: &Exchange) -> String {
     let status = exchange.status().unwrap_or_default();
     let Some(page) = Page::from_exchange(exchange) else { return status.to_string() };
     let rows = page.rows().map_or("no".into(), |rows| rows.len().to_string());
     let number = |name| page.meta(name).map_or("no number".into(), |number| number.to_string());
-    let leads = |rel| {
+    let link_text = |rel| {
         let (query, _) = link_query(page.link(rel)?);
-        let to = query.iter().find(|(name, _)| name == "page").map(|(_, to)| format!(" (page {to})"));
-        Some(format!("{rel}{}", to.unwrap_or_default()))
+        let page = query.iter().find(|(name, _)| name == "page").map(|(_, page)| format!(" (page {page})"));
+        Some(format!("{rel}{}", page.unwrap_or_default()))
     };
-    let links: Vec<_> = ["first", "last", "prev", "next"].into_iter().filter_map(leads).collect();
+    let links: Vec<_> = ["first", "last", "prev", "next"].into_iter().filter_map(link_text).collect();
     format!(
         "{status} with {rows} rows, a total of {}, last_page {} and links to {}",
         number("total"),

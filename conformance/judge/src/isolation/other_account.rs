@@ -22,49 +22,50 @@ pub(super) fn second_account(recording: &Recording) -> CheckResult {
             return Err(missing_response(own, "the account"));
         }
         return Err(CheckError::Inapplicable(
-            "there was no key of another account; set CHARGEPROOF_OTHER_ACCOUNT_KEY to one".into(),
+            "no key of another account is configured; set CHARGEPROOF_OTHER_ACCOUNT_KEY to one".into(),
         ));
     };
     check_lists_are_served(recording, account)?;
     let latest = recording
         .find_last(|exchange| matches!(&exchange.purpose, Purpose::Event { side: Side::OtherAccount, .. }));
     let Some(latest) = latest.filter(|exchange| exchange.answer().is_some()) else {
-        return Err(nothing_of_the_other_account(recording, latest, account));
+        return Err(no_event_requested(recording, latest, account));
     };
     let Caller::Own(mode) = latest.caller else { return Err(missing_response(Some(latest), "our key")) };
-    if account.answer().map(|answer| &answer.body)
-        == recording.account(mode).and_then(Exchange::answer).map(|answer| &answer.body)
+    if account.answer().map(|response| &response.body)
+        == recording.account(mode).and_then(Exchange::answer).map(|response| &response.body)
     {
         if has_other_events(recording, mode) {
-            let expected = "another account than ours, because the events of this key are others";
+            let expected = "an account other than ours, because this key lists other events";
             return Err(CheckError::violation(account.number, expected, "the account of our key"));
         }
         return Err(CheckError::unjudged(
-            "the account that this key reads is the same as ours: it has the same data",
-            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account, whose display name differs; if it is one, the \
-             service shows it the wrong account",
+            "the account of this key has the same data as ours",
+            "set CHARGEPROOF_OTHER_ACCOUNT_KEY to a key of another account with another display name; if it is one already, \
+             the service returns the wrong account for it",
         ));
     }
     match latest.status() {
         Some(429 | 502..=504) => Err(missing_response(Some(latest), "an event of the other account")),
-        // How an event of another account is refused is not specified.
-        Some(400..500) => nothing_shared(recording, mode).map(|()| CheckOutcome::Holds),
+        // The specification leaves the status of the refusal open.
+        Some(400..500) => check_nothing_shared(recording, mode).map(|()| CheckOutcome::Holds),
         _ => Err(CheckError::violation(latest.number, "a refusal", latest.summary())),
     }
 }
 
 /// Checks that neither a filter by a charge of the other account nor a list shows objects of that account.
-fn nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
-    let trial = |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Filter { side: Side::OtherAccount, filter, .. } if filter == "charge");
+fn check_nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
+    let is_filter_trial = |exchange: &Exchange| matches!(&exchange.purpose, Purpose::Filter { side: Side::OtherAccount, filter, .. } if filter == "charge");
     let events = rows_of_other_account(recording, List::Events);
     let is_theirs = |row: &Value| events.iter().any(|event| event["id"] == row["id"]);
-    if let Some((exchange, page)) =
-        recording.find_last(trial).and_then(|exchange| Some((exchange, Page::from_exchange(exchange)?)))
+    if let Some((exchange, page)) = recording
+        .find_last(is_filter_trial)
+        .and_then(|exchange| Some((exchange, Page::from_exchange(exchange)?)))
     {
         let rows = page.rows().map_or(&[][..], Vec::as_slice);
         // A server that ignores the filter returns the own events.
-        let is_counted = rows.is_empty() && page.meta("total").is_some_and(|total| total > 0);
-        if is_counted || rows.iter().any(is_theirs) {
+        let is_total_positive = rows.is_empty() && page.meta("total").is_some_and(|total| total > 0);
+        if is_total_positive || rows.iter().any(is_theirs) {
             let expected = "no events of a charge of the other account";
             return Err(CheckError::violation(exchange.number, expected, exchange.summary()));
         }
@@ -91,11 +92,12 @@ fn nothing_shared(recording: &Recording, mode: Mode) -> Result<(), CheckError> {
 /// mode list the same ones.
 fn has_other_events(recording: &Recording, mode: Mode) -> bool {
     let id = |row: &Value| text_at(row, &["id"]).map(str::to_owned);
-    let theirs: BTreeSet<_> = rows_of_other_account(recording, List::Events).iter().filter_map(id).collect();
+    let their_ids: BTreeSet<_> =
+        rows_of_other_account(recording, List::Events).iter().filter_map(id).collect();
     let views = pages(recording);
     let events = views.iter().filter(|view| (view.mode, view.request.list) == (mode, List::Events));
-    let ours: BTreeSet<_> = events.flat_map(PageView::rows).filter_map(id).collect();
-    !theirs.is_empty() && !ours.is_empty() && theirs.is_disjoint(&ours)
+    let our_ids: BTreeSet<_> = events.flat_map(PageView::rows).filter_map(id).collect();
+    !their_ids.is_empty() && !our_ids.is_empty() && their_ids.is_disjoint(&our_ids)
 }
 
 /// Returns the request of a list with the other account's key.
@@ -123,21 +125,20 @@ fn check_lists_are_served(recording: &Recording, account: &Exchange) -> Result<(
     }
 }
 
-/// Returns `true` if two views show one object: its code is long, and they agree in all that both have. Where each
-/// account counts its objects, a code alone proves nothing.
-fn is_same_object(one: &Value, other: &Value) -> bool {
+/// Returns `true` if two values show one object: its code is long, and all members that both have
+/// are equal. A code alone proves nothing, because each account may number its objects.
+fn is_same_object(first: &Value, second: &Value) -> bool {
     const SHARED_MIN: usize = 5;
-    let (Some(members), Some(code)) = (one.as_object(), text_at(other, &["code"])) else { return false };
-    let shared: Vec<_> = members.iter().filter_map(|(name, value)| Some((value, other.get(name)?))).collect();
-    code.len() >= CODE_LEN_MIN && shared.len() >= SHARED_MIN && shared.iter().all(|(one, other)| one == other)
+    let (Some(members), Some(code)) = (first.as_object(), text_at(second, &["code"])) else { return false };
+    let shared: Vec<_> =
+        members.iter().filter_map(|(name, value)| Some((value, second.get(name)?))).collect();
+    code.len() >= CODE_LEN_MIN
+        && shared.len() >= SHARED_MIN
+        && shared.iter().all(|(first, second)| first == second)
 }
 
 /// Returns the reason why no event of the other account was requested, with the remedy.
-fn nothing_of_the_other_account(
-    recording: &Recording,
-    latest: Option<&Exchange>,
-    account: &Exchange,
-) -> CheckError {
+fn no_event_requested(recording: &Recording, latest: Option<&Exchange>, account: &Exchange) -> CheckError {
     if let Some(401 | 403) = account.status() {
         return CheckError::unjudged(
             "the key of the other account is refused",

@@ -14,49 +14,50 @@ use super::{answers_429, burst_step, last_burst, never_refused};
 use crate::evidence::missing_response;
 
 pub(super) fn every_path(recording: &Recording) -> CheckResult {
-    let (series, _) = last_burst(recording)?;
+    let (burst, _) = last_burst(recording)?;
     answers_429(recording)?;
     let mut rounds: BTreeMap<u8, BTreeMap<(&str, &str), u16>> = BTreeMap::new();
     for exchange in round_exchanges(recording) {
-        if let (Some(round), Some(status)) = (round_of(exchange), exchange.status()) {
+        if let (Some(round), Some(status)) = (round_number(exchange), exchange.status()) {
             rounds.entry(round).or_default().insert((exchange.method(), &exchange.target), status);
         }
     }
     // A served request may mean that a window ended or a bucket refilled. It counts only if another path was
     // refused in every round, and more was served than a bucket refills in that time.
     let has_refusal = |round: &BTreeMap<_, u16>| round.values().any(|status| *status == 429);
-    let too_brief = CheckError::unjudged(
+    let refused_too_briefly = CheckError::unjudged(
         "the key was not refused long enough to try every path",
         "run the check closer to the server, then check again",
     );
     if rounds.is_empty() || !rounds.values().all(has_refusal) {
-        return Err(too_brief);
+        return Err(refused_too_briefly);
     }
-    let with = |fits: fn(u16) -> bool| -> BTreeSet<_> {
-        let all = rounds.values().flatten().filter(|(_, status)| fits(**status));
+    let paths_with_status = |is_wanted: fn(u16) -> bool| -> BTreeSet<_> {
+        let all = rounds.values().flatten().filter(|(_, status)| is_wanted(**status));
         all.map(|(path, _)| *path).collect()
     };
-    let (refused, served) = (with(|status| status == 429), with(|status| (200..300).contains(&status)));
-    // In a burst of this length, a bucket would have served more than 120.
-    let is_window =
-        series.reading() == LimiterReading::Exact && series.elapsed >= Duration::from_millis(1_500);
+    let (refused, served) =
+        (paths_with_status(|status| status == 429), paths_with_status(|status| (200..300).contains(&status)));
+    // In a burst of this length, a bucket would have served more than the exact limit.
+    let is_window = burst.reading() == LimiterReading::Exact && burst.elapsed >= Duration::from_millis(1_500);
     let refilled = if is_window { 0 } else { refilled_in_rounds(recording) };
     if let Some((method, path)) = served.difference(&refused).next() {
         if served_in_rounds(recording) <= refilled {
-            return Err(too_brief);
+            return Err(refused_too_briefly);
         }
-        let shown = recording.find_last(|exchange| {
-            (exchange.method(), exchange.target.as_str()) == (*method, *path) && round_of(exchange).is_some()
+        let example = recording.find_last(|exchange| {
+            (exchange.method(), exchange.target.as_str()) == (*method, *path)
+                && round_number(exchange).is_some()
         });
         let actual =
             format!("{method} {path} was served {} times while other paths were refused", rounds.len());
         return Err(CheckError::violation(
-            shown.map(|exchange| exchange.number),
+            example.map(|exchange| exchange.number),
             "429 on every path",
             actual,
         ));
     }
-    let absent = with(|status| status == 404);
+    let absent = paths_with_status(|status| status == 404);
     match absent.difference(&refused).next() {
         Some((_, path)) => {
             Ok(CheckOutcome::HoldsWith(format!("above the limit, unknown objects get 404 ({path})")))
@@ -65,15 +66,16 @@ pub(super) fn every_path(recording: &Recording) -> CheckResult {
     }
 }
 
-fn round_of(exchange: &Exchange) -> Option<u8> {
+fn round_number(exchange: &Exchange) -> Option<u8> {
     match exchange.purpose {
         Purpose::Burst(Burst::Round { round, .. } | Burst::Head { round }) => Some(round),
         _ => None,
     }
 }
 
+/// Returns the requests of the rounds after the first refusal.
 pub(super) fn round_exchanges(recording: &Recording) -> impl Iterator<Item = &Exchange> {
-    recording.exchanges.iter().filter(|exchange| round_of(exchange).is_some())
+    recording.exchanges.iter().filter(|exchange| round_number(exchange).is_some())
 }
 
 fn served_in_rounds(recording: &Recording) -> u128 {
@@ -93,16 +95,16 @@ pub(super) fn per_key(recording: &Recording) -> CheckResult {
     last_burst(recording)?;
     if let Some(quotas) = shared_quotas(recording) {
         let quotas: Vec<_> = quotas.iter().map(u64::to_string).collect();
-        let beside =
+        let is_live_request =
             |exchange: &&Exchange| matches!(exchange.purpose, Purpose::Burst(Burst::Beside { series: 1 }));
         return Err(CheckError::violation(
-            recording.exchanges.iter().find(beside).map(|exchange| exchange.number),
-            "a quota of its own for each key",
+            recording.exchanges.iter().find(is_live_request).map(|exchange| exchange.number),
+            "a separate quota for each key",
             format!("the live key got the quotas {}, which the test key skipped", quotas.join(", ")),
         ));
     }
-    let other = burst_step(recording, &Burst::OtherKey);
-    let Some(exchange) = other else { return Err(not_asked_while_refused(recording, "the live key")) };
+    let latest = burst_step(recording, &Burst::OtherKey);
+    let Some(exchange) = latest else { return Err(not_asked_while_refused(recording, "the live key")) };
     match exchange.status() {
         Some(429) if is_busy(recording, exchange) => Err(CheckError::unjudged(
             "the live key is at its own limit",
@@ -114,16 +116,16 @@ pub(super) fn per_key(recording: &Recording) -> CheckResult {
             "429",
         )),
         Some(_) if is_served(exchange) => Ok(CheckOutcome::Holds),
-        _ => Err(missing_response(other, "the live key")),
+        _ => Err(missing_response(latest, "the live key")),
     }
 }
 
-/// Returns `true` if another key is at its own limit: it was refused before the test key, or after the minute of the
-/// test key ended.
+/// Returns `true` if another key is at its own limit: outside the bursts it was refused before the
+/// test key was, or after the wait of this refusal.
 pub(crate) fn is_busy(recording: &Recording, refused: &Exchange) -> bool {
-    let of_test = test_key_exchanges(recording).find(|exchange| exchange.status() == Some(429));
-    let earlier = |exchange: &Exchange| {
-        of_test.is_some_and(|test| exchange.number < test.number || exchange.sent < test.sent)
+    let first_refusal = test_key_exchanges(recording).find(|exchange| exchange.status() == Some(429));
+    let is_earlier = |exchange: &Exchange| {
+        first_refusal.is_some_and(|first| exchange.number < first.number || exchange.sent < first.sent)
     };
     let delay = refused.answer().and_then(retry_after).unwrap_or_default().min(WINDOW);
     let until = refused.ended.saturating_add(delay.max(WINDOW));
@@ -131,7 +133,7 @@ pub(crate) fn is_busy(recording: &Recording, refused: &Exchange) -> bool {
         exchange.caller == refused.caller
             && !matches!(exchange.purpose, Purpose::Burst(_))
             && exchange.status() == Some(429)
-            && (exchange.sent > until || earlier(exchange))
+            && (exchange.sent > until || is_earlier(exchange))
     })
 }
 

@@ -1,4 +1,5 @@
-//! The requests of the test key in the minute before a refusal, and the windows that they imply.
+//! The requests of the test key in the minutes before a refusal, and the windows of the limiter
+//! that they imply.
 
 use std::time::Duration;
 
@@ -8,12 +9,13 @@ use conformance_model::recording::{Caller, Exchange, Recording};
 
 /// The rounding of limiters that use whole seconds.
 const ROUNDING: Duration = Duration::from_secs(1);
-/// The number of requests that may count for either of two minutes.
+/// The tolerance for requests that may count for either of two minutes.
 const SLACK: u64 = 2;
-/// The longest time for which the weighted count of the previous clock minute stays above the limit, if refusals count.
-const SHARE_FALLS: Duration = Duration::from_secs(15);
-/// The number of consecutive served requests after a refusal that show a new window.
-const FRESH: usize = 8;
+/// The maximum time for which the weighted count of the previous clock minute stays above the
+/// limit, if refusals count.
+const SHARE_FALL_MAX: Duration = Duration::from_secs(15);
+/// The minimum number of consecutive served requests after a refusal that show a new window.
+const NEW_WINDOW_MIN: usize = 8;
 
 /// Returns the requests of the test key, in order.
 pub(super) fn test_key_exchanges(recording: &Recording) -> impl DoubleEndedIterator<Item = &Exchange> {
@@ -22,7 +24,7 @@ pub(super) fn test_key_exchanges(recording: &Recording) -> impl DoubleEndedItera
 
 /// Returns the number of requests of the test key in the minute before an exchange, served or refused.
 pub(super) fn requests_in_minute_before(recording: &Recording, exchange: &Exchange) -> u64 {
-    count(recording, exchange, WINDOW, Duration::ZERO)
+    count_requests(recording, exchange, WINDOW, Duration::ZERO)
 }
 
 /// Returns the number of refusals of the test key in the two minutes before an exchange.
@@ -33,78 +35,85 @@ pub(super) fn refusals_before(recording: &Recording, exchange: &Exchange) -> u32
     before.filter(|earlier| age(earlier) <= WINDOW * 2).count() as u32
 }
 
-/// Returns the number of requests of the test key that ended at most `from` and at least `to` before an exchange.
-fn count(recording: &Recording, exchange: &Exchange, from: Duration, to: Duration) -> u64 {
+/// Returns the number of requests of the test key that ended at most `age_max` and at least
+/// `age_min` before an exchange.
+fn count_requests(recording: &Recording, exchange: &Exchange, age_max: Duration, age_min: Duration) -> u64 {
     let before = test_key_exchanges(recording).filter(|earlier| earlier.number < exchange.number);
     let age = |earlier: &Exchange| exchange.sent.saturating_sub(earlier.ended);
-    before.filter(|earlier| age(earlier) <= from && age(earlier) >= to).count() as u64
+    before.filter(|earlier| age(earlier) <= age_max && age(earlier) >= age_min).count() as u64
 }
 
 /// Returns `true` if a limiter of 120 per minute that also counts refusals may refuse this request: by the requests of
 /// the minute before, or by a sliding window that weights the previous clock minute.
 pub(super) fn may_be_refused(recording: &Recording, refused: &Exchange) -> bool {
     let limit = u64::from(LIMIT);
-    let second =
-        refused.answer().and_then(|answer| http_date(answer.header("date")?)).map(|date| date.second());
-    let mut seconds = match second {
+    let date_second =
+        refused.answer().and_then(|response| http_date(response.header("date")?)).map(|date| date.second());
+    let mut seconds = match date_second {
         Some(second) => u64::from(second.saturating_sub(1))..=u64::from(second.saturating_add(1).min(59)),
         None => 0..=59,
     };
-    let share = |second: u64| {
+    let explains_refusal = |second: u64| {
         let start = Duration::from_secs(second);
-        let current = count(recording, refused, start, Duration::ZERO);
-        let before = count(recording, refused, start + WINDOW, start);
+        let current = count_requests(recording, refused, start, Duration::ZERO);
+        let before = count_requests(recording, refused, start + WINDOW, start);
         before * (60 - second) + (current + SLACK) * 60 >= limit * 60
     };
     // A weighted count falls below the limit soon.
-    let is_soon = refused.answer().and_then(retry_after).is_none_or(|delay| delay <= SHARE_FALLS);
-    requests_in_minute_before(recording, refused) + SLACK >= limit || is_soon && seconds.any(share)
+    let is_short_wait = refused.answer().and_then(retry_after).is_none_or(|delay| delay <= SHARE_FALL_MAX);
+    requests_in_minute_before(recording, refused) + SLACK >= limit
+        || is_short_wait && seconds.any(explains_refusal)
 }
 
-/// Returns `true` if requests before the last minute explain a refusal, because a limiter may weight the previous minute.
+/// Returns `true` if requests before the last minute may explain a refusal: a limiter may weight
+/// the previous minute.
 pub(super) fn may_carry_over(recording: &Recording, refused: &Exchange) -> bool {
-    count(recording, refused, WINDOW * 2, WINDOW) > SLACK && may_be_refused(recording, refused)
+    count_requests(recording, refused, WINDOW * 2, WINDOW) > SLACK && may_be_refused(recording, refused)
 }
 
-/// Returns the evidence of two windows that end less than a minute apart: a key was refused, served a new window's
-/// worth of requests, refused and served again. Neither a bucket of two per second nor a sliding log serves that many.
+/// Returns the evidence of two windows that end less than a minute apart: a key was refused, served
+/// the requests of a new window, refused and served again. Neither a bucket of two per second nor a
+/// sliding log serves that many.
 pub(super) fn short_windows(recording: &Recording) -> Option<(u32, String)> {
     let all: Vec<_> = test_key_exchanges(recording).collect();
-    let is_refused = |at: &usize| all[*at].status() == Some(429);
-    let is_ok = |exchange: &&&Exchange| exchange.status() == Some(200);
+    let is_refused = |index: &usize| all[*index].status() == Some(429);
+    let is_served_200 = |exchange: &&&Exchange| exchange.status() == Some(200);
     let refusals: Vec<_> = (0..all.len()).filter(is_refused).collect();
     // A bucket serves again after a second.
-    let delay: Vec<_> = refusals.iter().filter_map(|at| all[*at].answer().and_then(retry_after)).collect();
-    let is_bucket = !delay.is_empty() && delay.iter().all(|delay| delay.as_secs() <= 2);
+    let delays: Vec<_> =
+        refusals.iter().filter_map(|index| all[*index].answer().and_then(retry_after)).collect();
+    let is_bucket = !delays.is_empty() && delays.iter().all(|delay| delay.as_secs() <= 2);
     // The last refusal of a window, and the first of the next.
-    let pairs = refusals.windows(2).filter(|pair| pair[1] - pair[0] > FRESH);
+    let pairs = refusals.windows(2).filter(|pair| pair[1] - pair[0] > NEW_WINDOW_MIN);
     for pair in pairs {
-        let (closed, next) = (all[pair[0]], all[pair[1]]);
-        let window = all[pair[0]..pair[1]].iter().filter(is_ok).count();
-        let refilled = next.ended.saturating_sub(closed.sent).as_millis() / 500;
-        if window as u128 <= refilled + FRESH as u128 {
+        let (last_refused, next_refused) = (all[pair[0]], all[pair[1]]);
+        let served_count = all[pair[0]..pair[1]].iter().filter(is_served_200).count();
+        let refilled = next_refused.ended.saturating_sub(last_refused.sent).as_millis() / 500;
+        if served_count as u128 <= refilled + NEW_WINDOW_MIN as u128 {
             continue;
         }
-        let renewed = (pair[1] + 1..all.len())
-            .find(|at| {
-                all[*at..].iter().take_while(|exchange| exchange.status() == Some(200)).count() >= FRESH
+        let served_again = (pair[1] + 1..all.len())
+            .find(|index| {
+                all[*index..].iter().take_while(|exchange| exchange.status() == Some(200)).count()
+                    >= NEW_WINDOW_MIN
             })
-            .map(|at| all[at + FRESH - 1]);
-        let Some(renewed) = renewed else { continue };
-        let span = renewed.ended.saturating_sub(closed.sent);
+            .map(|index| all[index + NEW_WINDOW_MIN - 1]);
+        let Some(served_again) = served_again else { continue };
+        let span = served_again.ended.saturating_sub(last_refused.sent);
         let in_minute = all
             .iter()
             .filter(|exchange| {
-                exchange.number <= renewed.number && exchange.sent.saturating_add(WINDOW) > renewed.ended
+                exchange.number <= served_again.number
+                    && exchange.sent.saturating_add(WINDOW) > served_again.ended
             })
             .filter(|exchange| is_served(exchange))
             .count() as u64;
         if !is_bucket && span + ROUNDING < WINDOW && in_minute > u64::from(LIMIT) + SLACK * 2 {
             let actual = format!(
-                "a refusal, {window} requests served, a refusal, and served again, all within {} s",
+                "a refusal, {served_count} requests served, a refusal, and served again, all within {} s",
                 span.as_secs()
             );
-            return Some((renewed.number, actual));
+            return Some((served_again.number, actual));
         }
     }
     None

@@ -18,9 +18,9 @@
 //!   allow.
 //! - `TooSlow`: too few requests in the time to reach any limit. Not judged.
 //!
-//! The other checks use the same idea: they fail only what no correct limiter does. `every_path` requests several
+//! The other checks use the same idea: they fail only what no correct limiter does. `limits.every_path` requests several
 //! paths while the key is refused, and fails a path only if others were refused in every round and more was served
-//! than a bucket refills meanwhile. `retry_after_held` compares with the response after the stated wait. `per_key`
+//! than a bucket refills meanwhile. `limits.retry_after_held` compares with the response after the stated wait. `limits.per_key`
 //! needs one request with the live key.
 //!
 //! Example: 122 requests are served in 900 ms and the 123rd gets 429. A window would have refused the 121st. A
@@ -61,10 +61,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check::new("limits.per_key", NEEDS, coverage::per_key),
     Check::new("limits.retry_after", NEEDS, retry_after::judge_header),
     Check::new("limits.retry_after_held", NEEDS, retry_after::judge_held),
-    Check::new("limits.json", NEEDS, json),
+    Check::new("limits.json", NEEDS, judge_json),
 ];
 
-/// Returns the last burst, and `true` if it was a repetition.
+/// Returns the counts of the last burst, and `true` if it repeated the first one.
 fn last_burst(recording: &Recording) -> Result<(BurstCounts, bool), CheckError> {
     if let Some(why) = &recording.no_burst {
         return Err(CheckError::unjudged(
@@ -84,62 +84,66 @@ pub(super) fn check_has_burst(recording: &Recording) -> Result<(), CheckError> {
     last_burst(recording).map(drop)
 }
 
-fn too_slow(series: BurstCounts) -> CheckError {
-    /// The most responses other than 200 and 429 in a usable burst.
+/// Returns the error for a burst that was too slow, or had too many unclear or cached responses, to
+/// show a limit.
+fn unusable_burst(burst: BurstCounts) -> CheckError {
+    /// The maximum number of responses other than 200 and 429 in a usable burst.
     const UNCLEAR_MAX: u32 = 10;
-    /// The most cached responses in a usable burst.
+    /// The maximum number of cached responses in a usable burst.
     const CACHED_MAX: u32 = 10;
-    if series.unclear > UNCLEAR_MAX {
+    if burst.unclear > UNCLEAR_MAX {
         return CheckError::unjudged(
             format!(
                 "{} requests of a burst of {} were neither served nor refused with 429",
-                series.unclear,
-                { series.served + series.unclear }
+                burst.unclear,
+                { burst.served + burst.unclear }
             ),
-            "see the answers in the recording; check again once the server answers all requests",
+            "see the responses in the recording; check again when the server handles all requests",
         );
     }
-    if series.cached > CACHED_MAX {
+    if burst.cached > CACHED_MAX {
         return CheckError::unjudged(
-            format!("a cache answered {} requests of the burst", series.cached),
+            format!("a cache responded to {} requests of the burst", burst.cached),
             "check the service without the cache, or exclude /v1 from caching",
         );
     }
     CheckError::unjudged(
-        format!("only {} requests could be sent in {} s", series.served, series.elapsed.as_secs()),
+        format!("only {} requests could be sent in {} s", burst.served, burst.elapsed.as_secs()),
         "run the check closer to the server: the burst needs 5 requests a second",
     )
 }
 
 fn judge_served(recording: &Recording) -> CheckResult {
-    let (series, repeated) = last_burst(recording)?;
-    match series.reading() {
-        LimiterReading::Early if repeated && used_by_others(recording).is_some() => {
+    let (burst, is_repeated) = last_burst(recording)?;
+    match burst.reading() {
+        LimiterReading::Early if is_repeated && used_by_others(recording).is_some() => {
             Err(shared_key(&used_by_others(recording).unwrap_or_default()))
         }
-        LimiterReading::Early if repeated && is_carried_over(recording, series) => Err(CheckError::unjudged(
-            format!(
-                "the {} request was refused; requests of the minute before may have counted",
-                ordinal(series.refused_at())
-            ),
-            "check again",
-        )),
-        LimiterReading::Early if repeated => Err(CheckError::violation(
-            series.refused,
+        LimiterReading::Early if is_repeated && is_carried_over(recording, burst) => {
+            Err(CheckError::unjudged(
+                format!(
+                    "the {} request was refused; requests of the minute before may have counted",
+                    ordinal(burst.refused_at())
+                ),
+                "check again",
+            ))
+        }
+        LimiterReading::Early if is_repeated => Err(CheckError::violation(
+            burst.refused,
             format!("{LIMIT} requests served"),
             format!(
                 "the {} request was refused, and so it was in a fresh window",
-                ordinal(series.refused_at())
+                ordinal(burst.refused_at())
             ),
         )),
         LimiterReading::Early => Err(CheckError::unjudged(
             format!(
                 "the {} request was refused, and the burst was not repeated",
-                ordinal(series.refused_at())
+                ordinal(burst.refused_at())
             ),
             "check again with a test key that is not used elsewhere",
         )),
-        LimiterReading::TooSlow if series.served < LIMIT => Err(too_slow(series)),
+        LimiterReading::TooSlow if burst.served < LIMIT => Err(unusable_burst(burst)),
         _ => match premature_refusal(recording) {
             Some((exchange, left)) => Err(CheckError::violation(
                 exchange.number,
@@ -152,8 +156,8 @@ fn judge_served(recording: &Recording) -> CheckResult {
 }
 
 /// Returns `true` if a limiter that also weights the previous minute explains the refusal of a burst.
-fn is_carried_over(recording: &Recording, series: BurstCounts) -> bool {
-    series
+fn is_carried_over(recording: &Recording, burst: BurstCounts) -> bool {
+    burst
         .refused
         .and_then(|number| recording.exchange(number))
         .is_some_and(|exchange| may_carry_over(recording, exchange))
@@ -161,15 +165,17 @@ fn is_carried_over(recording: &Recording, series: BurstCounts) -> bool {
 
 /// Returns the kind of limiter that the burst in the next minute shows.
 fn next_minute_reading(recording: &Recording) -> Option<String> {
-    let series = BurstCounts::from_burst(recording, Burst::SETTLING)?;
-    let at = ordinal(series.refused_at());
-    match series.reading() {
-        LimiterReading::Exact => Some(format!("in the next minute exact, at the {at}")),
-        LimiterReading::Bucket => Some(format!("in the next minute a refilling bucket still, at the {at}")),
-        LimiterReading::Border => {
-            Some(format!("in the next minute at the {at}: its windows begin elsewhere"))
+    let burst = BurstCounts::from_burst(recording, Burst::SETTLING)?;
+    let refused_at = ordinal(burst.refused_at());
+    match burst.reading() {
+        LimiterReading::Exact => Some(format!("in the next minute exact, at the {refused_at}")),
+        LimiterReading::Bucket => {
+            Some(format!("in the next minute a refilling bucket still, at the {refused_at}"))
         }
-        LimiterReading::Early => Some(format!("in the next minute early, at the {at}")),
+        LimiterReading::Border => {
+            Some(format!("in the next minute at the {refused_at}: its windows begin elsewhere"))
+        }
+        LimiterReading::Early => Some(format!("in the next minute early, at the {refused_at}")),
         LimiterReading::Unlimited | LimiterReading::TooSlow => None,
     }
 }
@@ -177,7 +183,7 @@ fn next_minute_reading(recording: &Recording) -> Option<String> {
 fn judge_refused(recording: &Recording) -> CheckResult {
     let outcome = judge_first_refusal(recording)?;
     if let Some(next) = BurstCounts::from_burst(recording, Burst::SETTLING)
-        .filter(|series| series.reading() == LimiterReading::Unlimited)
+        .filter(|burst| burst.reading() == LimiterReading::Unlimited)
     {
         return Err(CheckError::violation(
             None,
@@ -186,15 +192,15 @@ fn judge_refused(recording: &Recording) -> CheckResult {
         ));
     }
     Ok(match (outcome, next_minute_reading(recording)) {
-        (CheckOutcome::HoldsWith(reading), Some(settled)) => {
-            CheckOutcome::HoldsWith(format!("{reading}; {settled}"))
+        (CheckOutcome::HoldsWith(reading), Some(next_minute)) => {
+            CheckOutcome::HoldsWith(format!("{reading}; {next_minute}"))
         }
         (outcome, _) => outcome,
     })
 }
 
 fn judge_first_refusal(recording: &Recording) -> CheckResult {
-    let (series, repeated) = last_burst(recording)?;
+    let (burst, is_repeated) = last_burst(recording)?;
     let limit = || format!("429 from the {} request on", ordinal(LIMIT + 1));
     if let Some((number, actual)) = served_after_refusal(recording) {
         return Err(CheckError::violation(number, limit(), actual));
@@ -207,85 +213,88 @@ fn judge_first_refusal(recording: &Recording) -> CheckResult {
             format!("at most {LIMIT} requests in a minute, by windows or by a bucket that refills");
         return Err(CheckError::violation(number, expected, actual));
     }
-    let first = BurstCounts::from_burst(recording, 1).filter(|_| repeated);
-    match series.reading() {
+    let first = BurstCounts::from_burst(recording, 1).filter(|_| is_repeated);
+    match burst.reading() {
         LimiterReading::Unlimited => Err(CheckError::violation(
             None,
             format!("429 at the {} request", ordinal(LIMIT + 1)),
-            format!("{} requests served in {} ms", series.served, series.elapsed.as_millis()),
+            format!("{} requests served in {} ms", burst.served, burst.elapsed.as_millis()),
         )),
-        LimiterReading::TooSlow => Err(too_slow(series)),
+        LimiterReading::TooSlow => Err(unusable_burst(burst)),
         LimiterReading::Early => Err(CheckError::unjudged(
             format!(
                 "the key was refused at the {} request already, so the {} was never sent",
-                ordinal(series.refused_at()),
+                ordinal(burst.refused_at()),
                 ordinal(LIMIT + 1)
             ),
             "see limits.served",
         )),
-        LimiterReading::Exact => Ok(exact_outcome(series, first)),
-        LimiterReading::Bucket if !BurstCounts::is_no_bucket(recording, if repeated { 2 } else { 1 }) => {
+        LimiterReading::Exact => Ok(exact_outcome(burst, first)),
+        LimiterReading::Bucket if !BurstCounts::is_no_bucket(recording, if is_repeated { 2 } else { 1 }) => {
             match first {
                 Some(first) if first.reading() == LimiterReading::Border => {
-                    judge_first_surplus(recording, first, series)
+                    judge_first_surplus(recording, first, burst)
                 }
-                _ => Ok(CheckOutcome::HoldsWith(bucket_text(recording, series))),
+                _ => Ok(CheckOutcome::HoldsWith(bucket_text(recording, burst))),
             }
         }
-        LimiterReading::Bucket | LimiterReading::Border => judge_surplus(recording, series, first),
+        LimiterReading::Bucket | LimiterReading::Border => judge_surplus(recording, burst, first),
     }
 }
 
-fn exact_outcome(series: BurstCounts, first: Option<BurstCounts>) -> CheckOutcome {
-    let at = ordinal(series.refused_at());
+fn exact_outcome(burst: BurstCounts, first: Option<BurstCounts>) -> CheckOutcome {
+    let refused_at = ordinal(burst.refused_at());
     CheckOutcome::HoldsWith(match first {
-        None => format!("exact: the {at} request"),
+        None => format!("exact: the {refused_at} request"),
         Some(first) if first.reading() == LimiterReading::Border => format!(
-            "aligned window: the {} request of a burst across the border, the {at} of the next",
+            "aligned window: the {} request of a burst across the border, the {refused_at} of the next",
             ordinal(first.refused_at())
         ),
-        Some(_) => format!("exact: the {at} request, once the key was idle"),
+        Some(_) => format!("exact: the {refused_at} request, once the key was idle"),
     })
 }
 
 /// Describes a token bucket, with the number of requests that it served.
-fn bucket_text(recording: &Recording, series: BurstCounts) -> String {
+fn bucket_text(recording: &Recording, burst: BurstCounts) -> String {
     let served = most_in_a_minute(recording).map_or(0, |(count, _)| count);
     format!(
         "refilling bucket: the {} request, two more for each second of {} ms; {served} requests were served within one \
          minute, and a bucket that was full serves up to {SERVED_MAX} in its first",
-        ordinal(series.refused_at()),
-        series.elapsed.as_millis()
+        ordinal(burst.refused_at()),
+        burst.elapsed.as_millis()
     )
 }
 
-/// Judges a burst with more requests than a limiter of 120 admits, unless a window ended within the burst.
-fn judge_surplus(recording: &Recording, series: BurstCounts, first: Option<BurstCounts>) -> CheckResult {
-    let at = ordinal(series.refused_at());
-    let was_surplus = |series: BurstCounts| {
-        series.reading() == LimiterReading::Border
-            || series.reading() == LimiterReading::Bucket && BurstCounts::is_no_bucket(recording, 1)
+/// Judges a burst that served more than 120 requests. It is a violation only if the first burst did
+/// so too: a window may have ended within one of them.
+fn judge_surplus(recording: &Recording, burst: BurstCounts, first: Option<BurstCounts>) -> CheckResult {
+    let refused_at = ordinal(burst.refused_at());
+    let was_surplus = |burst: BurstCounts| {
+        burst.reading() == LimiterReading::Border
+            || burst.reading() == LimiterReading::Bucket && BurstCounts::is_no_bucket(recording, 1)
     };
     match first {
         Some(first) if was_surplus(first) => Err(CheckError::violation(
-            series.refused,
+            burst.refused,
             format!("429 at the {} request", ordinal(LIMIT + 1)),
             format!(
-                "429 at the {} request, and in a fresh window at the {at} within {} ms, so that no border of a window \
+                "429 at the {} request, and in a fresh window at the {refused_at} within {} ms, so that no border of a window \
                  and no refill explains both",
                 ordinal(first.refused_at()),
-                series.elapsed.as_millis()
+                burst.elapsed.as_millis()
             ),
         )),
         _ => Err(CheckError::unjudged(
-            format!("the {at} request was the first to be refused; a window may have ended during the burst"),
+            format!(
+                "the {refused_at} request was the first to be refused; a window may have ended during the burst"
+            ),
             "check again",
         )),
     }
 }
 
-/// Judges a first burst with more requests than a full bucket holds, if the second one shows a bucket. Fixed windows
-/// explain both only if a window ended within the second burst too.
+/// Judges a first burst that served more requests than a bucket admits, if the second one shows a
+/// bucket. Fixed windows explain both only if a window also ended within the second burst.
 fn judge_first_surplus(recording: &Recording, first: BurstCounts, second: BurstCounts) -> CheckResult {
     if crosses_minute(recording, 2) {
         return judge_surplus(recording, second, None);
@@ -305,13 +314,13 @@ fn judge_first_surplus(recording: &Recording, first: BurstCounts, second: BurstC
 
 /// Returns `true` if the minute of the server's clock changed during a burst.
 fn crosses_minute(recording: &Recording, series: u8) -> bool {
-    let shot = Purpose::Burst(Burst::Shot { series });
-    let mut shots = recording.exchanges.iter().filter(|exchange| exchange.purpose == shot);
+    let purpose = Purpose::Burst(Burst::Shot { series });
+    let mut requests = recording.exchanges.iter().filter(|exchange| exchange.purpose == purpose);
     let minute = |exchange: &Exchange| {
         http_date(exchange.answer()?.header("date")?).map(|date| (date.date(), date.hour(), date.minute()))
     };
-    let first = shots.next().and_then(minute);
-    first.is_some() && first != shots.next_back().and_then(minute)
+    let first = requests.next().and_then(minute);
+    first.is_some() && first != requests.next_back().and_then(minute)
 }
 
 /// Returns the evidence that more requests were served in a minute than two adjacent windows or a full bucket admit.
@@ -323,8 +332,8 @@ fn too_many_in_a_minute(recording: &Recording) -> Option<(u32, String)> {
 /// Returns the evidence that a limiter with a short `Retry-After` is neither a bucket nor a window: a bucket serves as
 /// many requests as it has refilled, a new window nearly all.
 fn impossible_refill(recording: &Recording) -> Option<(u32, String)> {
-    const SLACK: u128 = 4;
-    const NEARLY_ALL: usize = 100;
+    const TOLERANCE: u128 = 4;
+    const WINDOW_SERVED_MIN: usize = 100;
     let rounds: Vec<Vec<_>> = (1..=u8::MAX)
         .map(|round| {
             test_key_exchanges(recording)
@@ -333,22 +342,23 @@ fn impossible_refill(recording: &Recording) -> Option<(u32, String)> {
         })
         .take_while(|round: &Vec<_>| !round.is_empty())
         .collect();
-    let served_of = |all: &[&Exchange]| all.iter().filter(|exchange| exchange.status() == Some(200)).count();
+    let served_count =
+        |all: &[&Exchange]| all.iter().filter(|exchange| exchange.status() == Some(200)).count();
     let first = rounds.first()?.first()?;
     let midway = Purpose::Burst(Burst::Midway);
     let refused = recording.exchanges.iter().rfind(|exchange| {
         exchange.number < first.number && exchange.status() == Some(429) && exchange.purpose != midway
     })?;
-    let is_brief = refused.answer().and_then(retry_after).is_some_and(|delay| delay.as_secs() <= 2);
-    if !is_brief || rounds.iter().any(|round| served_of(round) >= NEARLY_ALL) {
+    let is_short_wait = refused.answer().and_then(retry_after).is_some_and(|delay| delay.as_secs() <= 2);
+    if !is_short_wait || rounds.iter().any(|round| served_count(round) >= WINDOW_SERVED_MIN) {
         return None;
     }
     // Summed over all rounds: a bucket that refills too fast is easier to detect over a longer time.
     let mut served = 0;
     rounds.iter().find_map(|round| {
-        served += served_of(round);
+        served += served_count(round);
         let millis = round.last()?.ended.saturating_sub(refused.ended).as_millis();
-        (served as u128 > millis / 500 + SLACK).then(|| {
+        (served as u128 > millis / 500 + TOLERANCE).then(|| {
             let actual = format!(
                 "{served} requests served within {millis} ms after a 429, where a bucket of two a second has {}",
                 millis / 500
@@ -368,11 +378,11 @@ fn served_after_refusal(recording: &Recording) -> Option<(u32, String)> {
         .rfind(|exchange| exchange.number < first.number && exchange.status() == Some(429))?;
     let wait = retry_after(refused.answer()?)?;
     let until = refused.ended.saturating_add(wait.saturating_sub(Duration::from_secs(1)));
-    let meanwhile: Vec<_> = round_exchanges(recording).filter(|exchange| exchange.ended < until).collect();
-    if meanwhile.iter().any(|exchange| exchange.status() == Some(429)) {
+    let during_wait: Vec<_> = round_exchanges(recording).filter(|exchange| exchange.ended < until).collect();
+    if during_wait.iter().any(|exchange| exchange.status() == Some(429)) {
         return None;
     }
-    let served: Vec<_> = meanwhile.into_iter().filter(|exchange| exchange.status() == Some(200)).collect();
+    let served: Vec<_> = during_wait.into_iter().filter(|exchange| exchange.status() == Some(200)).collect();
     (served.len() as u128 > refilled_in_rounds(recording)).then(|| {
         let actual = format!(
             "{} requests served right after a 429 with a Retry-After of {} s",
@@ -383,19 +393,20 @@ fn served_after_refusal(recording: &Recording) -> Option<(u32, String)> {
     })
 }
 
-fn json(recording: &Recording) -> CheckResult {
+fn judge_json(recording: &Recording) -> CheckResult {
     last_burst(recording)?;
-    for (exchange, answer) in
+    for (exchange, response) in
         answers_429(recording)?.into_iter().filter(|(exchange, _)| exchange.method() != "HEAD")
     {
-        if !answer.body.is_utf8() || !answer.body.json().is_some_and(|body| has_text(&body)) {
+        if !response.body.is_utf8() || !response.body.json().is_some_and(|body| has_text(&body)) {
             return Err(CheckError::violation(exchange.number, "a message in JSON", exchange.summary()));
         }
-        check_media_type(exchange, answer)?;
+        check_media_type(exchange, response)?;
     }
     Ok(CheckOutcome::Holds)
 }
 
+/// Returns the last request of a step of a burst.
 pub(super) fn burst_step<'a>(recording: &'a Recording, step: &Burst) -> Option<&'a Exchange> {
     recording.find_last(|exchange| matches!(&exchange.purpose, Purpose::Burst(burst) if burst == step))
 }
@@ -406,7 +417,7 @@ fn answers_429(recording: &Recording) -> Result<Vec<(&Exchange, &Answer)>, Check
         .exchanges
         .iter()
         .filter(of_burst)
-        .filter_map(|exchange| Some((exchange, exchange.answer().filter(|answer| answer.status == 429)?)))
+        .filter_map(|exchange| Some((exchange, exchange.answer().filter(|response| response.status == 429)?)))
         .collect();
     if found.is_empty() { Err(never_refused()) } else { Ok(found) }
 }
@@ -416,11 +427,11 @@ fn never_refused() -> CheckError {
 }
 
 fn ordinal(number: u32) -> String {
-    let ending = match (number % 10, number % 100) {
+    let suffix = match (number % 10, number % 100) {
         (1, rest) if rest != 11 => "st",
         (2, rest) if rest != 12 => "nd",
         (3, rest) if rest != 13 => "rd",
         _ => "th",
     };
-    format!("{number}{ending}")
+    format!("{number}{suffix}")
 }

@@ -10,27 +10,30 @@ use conformance_model::verdict::CheckError;
 use super::ordinal;
 
 /// The tokens that a bucket may refill between two requests.
-const SLACK: u32 = 2;
-/// The number of concurrent requests.
-const AT_ONCE: u64 = 5;
+const REFILL_TOLERANCE: u32 = 2;
+/// The maximum number of concurrent requests of the suite.
+const CONCURRENT_MAX: u64 = 5;
 
 /// Returns the evidence that another client uses the key, if any: the quota in the headers falls faster than the suite
 /// sends requests, or the two bursts were refused at different requests.
 pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
-    let shots = shots(recording);
-    let left: Vec<(&Exchange, u64)> = shots
+    let requests = second_burst_requests(recording);
+    let quotas: Vec<(&Exchange, u64)> = requests
         .iter()
         .filter(|exchange| exchange.status().is_some_and(|status| status < 429))
         .filter_map(|exchange| Some((*exchange, remaining_quota(exchange.answer()?)?)))
         .collect();
-    if let (Some((first, before)), Some((last, after))) = (left.first(), left.last()) {
-        let allowed = shots.iter().find_map(|exchange| limit_in_headers(exchange.answer()?));
-        let requests = requests_between(recording, first, last, |_| true);
-        if before.saturating_sub(*after) > requests + AT_ONCE && !counts_twice(recording, &left) {
-            return Some(format!("the quota fell from {before} to {after} in {requests} requests"));
+    if let (Some((first, before)), Some((last, after))) = (quotas.first(), quotas.last()) {
+        let allowed = requests.iter().find_map(|exchange| limit_in_headers(exchange.answer()?));
+        let own_requests = requests_between(recording, first, last, |_| true);
+        if before.saturating_sub(*after) > own_requests + CONCURRENT_MAX && !counts_twice(recording, &quotas)
+        {
+            return Some(format!("the quota fell from {before} to {after} in {own_requests} requests"));
         }
-        let sent = shots.iter().take_while(|exchange| exchange.number <= first.number).count() as u64;
-        if allowed.is_some_and(|allowed| allowed >= u64::from(LIMIT) && before + sent + AT_ONCE < allowed) {
+        let sent = requests.iter().take_while(|exchange| exchange.number <= first.number).count() as u64;
+        if allowed
+            .is_some_and(|allowed| allowed >= u64::from(LIMIT) && before + sent + CONCURRENT_MAX < allowed)
+        {
             return Some(format!(
                 "only {before} requests were left after {sent} requests of the suite in a fresh window"
             ));
@@ -38,10 +41,10 @@ pub(super) fn used_by_others(recording: &Recording) -> Option<String> {
         return None;
     }
     let (first, second) = (BurstCounts::from_burst(recording, 1)?, BurstCounts::from_burst(recording, 2)?);
-    let is_brief =
-        refusal_of(recording, second).and_then(retry_after).is_some_and(|delay| delay.as_secs() < 5);
-    let differs = first.served.abs_diff(second.served) > SLACK;
-    (differs || is_brief && !refills_steadily(recording)).then(|| {
+    let is_short_wait =
+        refusal_response(recording, second).and_then(retry_after).is_some_and(|delay| delay.as_secs() < 5);
+    let differs = first.served.abs_diff(second.served) > REFILL_TOLERANCE;
+    (differs || is_short_wait && !refills_steadily(recording)).then(|| {
         format!(
             "the bursts were refused at the {} and {} request",
             ordinal(first.refused_at()),
@@ -58,29 +61,29 @@ pub(super) fn shared_key(why: &str) -> CheckError {
     )
 }
 
-fn shots(recording: &Recording) -> Vec<&Exchange> {
-    let shot = Purpose::Burst(Burst::Shot { series: 2 });
-    recording.exchanges.iter().filter(|exchange| exchange.purpose == shot).collect()
+fn second_burst_requests(recording: &Recording) -> Vec<&Exchange> {
+    let purpose = Purpose::Burst(Burst::Shot { series: 2 });
+    recording.exchanges.iter().filter(|exchange| exchange.purpose == purpose).collect()
 }
 
 /// Returns the number of matching requests of the suite after one exchange and up to another.
 fn requests_between(
     recording: &Recording,
-    after: &Exchange,
-    to: &Exchange,
+    first: &Exchange,
+    last: &Exchange,
     fits: impl Fn(&Exchange) -> bool,
 ) -> u64 {
     let between = recording
         .exchanges
         .iter()
-        .filter(|exchange| exchange.number > after.number && exchange.number <= to.number);
+        .filter(|exchange| exchange.number > first.number && exchange.number <= last.number);
     between.filter(|exchange| fits(exchange)).count() as u64
 }
 
 /// Returns `true` if the quota falls by two for each request of one kind, and both bursts were refused at the same
 /// request. Then the server counts these requests twice; another client would send at irregular times.
-fn counts_twice(recording: &Recording, left: &[(&Exchange, u64)]) -> bool {
-    /// The fewest quotas that show a regularity.
+fn counts_twice(recording: &Recording, quotas: &[(&Exchange, u64)]) -> bool {
+    /// The minimum number of quotas that show a regularity.
     const QUOTAS_MIN: usize = 10;
     const KINDS: [fn(&Exchange) -> bool; 6] = [
         |_| true,
@@ -97,17 +100,19 @@ fn counts_twice(recording: &Recording, left: &[(&Exchange, u64)]) -> bool {
     else {
         return false;
     };
-    let Some((start, before)) = left.first().filter(|_| left.len() >= QUOTAS_MIN) else { return false };
+    let Some((start, before)) = quotas.first().filter(|_| quotas.len() >= QUOTAS_MIN) else { return false };
     let of_key = |exchange: &Exchange| exchange.caller == Caller::Own(Mode::Test);
-    let follows = |kind: fn(&Exchange) -> bool, counts: &dyn Fn(&Exchange) -> bool| {
-        left.iter().all(|(exchange, after)| {
+    let matches_double_count = |kind: fn(&Exchange) -> bool, counts: &dyn Fn(&Exchange) -> bool| {
+        quotas.iter().all(|(exchange, after)| {
             let expected = requests_between(recording, start, exchange, counts)
                 + requests_between(recording, start, exchange, |exchange| counts(exchange) && kind(exchange));
-            before.saturating_sub(*after).abs_diff(expected) <= AT_ONCE * 2
+            before.saturating_sub(*after).abs_diff(expected) <= CONCURRENT_MAX * 2
         })
     };
-    first.served.abs_diff(second.served) <= SLACK
-        && KINDS.iter().any(|kind| follows(*kind, &of_key) || follows(*kind, &|_| true))
+    first.served.abs_diff(second.served) <= REFILL_TOLERANCE
+        && KINDS
+            .iter()
+            .any(|kind| matches_double_count(*kind, &of_key) || matches_double_count(*kind, &|_| true))
 }
 
 fn path(exchange: &Exchange) -> &str {
@@ -123,32 +128,33 @@ fn refills_steadily(recording: &Recording) -> bool {
     else {
         return false;
     };
-    let again: Vec<_> = recording
+    let after_refusal: Vec<_> = recording
         .exchanges
         .iter()
         .filter(|exchange| exchange.number > refused.number && exchange.caller == Caller::Own(Mode::Test))
         .filter(|exchange| matches!(exchange.purpose, Purpose::Burst(_)))
         .collect();
-    let Some(last) = again.last() else { return false };
-    let served = again.iter().filter(|exchange| exchange.status() == Some(200)).count() as u128;
+    let Some(last) = after_refusal.last() else { return false };
+    let served = after_refusal.iter().filter(|exchange| exchange.status() == Some(200)).count() as u128;
     let millis = last.ended.saturating_sub(refused.ended).as_millis();
     served >= SERVED_MIN && served * 1_000 >= millis + millis / 2
 }
 
-fn refusal_of(recording: &Recording, series: BurstCounts) -> Option<&Answer> {
+/// Returns the response that refused a burst.
+fn refusal_response(recording: &Recording, series: BurstCounts) -> Option<&Answer> {
     recording.exchange(series.refused?)?.answer()
 }
 
-/// The fewest quotas of the live key that show a common count.
-const SHARED_MIN: usize = 3;
+/// The minimum number of quotas of the live key that show a common count.
+const SHARED_QUOTAS_MIN: usize = 3;
 
 /// Returns the quotas of the live key in the first burst, if the test key skipped each of them and few others: both keys
 /// count in one quota.
 pub(super) fn shared_quotas(recording: &Recording) -> Option<Vec<u64>> {
-    let quotas = |mode: Mode, fits: fn(&Burst) -> bool| -> BTreeSet<u64> {
+    let quotas = |mode: Mode, is_wanted: fn(&Burst) -> bool| -> BTreeSet<u64> {
         let of_burst = recording.exchanges.iter().filter(|exchange| {
             exchange.caller == Caller::Own(mode)
-                && matches!(&exchange.purpose, Purpose::Burst(burst) if fits(burst))
+                && matches!(&exchange.purpose, Purpose::Burst(burst) if is_wanted(burst))
                 && exchange.status() == Some(200)
         });
         of_burst.filter_map(|exchange| remaining_quota(exchange.answer()?)).collect()
@@ -161,16 +167,19 @@ pub(super) fn shared_quotas(recording: &Recording) -> Option<Vec<u64>> {
     let gaps: BTreeSet<u64> = (lowest..=highest).filter(|quota| !test.contains(quota)).collect();
     let inside: BTreeSet<u64> = live.into_iter().filter(|quota| (lowest..=highest).contains(quota)).collect();
     // The keys may have sent other requests meanwhile.
-    let is_shared = inside.len() >= SHARED_MIN && inside.is_subset(&gaps) && gaps.len() <= 2 * inside.len();
+    let is_shared =
+        inside.len() >= SHARED_QUOTAS_MIN && inside.is_subset(&gaps) && gaps.len() <= 2 * inside.len();
     is_shared.then(|| inside.into_iter().rev().collect())
 }
 
-/// The fewest refusals with quota left, and the least quota, that show another cause than the limit.
+/// The minimum number of refusals with quota left, and the minimum quota left, for another cause
+/// than the limit.
 const PREMATURE_MIN: usize = 3;
-const LEFT_MIN: u64 = 20;
+const QUOTA_LEFT_MIN: u64 = 20;
 
-/// Returns the last refusal of the test key that states much quota left, and that quota, if there are several, and the burst
-/// was refused with nothing left.
+/// Returns the last refusal of the test key outside the bursts that states much quota left, and
+/// that quota. There must be several of them, and the refusals of the bursts must state no quota
+/// left.
 pub(super) fn premature_refusal(recording: &Recording) -> Option<(&Exchange, u64)> {
     let refused = recording
         .exchanges
@@ -183,24 +192,25 @@ pub(super) fn premature_refusal(recording: &Recording) -> Option<(&Exchange, u64
     let premature: Vec<_> = others
         .into_iter()
         .filter_map(|exchange| Some((exchange, left(&exchange)?)))
-        .filter(|(_, left)| *left >= LEFT_MIN)
+        .filter(|(_, left)| *left >= QUOTA_LEFT_MIN)
         .collect();
     premature.last().copied().filter(|_| is_used_up && premature.len() >= PREMATURE_MIN)
 }
 
 /// Returns the remaining quota from any of the common headers.
-fn remaining_quota(answer: &Answer) -> Option<u64> {
+fn remaining_quota(response: &Answer) -> Option<u64> {
     let named = ["x-ratelimit-remaining", "x-rate-limit-remaining", "ratelimit-remaining"];
-    let plain = named.iter().find_map(|name| answer.header(name)?.trim().parse().ok());
-    plain.or_else(|| parameter(answer.header("ratelimit")?, &["remaining", "r"]))
+    let number_header = named.iter().find_map(|name| response.header(name)?.trim().parse().ok());
+    number_header.or_else(|| parameter(response.header("ratelimit")?, &["remaining", "r"]))
 }
 
-fn limit_in_headers(answer: &Answer) -> Option<u64> {
+/// Returns the limit from any of the common headers.
+fn limit_in_headers(response: &Answer) -> Option<u64> {
     let named = ["x-ratelimit-limit", "x-rate-limit-limit", "ratelimit-limit"];
     let number = |text: &str| text.split([',', ';']).next()?.trim().parse().ok();
-    let plain = named.iter().find_map(|name| number(answer.header(name)?));
-    let policy = || parameter(answer.header("ratelimit-policy")?, &["q"]);
-    plain.or_else(|| parameter(answer.header("ratelimit")?, &["limit"])).or_else(policy)
+    let number_header = named.iter().find_map(|name| number(response.header(name)?));
+    let policy = || parameter(response.header("ratelimit-policy")?, &["q"]);
+    number_header.or_else(|| parameter(response.header("ratelimit")?, &["limit"])).or_else(policy)
 }
 
 /// Returns a numeric parameter of a structured header, such as `"default";r=50;t=30` or `limit=100, remaining=50`.

@@ -1,4 +1,4 @@
-//! `Retry-After`: its format, its bounds, and the service of the key after the wait.
+//! `Retry-After`: its format, its bounds, and the response to the first request after the wait.
 
 use std::time::Duration;
 
@@ -12,36 +12,36 @@ use super::{answers_429, last_burst};
 use crate::evidence::missing_response;
 
 /// The rounding of seconds and dates.
-const ROUNDING: Duration = Duration::from_secs(2);
+const ROUNDING_MAX: Duration = Duration::from_secs(2);
 /// The additional wait for each refused request, if refusals count against the limit.
-const SHARE: Duration = Duration::from_millis(500);
-/// The longest time by which a refusal that counts may defer the end of a window: the time between the first requests
-/// of a run.
-const GAP: Duration = Duration::from_secs(8);
+const WAIT_PER_REFUSAL: Duration = Duration::from_millis(500);
+/// The maximum time by which a refusal that counts may defer the end of a window: the time between
+/// the first requests of a run.
+const WINDOW_DEFERRAL_MAX: Duration = Duration::from_secs(8);
 
 pub(super) fn judge_header(recording: &Recording) -> CheckResult {
     last_burst(recording)?;
     let refused = answers_429(recording)?;
-    for (exchange, answer) in &refused {
+    for (exchange, response) in &refused {
         let expected = "Retry-After with whole seconds or an HTTP date";
-        let broken = |actual: String| Err(CheckError::violation(exchange.number, expected, actual));
-        let values: Vec<_> = answer.headers.iter().filter(|(name, _)| name == "retry-after").collect();
+        let violation = |actual: String| Err(CheckError::violation(exchange.number, expected, actual));
+        let values: Vec<_> = response.headers.iter().filter(|(name, _)| name == "retry-after").collect();
         let [(_, text)] = values[..] else {
-            return broken(match values.len() {
+            return violation(match values.len() {
                 0 => "no such header".to_owned(),
                 count => format!("Retry-After {count} times"),
             });
         };
-        let seconds = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        if !seconds && http_date(text).is_none() {
-            return broken(format!("Retry-After: {text}"));
+        let is_seconds = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        if !is_seconds && http_date(text).is_none() {
+            return violation(format!("Retry-After: {text}"));
         }
-        let most = WINDOW + ROUNDING + SHARE * refusals_before(recording, exchange);
+        let delay_max = WINDOW + ROUNDING_MAX + WAIT_PER_REFUSAL * refusals_before(recording, exchange);
         // A value that overflows an integer is too long a wait too.
-        if retry_after(answer).is_none_or(|delay| delay > most)
-            && (seconds || answer.header("date").is_some())
+        if retry_after(response).is_none_or(|delay| delay > delay_max)
+            && (is_seconds || response.header("date").is_some())
         {
-            let expected = "at most 60 s: after that long no limit of 120 in a minute refuses a key";
+            let expected = "at most 60 s: after that time no limit of 120 per minute refuses a key";
             return Err(CheckError::violation(exchange.number, expected, format!("Retry-After: {text}")));
         }
     }
@@ -58,7 +58,7 @@ fn grown_delay(recording: &Recording) -> Option<(u32, String)> {
     let mut shortest: Option<(Duration, u32)> = None;
     let mut refusals = 0;
     for exchange in test_key_exchanges(recording) {
-        let delay = exchange.answer().filter(|answer| answer.status == 429).and_then(retry_after);
+        let delay = exchange.answer().filter(|response| response.status == 429).and_then(retry_after);
         let Some(delay) = delay else {
             if exchange.status() != Some(429) {
                 shortest = None;
@@ -66,8 +66,9 @@ fn grown_delay(recording: &Recording) -> Option<(u32, String)> {
             continue;
         };
         refusals += 1;
-        if let Some((least, at)) = shortest
-            && delay > least.saturating_add(GAP + SHARE * (refusals - at))
+        if let Some((least, shortest_index)) = shortest
+            && delay
+                > least.saturating_add(WINDOW_DEFERRAL_MAX + WAIT_PER_REFUSAL * (refusals - shortest_index))
         {
             let actual = format!("Retry-After: {} s, and {} s before", delay.as_secs(), least.as_secs());
             return Some((exchange.number, actual));
@@ -85,23 +86,23 @@ pub(super) fn judge_held(recording: &Recording) -> CheckResult {
     let waited: Vec<_> =
         recording.exchanges.iter().filter_map(|exchange| Some((exchange, waited_span(exchange)?))).collect();
     let Some((last, longest)) = waited.last() else { return never_waited(recording, &refused) };
-    let mut deferred = false;
+    let mut was_deferred = false;
     for (index, (exchange, span)) in waited.iter().enumerate() {
         // A server that counts whole seconds may round down.
-        let a_second_later = |(waited, later): &(&Exchange, Duration)| {
-            waited.sent.saturating_sub(exchange.ended) <= ROUNDING
-                && later > span
-                && waited.status() == Some(200)
+        let is_served_a_second_later = |(later, later_span): &(&Exchange, Duration)| {
+            later.sent.saturating_sub(exchange.ended) <= ROUNDING_MAX
+                && later_span > span
+                && later.status() == Some(200)
         };
-        if exchange.status() != Some(429) || waited.get(index + 1).is_some_and(a_second_later) {
+        if exchange.status() != Some(429) || waited.get(index + 1).is_some_and(is_served_a_second_later) {
             continue;
         }
-        if let Some(why) = used_by_others(recording) {
-            return Err(shared_key(&why));
+        if let Some(evidence) = used_by_others(recording) {
+            return Err(shared_key(&evidence));
         }
         // If refusals count, a request during the wait extends it.
         if sent_during_wait(recording, exchange, *span) && may_be_refused(recording, exchange) {
-            deferred = true;
+            was_deferred = true;
             continue;
         }
         return Err(CheckError::violation(
@@ -115,14 +116,16 @@ pub(super) fn judge_held(recording: &Recording) -> CheckResult {
     match last.status() {
         Some(429) => Err(CheckError::unjudged(
             "the limit also counts refused requests, and each refusal extended the wait",
-            "check again; if the result is the same, send one request by hand, wait for the time of Retry-After, and send it again",
+            "check again; if the result is the same, send one request by hand, wait for the time of Retry-After, and send it \
+             again",
         )),
-        Some(200..=299 | 404) if deferred => {
+        Some(200..=299 | 404) if was_deferred => {
             Ok(CheckOutcome::HoldsWith("after a wait without requests".into()))
         }
         Some(200..=299 | 404) => {
-            let late = waited.iter().any(|(exchange, span)| span < longest && exchange.status() == Some(429));
-            Ok(if late {
+            let is_late =
+                waited.iter().any(|(exchange, span)| span < longest && exchange.status() == Some(429));
+            Ok(if is_late {
                 CheckOutcome::HoldsWith("a second later than stated".into())
             } else {
                 CheckOutcome::Holds
@@ -149,14 +152,14 @@ fn sent_during_wait(recording: &Recording, waited: &Exchange, span: Duration) ->
 }
 
 fn never_waited(recording: &Recording, refused: &[(&Exchange, &Answer)]) -> CheckResult {
-    let Some(span) = refused.last().and_then(|(_, answer)| retry_after(answer)) else {
+    let Some(span) = refused.last().and_then(|(_, response)| retry_after(response)) else {
         return Err(CheckError::unjudged("no response has a Retry-After", "see limits.retry_after"));
     };
     if let Some(served) = served_after(recording, refused) {
         return Ok(CheckOutcome::HoldsWith(format!("served when that time had passed, at {served}")));
     }
     Err(CheckError::unjudged(
-        format!("Retry-After asks for {} s, and that time did not pass during the check", span.as_secs()),
+        format!("Retry-After is {} s, and that time did not pass during the check", span.as_secs()),
         "a check waits 90 s at most, and only where the target's clock can be waited for",
     ))
 }
@@ -164,8 +167,8 @@ fn never_waited(recording: &Recording, refused: &[(&Exchange, &Answer)]) -> Chec
 /// Returns the path of the first request of a key after the wait of a refusal, if it was served. Its purpose does not
 /// matter. Later refusals during the wait may have extended it.
 fn served_after<'a>(recording: &'a Recording, refused: &[(&Exchange, &Answer)]) -> Option<&'a str> {
-    refused.iter().rev().find_map(|(last, answer)| {
-        let until = last.ended.saturating_add(retry_after(answer)?);
+    refused.iter().rev().find_map(|(last, response)| {
+        let until = last.ended.saturating_add(retry_after(response)?);
         let first = recording
             .exchanges
             .iter()

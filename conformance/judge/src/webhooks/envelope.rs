@@ -13,58 +13,65 @@ use conformance_model::verdict::{CheckOutcome, CheckResult};
 use super::NEEDS;
 use super::agreement::check_delivery_zone;
 use super::objects::check_history;
-use crate::check::{Check, Flaw};
+use crate::check::{Check, Mismatch};
 use crate::delivered::{
     ParsedDelivery, has_microseconds, is_uuid, judge_each_delivery, member_text, received_deliveries,
 };
 
 pub(crate) const CHECKS: &[Check] = &[
-    Check::new("webhooks.post", NEEDS, post),
-    Check::new("webhooks.content_type", NEEDS, |recording| judge_all(recording, content_type)),
-    Check::new("webhooks.user_agent", NEEDS, |recording| judge_all(recording, user_agent)),
-    Check::new("webhooks.event_header", NEEDS, |recording| judge_all(recording, event_header)),
-    Check::new("webhooks.delivery_id", NEEDS, delivery_ids),
-    Check::new("webhooks.body", NEEDS, |recording| judge_readable(recording, body)),
-    Check::new("webhooks.duplicate_keys", NEEDS, |recording| judge_readable(recording, duplicate_keys)),
-    Check::new("webhooks.event_type", NEEDS, |recording| judge_readable(recording, event_type)),
+    Check::new("webhooks.post", NEEDS, judge_post),
+    Check::new("webhooks.content_type", NEEDS, |recording| judge_each(recording, wrong_content_type)),
+    Check::new("webhooks.user_agent", NEEDS, |recording| judge_each(recording, wrong_user_agent)),
+    Check::new("webhooks.event_header", NEEDS, |recording| judge_each(recording, wrong_event_header)),
+    Check::new("webhooks.delivery_id", NEEDS, judge_delivery_ids),
+    Check::new("webhooks.body", NEEDS, |recording| judge_each_body(recording, missing_member)),
+    Check::new("webhooks.duplicate_keys", NEEDS, |recording| judge_each_body(recording, repeated_key)),
+    Check::new("webhooks.event_type", NEEDS, |recording| judge_each_body(recording, invalid_event_type)),
     Check::new("webhooks.created_at", NEEDS, |recording| {
-        let outcome = judge_readable(recording, created_at)?;
+        let outcome = judge_each_body(recording, invalid_created_at)?;
         check_delivery_zone(recording).map(|()| outcome)
     }),
     Check::new("webhooks.data", NEEDS, |recording| {
-        let outcome = judge_readable(recording, data)?;
+        let outcome = judge_each_body(recording, invalid_data)?;
         check_history(recording, &received_deliveries(recording)?).map(|()| outcome)
     }),
 ];
 
-fn judge_all(recording: &Recording, flaw: fn(&Deliveries, &ParsedDelivery<'_>) -> Flaw) -> CheckResult {
-    judge_each_delivery(recording, "any content", |_| true, flaw)
+fn judge_each(
+    recording: &Recording,
+    mismatch: fn(&Deliveries, &ParsedDelivery<'_>) -> Option<Mismatch>,
+) -> CheckResult {
+    judge_each_delivery(recording, "any content", |_| true, mismatch)
 }
 
 /// Judges the deliveries with a readable body. `webhooks.post` judges the others.
-fn judge_readable(recording: &Recording, flaw: fn(&Value, &ParsedDelivery<'_>) -> Flaw) -> CheckResult {
+fn judge_each_body(
+    recording: &Recording,
+    mismatch: fn(&Value, &ParsedDelivery<'_>) -> Option<Mismatch>,
+) -> CheckResult {
     judge_each_delivery(
         recording,
         "a body that is a JSON object",
         |parsed| parsed.body.as_ref().is_some_and(Value::is_object),
-        |_, parsed| flaw(parsed.body.as_ref()?, parsed),
+        |_, parsed| mismatch(parsed.body.as_ref()?, parsed),
     )
 }
 
-fn post(recording: &Recording) -> CheckResult {
-    judge_all(recording, |_, parsed| {
+fn judge_post(recording: &Recording) -> CheckResult {
+    judge_each(recording, |_, parsed| {
         if parsed.delivery.method != "POST" {
             return Some(("POST".into(), shorten(&parsed.delivery.method)));
         }
-        let fine = parsed.body.as_ref().is_some_and(Value::is_object);
-        (!fine).then(|| {
+        let is_valid = parsed.body.as_ref().is_some_and(Value::is_object);
+        (!is_valid).then(|| {
             ("a body that is a JSON object".into(), shorten(&parsed.delivery.body.to_string_lossy()))
         })
     })?;
     Ok(CheckOutcome::HoldsWith("the receiver cannot observe HTTPS: TLS is terminated in front of it".into()))
 }
 
-/// Returns the single value of a header, or a description of the values otherwise.
+/// Returns the value of a header that occurs exactly once; otherwise the error describes the
+/// occurrences.
 fn single_value(parsed: &ParsedDelivery<'_>, name: &str) -> Result<String, String> {
     let values = parsed.delivery.values(name);
     match values.as_slice() {
@@ -74,29 +81,29 @@ fn single_value(parsed: &ParsedDelivery<'_>, name: &str) -> Result<String, Strin
     }
 }
 
-fn content_type(_: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
+fn wrong_content_type(_: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     let found = single_value(parsed, "Content-Type");
-    let essence = |value: &String| {
+    let is_json = |value: &String| {
         let essence = value.split(';').next().unwrap_or_default().trim();
         essence.eq_ignore_ascii_case("application/json")
     };
-    let fine = found.as_ref().is_ok_and(essence);
-    let actual = || found.map_or_else(|none| none, |value| format!("Content-Type {}", shorten(&value)));
-    (!fine).then(|| ("Content-Type application/json".into(), actual()))
+    let is_valid = found.as_ref().is_ok_and(is_json);
+    let actual = || found.map_or_else(|problem| problem, |value| format!("Content-Type {}", shorten(&value)));
+    (!is_valid).then(|| ("Content-Type application/json".into(), actual()))
 }
 
-fn user_agent(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
+fn wrong_user_agent(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     let found = single_value(parsed, "User-Agent");
-    let fine = found.as_ref().is_ok_and(|value| *value == all.user_agent);
-    let actual = || found.map_or_else(|none| none, |value| format!("User-Agent {}", shorten(&value)));
-    (!fine).then(|| (format!("User-Agent {}", all.user_agent), actual()))
+    let is_valid = found.as_ref().is_ok_and(|value| *value == all.user_agent);
+    let actual = || found.map_or_else(|problem| problem, |value| format!("User-Agent {}", shorten(&value)));
+    (!is_valid).then(|| (format!("User-Agent {}", all.user_agent), actual()))
 }
 
-fn event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
+fn wrong_event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     let name = format!("{}-Event", all.header_prefix);
     let value = match single_value(parsed, &name) {
         Ok(value) => value,
-        Err(none) => return Some((format!("{name} with the type of the event"), none)),
+        Err(problem) => return Some((format!("{name} with the type of the event"), problem)),
     };
     match parsed.kind() {
         Some(kind) if kind != value => {
@@ -104,35 +111,37 @@ fn event_header(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
         }
         Some(_) => None,
         None => {
-            let fine = EVENT_TYPES.contains(&value.as_str());
-            (!fine).then(|| {
+            let is_valid = EVENT_TYPES.contains(&value.as_str());
+            (!is_valid).then(|| {
                 (format!("{name} with one of the thirteen types"), format!("{name} {}", shorten(&value)))
             })
         }
     }
 }
 
-fn delivery_ids(recording: &Recording) -> CheckResult {
-    let outcome = judge_all(recording, delivery_id)?;
+fn judge_delivery_ids(recording: &Recording) -> CheckResult {
+    let outcome = judge_each(recording, wrong_delivery_id)?;
     let received = received_deliveries(recording)?;
     let mut events: BTreeMap<String, (&str, String)> = BTreeMap::new();
-    for seen in received.readable_deliveries() {
-        let (Some(id), Some(event)) = (seen.text(&["id"]), seen.text(&["event_id"])) else { continue };
-        let (before, name) = events.entry(id.to_ascii_lowercase()).or_insert_with(|| (event, seen.name()));
-        // A retry may have the same id. Two events are two deliveries in any interpretation.
-        if !before.eq_ignore_ascii_case(event) {
-            let expected = format!("another id than that of {name}, which announces another event");
-            return Err(seen.violation(expected, format!("id {}", shorten(id))));
+    for parsed in received.readable_deliveries() {
+        let (Some(id), Some(event)) = (parsed.text(&["id"]), parsed.text(&["event_id"])) else { continue };
+        let (known_event, name) =
+            events.entry(id.to_ascii_lowercase()).or_insert_with(|| (event, parsed.name()));
+        // A retry may have the same id, but deliveries of two events may not, in any
+        // interpretation.
+        if !known_event.eq_ignore_ascii_case(event) {
+            let expected = format!("an id other than that of {name}, which has another event");
+            return Err(parsed.violation(expected, format!("id {}", shorten(id))));
         }
     }
     Ok(outcome)
 }
 
-fn delivery_id(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
+fn wrong_delivery_id(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     let name = format!("{}-Delivery", all.header_prefix);
     let value = match single_value(parsed, &name) {
         Ok(value) => value,
-        Err(none) => return Some((format!("{name} with a UUID"), none)),
+        Err(problem) => return Some((format!("{name} with a UUID"), problem)),
     };
     if !is_uuid(&value) {
         return Some((format!("{name} with a UUID"), format!("{name} {}", shorten(&value))));
@@ -145,43 +154,47 @@ fn delivery_id(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
     }
 }
 
-fn body(body: &Value, parsed: &ParsedDelivery<'_>) -> Flaw {
+fn missing_member(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
     for name in ["id", "event_id", "event", "mode", "created_at"] {
         // A test delivery has no event.
-        let fine = body.get(name).is_some_and(Value::is_string) || (parsed.is_test() && name == "event_id");
-        if !fine {
+        let is_valid =
+            body.get(name).is_some_and(Value::is_string) || (parsed.is_test() && name == "event_id");
+        if !is_valid {
             return Some((format!("{name} as a string"), member_text(body, name)));
         }
     }
-    let fine = body.get("data").is_some_and(Value::is_object);
-    (!fine).then(|| ("data as an object".into(), member_text(body, "data")))
+    let is_valid = body.get("data").is_some_and(Value::is_object);
+    (!is_valid).then(|| ("data as an object".into(), member_text(body, "data")))
 }
 
-fn duplicate_keys(_: &Value, parsed: &ParsedDelivery<'_>) -> Flaw {
-    let double = duplicate_key(&parsed.delivery.body.to_string_lossy())?;
-    Some(("each name once in an object".into(), format!("`{}` twice", shorten(&double))))
+fn repeated_key(_: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+    let repeated = duplicate_key(&parsed.delivery.body.to_string_lossy())?;
+    Some(("each name once in an object".into(), format!("`{}` twice", shorten(&repeated))))
 }
 
-fn event_type(body: &Value, parsed: &ParsedDelivery<'_>) -> Flaw {
-    let fine = EVENT_TYPES.contains(&parsed.kind()?);
-    (!fine).then(|| ("one of the thirteen types".into(), member_text(body, "event")))
+fn invalid_event_type(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+    let is_valid = EVENT_TYPES.contains(&parsed.kind()?);
+    (!is_valid).then(|| ("one of the thirteen types".into(), member_text(body, "event")))
 }
 
-fn created_at(body: &Value, parsed: &ParsedDelivery<'_>) -> Flaw {
-    let fine = has_microseconds(parsed.text(&["created_at"])?);
-    (!fine).then(|| ("an ISO 8601 time in UTC with microseconds".into(), member_text(body, "created_at")))
+fn invalid_created_at(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+    let is_valid = has_microseconds(parsed.text(&["created_at"])?);
+    (!is_valid).then(|| ("an ISO 8601 time in UTC with microseconds".into(), member_text(body, "created_at")))
 }
 
-fn data(body: &Value, parsed: &ParsedDelivery<'_>) -> Flaw {
-    let (there, other) = match parsed.kind()?.split_once('.')?.0 {
+fn invalid_data(body: &Value, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+    let (required, forbidden) = match parsed.kind()?.split_once('.')?.0 {
         "charge" => ("charge", "invoice"),
         "invoice" => ("invoice", "charge"),
         _ => return None,
     };
     let data = body.get("data").filter(|data| data.is_object())?;
-    if !data.get(there).is_some_and(Value::is_object) {
-        return Some((format!("data.{there} as an object"), format!("data.{}", member_text(data, there))));
+    if !data.get(required).is_some_and(Value::is_object) {
+        return Some((
+            format!("data.{required} as an object"),
+            format!("data.{}", member_text(data, required)),
+        ));
     }
-    let alone = data.get(other).is_none_or(Value::is_null);
-    (!alone).then(|| (format!("no data.{other}"), format!("data.{}", member_text(data, other))))
+    let is_absent = data.get(forbidden).is_none_or(Value::is_null);
+    (!is_absent).then(|| (format!("no data.{forbidden}"), format!("data.{}", member_text(data, forbidden))))
 }

@@ -24,21 +24,22 @@ use crate::diff::recorded_at;
 pub(super) const WITH_LISTS: &[Group] = &[Group::Account, Group::Lists, Group::Webhooks];
 
 pub(crate) const CHECKS: &[Check] = &[
-    Check::new("webhooks.mode_endpoints", WITH_LISTS, mode_endpoints),
+    Check::new("webhooks.mode_endpoints", WITH_LISTS, judge_mode_endpoints),
     Check::new("webhooks.subscribed", WITH_LISTS, judge_subscribed).part(Part::Subset),
     Check::new("webhooks.pushed", WITH_LISTS, judge_pushed),
-    Check::new("webhooks.redirects", NEEDS, redirects).part(Part::Redirects),
-    Check::new("webhooks.retries", NEEDS, retries),
+    Check::new("webhooks.redirects", NEEDS, judge_redirects).part(Part::Redirects),
+    Check::new("webhooks.retries", NEEDS, observe_retries),
 ];
 
-/// The time that deliveries of a type may lag behind others before the type counts as not delivered.
-const LATENESS: Duration = Duration::from_secs(30);
-/// The time between deliveries of a service that still has others to send.
+/// The maximum time by which the deliveries of a type lag behind others. Beyond it, the type counts
+/// as not delivered.
+const DELIVERY_LAG_MAX: Duration = Duration::from_secs(30);
+/// The maximum time between two deliveries of a service that has more to send.
 const QUEUE_PAUSE_MAX: Duration = Duration::from_secs(10);
-/// The fewest lost deliveries at an endpoint that accepted all others.
+/// The minimum number of lost deliveries at an endpoint that accepted all others, for a violation.
 const LOST_MIN: usize = 3;
-/// The time that a single delivery may lag.
-const LATENESS_LONG: Duration = Duration::from_secs(600);
+/// The maximum time by which a single delivery lags.
+const SINGLE_DELIVERY_LAG_MAX: Duration = Duration::from_secs(600);
 
 /// Returns the events of a mode that were created while the receiver ran, newest first; `None` if unknown.
 pub(super) fn new_events(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
@@ -50,36 +51,37 @@ pub(super) fn new_events(recording: &Recording, mode: Mode) -> Option<Vec<Value>
     Some(rows)
 }
 
-fn kind(row: &Value) -> &str {
+/// Returns the type of a listed event.
+fn event_type(row: &Value) -> &str {
     text_at(row, &["type"]).unwrap_or_default()
 }
 
 /// Returns `true` if there was an event of the mode, which could have been misrouted.
-fn had_events(recording: &Recording, received: &ReceivedDeliveries<'_>, mode: Mode) -> bool {
+fn has_events_of(recording: &Recording, received: &ReceivedDeliveries<'_>, mode: Mode) -> bool {
     received.readable_deliveries().any(|parsed| parsed.mode() == Some(mode) && !parsed.is_test())
         || new_events(recording, mode).is_some_and(|rows| !rows.is_empty())
 }
 
-fn mode_endpoints(recording: &Recording) -> CheckResult {
+fn judge_mode_endpoints(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
-    let mut exercised = false;
-    let mut known = false;
-    for seen in received.readable_deliveries() {
-        let (Some(own), Some(stated)) = (received.endpoint_mode(seen), seen.mode()) else { continue };
+    let mut is_exercised = false;
+    let mut has_known_mode = false;
+    for parsed in received.readable_deliveries() {
+        let (Some(own), Some(stated)) = (received.endpoint_mode(parsed), parsed.mode()) else { continue };
         if own != stated {
-            let path = &received.all.endpoints[seen.delivery.endpoint.unwrap_or_default()].path;
-            return Err(seen.violation(
+            let path = &received.all.endpoints[parsed.delivery.endpoint.unwrap_or_default()].path;
+            return Err(parsed.violation(
                 format!("events of {} mode only at {path}", own.as_str()),
                 format!("one of {} mode", stated.as_str()),
             ));
         }
-        known = true;
-        exercised |= had_events(recording, &received, own.other());
+        has_known_mode = true;
+        is_exercised |= has_events_of(recording, &received, own.other());
     }
-    match (exercised, known) {
+    match (is_exercised, has_known_mode) {
         (true, _) => Ok(CheckOutcome::Holds),
         (false, true) => Err(CheckError::unjudged(
-            "events happened in one mode only",
+            "events were created in one mode only",
             "cause deliveries in the other mode too while the suite receives",
         )),
         (false, false) if received.readable_deliveries().next().is_none() => Err(no_readable_body()),
@@ -104,34 +106,38 @@ fn subscription(endpoint: &DeclaredEndpoint) -> Option<(&BTreeSet<String>, Mode)
 
 fn judge_subscribed(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
-    let real = |parsed: &&ParsedDelivery<'_>| !parsed.is_test();
-    for seen in received.readable_deliveries().filter(real) {
-        let Some(endpoint) = seen.delivery.endpoint.and_then(|at| received.all.endpoints.get(at)) else {
+    let is_event = |parsed: &&ParsedDelivery<'_>| !parsed.is_test();
+    for parsed in received.readable_deliveries().filter(is_event) {
+        let Some(endpoint) = parsed.delivery.endpoint.and_then(|index| received.all.endpoints.get(index))
+        else {
             continue;
         };
-        if let (Some(events), Some(kind)) = (&endpoint.events, seen.kind())
-            && !events.contains(kind)
+        if let (Some(events), Some(event_type)) = (&endpoint.events, parsed.kind())
+            && !events.contains(event_type)
         {
-            let wants: Vec<_> = events.iter().map(String::as_str).collect();
-            return Err(seen.violation(format!("only {} at {}", wants.join(", "), endpoint.path), kind));
+            let subscribed: Vec<_> = events.iter().map(String::as_str).collect();
+            return Err(
+                parsed.violation(format!("only {} at {}", subscribed.join(", "), endpoint.path), event_type)
+            );
         }
     }
     // An endpoint that subscribes to all types cannot receive a wrong one.
-    let exercised = received.all.endpoints.iter().filter_map(subscription).any(|(events, mode)| {
-        let unwanted = |kind: &str| EVENT_TYPES.contains(&kind) && !events.contains(kind);
+    let is_exercised = received.all.endpoints.iter().filter_map(subscription).any(|(events, mode)| {
+        let is_unsubscribed = |kind: &str| EVENT_TYPES.contains(&kind) && !events.contains(kind);
         let delivered =
-            received.readable_deliveries().filter(real).filter(|parsed| parsed.mode() == Some(mode));
-        delivered.filter_map(ParsedDelivery::kind).any(unwanted)
-            || new_events(recording, mode).is_some_and(|rows| rows.iter().any(|row| unwanted(kind(row))))
+            received.readable_deliveries().filter(is_event).filter(|parsed| parsed.mode() == Some(mode));
+        delivered.filter_map(ParsedDelivery::kind).any(is_unsubscribed)
+            || new_events(recording, mode)
+                .is_some_and(|rows| rows.iter().any(|row| is_unsubscribed(event_type(row))))
     });
-    if exercised {
+    if is_exercised {
         return Ok(CheckOutcome::Holds);
     }
     if received.readable_deliveries().next().is_none() {
         return Err(no_readable_body());
     }
     Err(CheckError::unjudged(
-        "no endpoint is known to subscribe to some of the types that happened and not to others",
+        "no endpoint is known to subscribe to some but not all of the types of the events that were created",
         "choose a few types at an endpoint, name them with `--subscribed`, and cause others too; or declare \
          `--without subset`",
     ))
@@ -140,32 +146,32 @@ fn judge_subscribed(recording: &Recording) -> CheckResult {
 fn judge_pushed(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let endpoints = received.all.endpoints.iter().enumerate();
-    let rows: Vec<_> = endpoints
-        .filter_map(|(at, endpoint)| {
-            Some((endpoint, EndpointEvents::for_endpoint(recording, &received, at)?))
+    let endpoint_events: Vec<_> = endpoints
+        .filter_map(|(index, endpoint)| {
+            Some((endpoint, EndpointEvents::for_endpoint(recording, &received, index)?))
         })
         .collect();
-    let count = rows.iter().map(|(_, row)| row.delivered_count()).sum::<usize>();
-    let (mut behind, mut silent) = (None, None);
-    for (endpoint, row) in &rows {
-        if let Some(types) = row.types_if_few().filter(|_| !received.all.settled) {
+    let count = endpoint_events.iter().map(|(_, of_endpoint)| of_endpoint.delivered_count()).sum::<usize>();
+    let (mut late, mut silent) = (None, None);
+    for (endpoint, of_endpoint) in &endpoint_events {
+        if let Some(types) = of_endpoint.types_if_few().filter(|_| !received.all.settled) {
             return Err(too_few_types(endpoint, &types));
         }
-        if let Some(event) = row.events.first().filter(|_| row.is_silent) {
-            let expected = format!("a {} at {}", kind(&event.0), endpoint.path);
-            let actual = format!("nothing, for {} new events of this mode", row.events.len());
+        if let Some(event) = of_endpoint.events.first().filter(|_| of_endpoint.is_silent) {
+            let expected = format!("a {} at {}", event_type(&event.0), endpoint.path);
+            let actual = format!("nothing, for {} new events of this mode", of_endpoint.events.len());
             if received.all.settled {
                 return Err(CheckError::violation(None, expected, actual));
             }
-            silent.get_or_insert((*endpoint, row.events.len()));
+            silent.get_or_insert((*endpoint, of_endpoint.events.len()));
         }
-        let is_broken = row.loses_deliveries() || has_stopped(row, &rows);
-        for missing in row.missing_events() {
+        let is_broken = of_endpoint.loses_deliveries() || has_stopped(of_endpoint, &endpoint_events);
+        for missing in of_endpoint.missing_events() {
             let id = text_at(missing.event, &["id"]).unwrap_or("without an id");
             let expected = format!("event {id} at {}", endpoint.path);
-            if (received.all.settled && !row.is_pending(id))
-                || row.counts_as_undelivered(&missing)
-                || is_never_delivered(&rows, &received, kind(missing.event))
+            if (received.all.settled && !of_endpoint.is_pending(id))
+                || of_endpoint.counts_as_undelivered(&missing)
+                || is_never_delivered(&endpoint_events, &received, event_type(missing.event))
                 || is_broken
             {
                 return Err(CheckError::violation(
@@ -173,20 +179,20 @@ fn judge_pushed(recording: &Recording) -> CheckResult {
                     expected,
                     format!(
                         "no delivery of this {} at that endpoint, although others arrived",
-                        kind(missing.event)
+                        event_type(missing.event)
                     ),
                 ));
             }
             if missing.overtaken_for.is_some() {
-                behind.get_or_insert(format!("{expected} has not arrived, while later ones have"));
-            } else if !row.is_still_delivering() {
-                behind.get_or_insert(format!("{expected} and later ones have not arrived"));
+                late.get_or_insert(format!("{expected} has not arrived, while later ones have"));
+            } else if !of_endpoint.is_still_delivering() {
+                late.get_or_insert(format!("{expected} and later ones have not arrived"));
             }
         }
     }
-    if let Some(behind) = behind {
+    if let Some(late) = late {
         return Err(CheckError::unjudged(
-            behind,
+            late,
             "it may have been lost on the way: receive longer with `--receive-for`, or check again",
         ));
     }
@@ -198,10 +204,11 @@ fn judge_pushed(recording: &Recording) -> CheckResult {
             "{count} new events were delivered to the endpoints that are subscribed to them"
         )));
     }
-    Err(nothing_pushed(&received))
+    Err(no_assignable_delivery(&received))
 }
 
-/// Returns the result for an endpoint that received nothing, although `events` happened in its mode.
+/// Returns the result for an endpoint that received nothing, although this number of events was
+/// created in its mode.
 fn silent_endpoint(all: &Deliveries, endpoint: &DeclaredEndpoint, events: usize) -> CheckError {
     let mode = endpoint.mode.map_or("its", Mode::as_str);
     if let Some(accepted) = silent_registration(all, endpoint) {
@@ -213,13 +220,16 @@ fn silent_endpoint(all: &Deliveries, endpoint: &DeclaredEndpoint, events: usize)
         return CheckError::violation(None, expected, actual);
     }
     CheckError::unjudged(
-        format!("no delivery arrived at {}, although {events} events happened in {mode} mode", endpoint.path),
+        format!(
+            "no delivery arrived at {}, although {events} events were created in {mode} mode",
+            endpoint.path
+        ),
         format!("add this address as an endpoint in {mode} mode, then check again"),
     )
 }
 
 /// Returns the reason why no delivery could be assigned to an event and an endpoint.
-fn nothing_pushed(received: &ReceivedDeliveries<'_>) -> CheckError {
+fn no_assignable_delivery(received: &ReceivedDeliveries<'_>) -> CheckError {
     match received.all.receiver {
         None => CheckError::unjudged(
             "the events during the capture of these deliveries are unknown",
@@ -244,15 +254,16 @@ fn silent_registration<'a>(all: &'a Deliveries, endpoint: &DeclaredEndpoint) -> 
         .as_str();
     let is_silent = all.received.iter().all(|delivery| !accepted.ends_with(&delivery.path));
     // The command registers endpoints in test mode only.
-    (is_silent && endpoint.mode == Some(Mode::Test) && all.lasted >= LATENESS).then_some(accepted)
+    (is_silent && endpoint.mode == Some(Mode::Test) && all.lasted >= DELIVERY_LAG_MAX).then_some(accepted)
 }
 
-/// Returns the result for an endpoint that received few of the types that happened: it may be registered for these only.
+/// Returns the result for an endpoint that received few of the types of the created events: it may
+/// be registered for these only.
 fn too_few_types(endpoint: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckError {
     let types: Vec<_> = types.iter().copied().collect();
     CheckError::unjudged(
         format!(
-            "only {} arrived at {}, although events of more types happened",
+            "only {} arrived at {}, although events of more types were created",
             types.join(", "),
             endpoint.path
         ),
@@ -260,32 +271,37 @@ fn too_few_types(endpoint: &DeclaredEndpoint, types: &BTreeSet<&str>) -> CheckEr
     )
 }
 
-/// Returns `true` if several events of a type are overtaken at the endpoints together, and none was delivered anywhere. A
-/// lost delivery is not limited to one type.
+/// Returns `true` if several events of a type were overtaken by newer ones, counted over all
+/// endpoints, and no event of the type was delivered anywhere. Deliveries lost on the way would not
+/// be limited to one type.
 fn is_never_delivered(
-    rows: &[(&DeclaredEndpoint, EndpointEvents)],
+    endpoints: &[(&DeclaredEndpoint, EndpointEvents)],
     received: &ReceivedDeliveries<'_>,
     wanted: &str,
 ) -> bool {
-    let overtaken = |row: &EndpointEvents| {
-        let same =
-            |missing: &MissingEvent<'_>| kind(missing.event) == wanted && missing.is_overtaken_for(LATENESS);
-        row.missing_events().filter(same).count()
+    let overtaken_count = |of_endpoint: &EndpointEvents| {
+        let is_wanted = |missing: &MissingEvent<'_>| {
+            event_type(missing.event) == wanted && missing.is_overtaken_for(DELIVERY_LAG_MAX)
+        };
+        of_endpoint.missing_events().filter(is_wanted).count()
     };
     let was_delivered =
         || received.readable_deliveries().any(|parsed| !parsed.is_test() && parsed.kind() == Some(wanted));
-    rows.iter().map(|(_, row)| overtaken(row)).sum::<usize>() > 1 && !was_delivered()
+    endpoints.iter().map(|(_, of_endpoint)| overtaken_count(of_endpoint)).sum::<usize>() > 1
+        && !was_delivered()
 }
 
-/// Returns `true` if an endpoint that accepted all deliveries gets none any more: several events are missing there that are
-/// half a minute older than one that another endpoint received.
-fn has_stopped(row: &EndpointEvents, rows: &[(&DeclaredEndpoint, EndpointEvents)]) -> bool {
-    let newest = rows.iter().filter_map(|(_, other)| other.newest_delivered()).max();
-    let (Some(newest), Some(last)) = (newest, row.newest_delivered()) else { return false };
-    let is_left_out = |missing: &MissingEvent<'_>| {
-        recorded_at(missing.event).is_some_and(|at| at > last && at + LATENESS < newest)
+/// Returns `true` if an endpoint that accepted all deliveries no longer gets any: several events
+/// are missing there that are newer than its last one, but half a minute older than one that
+/// another endpoint received.
+fn has_stopped(of_endpoint: &EndpointEvents, endpoints: &[(&DeclaredEndpoint, EndpointEvents)]) -> bool {
+    let newest = endpoints.iter().filter_map(|(_, other)| other.newest_delivered()).max();
+    let (Some(newest), Some(last)) = (newest, of_endpoint.newest_delivered()) else { return false };
+    let is_newer_and_late = |missing: &MissingEvent<'_>| {
+        recorded_at(missing.event).is_some_and(|at| at > last && at + DELIVERY_LAG_MAX < newest)
     };
-    row.last_failure.is_none() && row.missing_events().filter(is_left_out).count() >= LOST_MIN
+    of_endpoint.last_failure.is_none()
+        && of_endpoint.missing_events().filter(is_newer_and_late).count() >= LOST_MIN
 }
 
 /// The new events for one endpoint, newest first, each with the time of its first delivery there.
@@ -294,7 +310,7 @@ struct EndpointEvents {
     /// The arrival of the last delivery that was not accepted there. After a failure, the sender may delay further ones.
     last_failure: Option<Duration>,
     /// `true` if the endpoint subscribes to all types.
-    wants_all: bool,
+    subscribes_to_all: bool,
     /// `true` if the endpoint received nothing.
     is_silent: bool,
     run_duration: Duration,
@@ -313,43 +329,43 @@ impl EndpointEvents {
     fn for_endpoint(
         recording: &Recording,
         received: &ReceivedDeliveries<'_>,
-        at: usize,
+        index: usize,
     ) -> Option<EndpointEvents> {
-        let (events, mode) = subscription(&received.all.endpoints[at])?;
-        let wants_all = EVENT_TYPES.iter().all(|kind| events.contains(*kind));
+        let (events, mode) = subscription(&received.all.endpoints[index])?;
+        let subscribes_to_all = EVENT_TYPES.iter().all(|event_type| events.contains(*event_type));
         let rows = new_events(recording, mode)?;
-        let here = || received.parsed.iter().filter(|parsed| parsed.delivery.endpoint == Some(at));
+        let at_endpoint = || received.parsed.iter().filter(|parsed| parsed.delivery.endpoint == Some(index));
         let mut arrivals: BTreeMap<&str, Duration> = BTreeMap::new();
-        for seen in here() {
-            if let Some(id) = seen.text(&["event_id"]) {
-                arrivals.entry(id).or_insert(seen.delivery.arrived);
+        for parsed in at_endpoint() {
+            if let Some(id) = parsed.text(&["event_id"]) {
+                arrivals.entry(id).or_insert(parsed.delivery.arrived);
             }
         }
         let arrival = |row: &Value| text_at(row, &["id"]).and_then(|id| arrivals.get(id)).copied();
         let id = |row: &Value| text_at(row, &["id"]).unwrap_or_default().to_owned();
         let arrived_ids: BTreeSet<_> =
-            received.parsed.iter().filter_map(|seen| seen.text(&["event_id"])).collect();
+            received.parsed.iter().filter_map(|parsed| parsed.text(&["event_id"])).collect();
         let newest = rows.iter().position(|row| arrived_ids.contains(&*id(row)));
-        let on_their_way = rows[..newest.unwrap_or(0)].iter().map(id).collect();
-        let wanted = rows.into_iter().filter(|row| events.contains(kind(row)));
+        let pending = rows[..newest.unwrap_or(0)].iter().map(id).collect();
+        let wanted = rows.into_iter().filter(|row| events.contains(event_type(row)));
         let events = wanted
             .map(|row| {
-                let then = arrival(&row);
-                (row, then)
+                let first_arrival = arrival(&row);
+                (row, first_arrival)
             })
             .collect();
-        let failed = here()
+        let last_failure = at_endpoint()
             .filter(|parsed| !parsed.delivery.was_accepted())
             .map(|parsed| parsed.delivery.arrived)
             .max();
-        let is_silent = here().next().is_none();
+        let is_silent = at_endpoint().next().is_none();
         Some(EndpointEvents {
             events,
-            last_failure: failed,
-            wants_all,
+            last_failure,
+            subscribes_to_all,
             is_silent,
             run_duration: received.all.lasted,
-            pending: on_their_way,
+            pending,
         })
     }
 
@@ -360,7 +376,8 @@ impl EndpointEvents {
     /// Returns `true` if several events were overtaken for half a minute at an endpoint that accepted all deliveries, so
     /// that none waits for a retry.
     fn loses_deliveries(&self) -> bool {
-        let overtaken = self.missing_events().filter(|missing| missing.is_overtaken_for(LATENESS)).count();
+        let overtaken =
+            self.missing_events().filter(|missing| missing.is_overtaken_for(DELIVERY_LAG_MAX)).count();
         self.last_failure.is_none() && overtaken >= LOST_MIN
     }
 
@@ -383,17 +400,17 @@ impl EndpointEvents {
         self.events.iter().filter(|(_, arrival)| arrival.is_some()).count()
     }
 
-    /// Returns the undelivered events that are newer than an event delivered after the last failure.
-    /// The endpoint may not have existed before that.
+    /// Returns the undelivered events that are newer than the oldest event delivered after the last
+    /// failure. The endpoint may not have existed before that.
     fn missing_events(&self) -> impl Iterator<Item = MissingEvent<'_>> {
-        let counts = |arrival: &Option<Duration>| arrival.is_some() && *arrival > self.last_failure;
-        let oldest = self.events.iter().rposition(|(_, arrival)| counts(arrival)).unwrap_or(0);
-        let all = self.events.iter().enumerate().take(oldest);
-        all.filter(|(_, (_, arrival))| arrival.is_none()).map(|(at, (event, _))| {
-            let newer = self.events[..at].iter().filter_map(|(_, arrival)| *arrival);
+        let is_after_failure = |arrival: &Option<Duration>| arrival.is_some() && *arrival > self.last_failure;
+        let oldest = self.events.iter().rposition(|(_, arrival)| is_after_failure(arrival)).unwrap_or(0);
+        let candidates = self.events.iter().enumerate().take(oldest);
+        candidates.filter(|(_, (_, arrival))| arrival.is_none()).map(|(index, (event, _))| {
+            let newer = self.events[..index].iter().filter_map(|(_, arrival)| *arrival);
             MissingEvent {
                 event,
-                overtaken_for: newer.min().map(|then| self.run_duration.saturating_sub(then)),
+                overtaken_for: newer.min().map(|arrival| self.run_duration.saturating_sub(arrival)),
             }
         })
     }
@@ -401,23 +418,27 @@ impl EndpointEvents {
     /// Returns `true` if a missing event counts as not delivered: it is very late, or no event of its type was
     /// delivered here. A single delivery may have been lost and be retried later.
     fn counts_as_undelivered(&self, missing: &MissingEvent<'_>) -> bool {
-        let alike = |other: &MissingEvent<'_>| {
-            kind(other.event) == kind(missing.event) && other.is_overtaken_for(LATENESS)
+        let is_same_type = |other: &MissingEvent<'_>| {
+            event_type(other.event) == event_type(missing.event) && other.is_overtaken_for(DELIVERY_LAG_MAX)
         };
-        let was_delivered =
-            self.events.iter().any(|(row, arrival)| arrival.is_some() && kind(row) == kind(missing.event));
-        missing.is_overtaken_for(LATENESS_LONG)
-            || (!was_delivered && self.missing_events().filter(alike).count() > 1)
+        let was_delivered = self
+            .events
+            .iter()
+            .any(|(row, arrival)| arrival.is_some() && event_type(row) == event_type(missing.event));
+        missing.is_overtaken_for(SINGLE_DELIVERY_LAG_MAX)
+            || (!was_delivered && self.missing_events().filter(is_same_type).count() > 1)
     }
 
-    /// Returns the types that were delivered, if the endpoint subscribes to all and as many others are missing. Without
-    /// `--subscribed`, an endpoint counts as subscribed to all types, but it may be registered for these only.
+    /// Returns the delivered types if the endpoint subscribes to all types, but at least as many
+    /// were never delivered. Without `--subscribed`, an endpoint counts as subscribed to all types,
+    /// but may be registered for these only.
     fn types_if_few(&self) -> Option<BTreeSet<&str>> {
-        let delivered = self.events.iter().filter(|(_, arrival)| arrival.is_some()).map(|(row, _)| kind(row));
+        let delivered =
+            self.events.iter().filter(|(_, arrival)| arrival.is_some()).map(|(row, _)| event_type(row));
         let delivered: BTreeSet<_> = delivered.collect();
-        let missing: BTreeSet<_> = self.missing_events().map(|missing| kind(missing.event)).collect();
+        let missing: BTreeSet<_> = self.missing_events().map(|missing| event_type(missing.event)).collect();
         let never = missing.difference(&delivered).count();
-        (self.wants_all && never > 1 && never >= delivered.len()).then_some(delivered)
+        (self.subscribes_to_all && never > 1 && never >= delivered.len()).then_some(delivered)
     }
 }
 
@@ -427,10 +448,10 @@ impl MissingEvent<'_> {
     }
 }
 
-fn redirects(recording: &Recording) -> CheckResult {
+fn judge_redirects(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
     let all = received.all;
-    let answered: Vec<_> = all.received.iter().filter(|delivery| delivery.was_redirected()).collect();
+    let redirects: Vec<_> = all.received.iter().filter(|delivery| delivery.was_redirected()).collect();
     let followed = all.received.iter().find(|delivery| delivery.redirected);
     if let Some(followed) = followed {
         return Err(CheckError::violation(
@@ -439,58 +460,58 @@ fn redirects(recording: &Recording) -> CheckResult {
             format!("a {} there (delivery {})", followed.method, followed.number),
         ));
     }
-    match answered.len() {
+    match redirects.len() {
         0 => Err(CheckError::unjudged(
-            "no delivery was answered with a redirect",
-            "check again with `--redirect-trial`: the first deliveries are then answered 302 and 307; or declare \
-             `--without redirects`",
+            "no delivery got a redirect",
+            "check again with `--redirect-trial`: the receiver then responds to the first deliveries with 302 and 307; \
+             or declare `--without redirects`",
         )),
-        count => Ok(CheckOutcome::HoldsWith(format!("{count} answered with a redirect, none followed"))),
+        count => Ok(CheckOutcome::HoldsWith(format!("{count} redirects, none followed"))),
     }
 }
 
 /// Observes the retries of deliveries that were not accepted.
-fn retries(recording: &Recording) -> CheckResult {
+fn observe_retries(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
-    let mut seen = BTreeSet::new();
-    let mut counted = BTreeSet::new();
-    for (at, failed) in
+    let mut observed = BTreeSet::new();
+    let mut judged_events = BTreeSet::new();
+    for (index, failed) in
         received.parsed.iter().enumerate().filter(|(_, parsed)| !parsed.delivery.was_accepted())
     {
         let Some(event) = failed.text(&["event_id"]) else { continue };
         // Only the first attempt of each event counts.
-        if !counted.insert((failed.delivery.endpoint, event)) {
+        if !judged_events.insert((failed.delivery.endpoint, event)) {
             continue;
         }
-        let same = |parsed: &&ParsedDelivery<'_>| {
+        let is_same_event = |parsed: &&ParsedDelivery<'_>| {
             parsed.delivery.endpoint == failed.delivery.endpoint && parsed.text(&["event_id"]) == Some(event)
         };
-        let again: Vec<_> = received.parsed[at + 1..].iter().filter(same).collect();
-        let answer = match failed.delivery.answered {
-            Some(0) | None => "no answer".to_owned(),
+        let retries: Vec<_> = received.parsed[index + 1..].iter().filter(is_same_event).collect();
+        let response = match failed.delivery.answered {
+            Some(0) | None => "no response".to_owned(),
             Some(status) => format!("a {status}"),
         };
-        let Some(first) = again.first() else {
-            seen.insert(format!(
-                "after {answer} it was not delivered again{}",
+        let Some(first) = retries.first() else {
+            observed.insert(format!(
+                "after {response} it was not delivered again{}",
                 time_limit_text(received.all)
             ));
             continue;
         };
-        let kept = again.iter().all(|parsed| parsed.text(&["id"]) == failed.text(&["id"]));
-        let id = if kept { "under the same id" } else { "under a new id" };
-        // If the clock of the service is controlled, arrival times prove nothing.
-        let gap = first.delivery.arrived.saturating_sub(failed.delivery.arrived).as_secs();
-        let when = if received.all.settled { String::new() } else { format!(" {gap} s later") };
-        seen.insert(format!("after {answer} it was delivered again{when} {id}"));
+        let has_same_id = retries.iter().all(|parsed| parsed.text(&["id"]) == failed.text(&["id"]));
+        let id = if has_same_id { "under the same id" } else { "under a new id" };
+        // If the suite controls the clock of the service, arrival times prove nothing.
+        let secs = first.delivery.arrived.saturating_sub(failed.delivery.arrived).as_secs();
+        let delay = if received.all.settled { String::new() } else { format!(" {secs} s later") };
+        observed.insert(format!("after {response} it was delivered again{delay} {id}"));
     }
-    if seen.is_empty() {
+    if observed.is_empty() {
         return Err(CheckError::unjudged(
             "every delivery was accepted",
             "check again with `--redirect-trial`: the first delivery is then refused",
         ));
     }
-    Ok(CheckOutcome::Observed(seen.into_iter().collect::<Vec<_>>().join(", ")))
+    Ok(CheckOutcome::Observed(observed.into_iter().collect::<Vec<_>>().join(", ")))
 }
 
 fn time_limit_text(all: &Deliveries) -> String {

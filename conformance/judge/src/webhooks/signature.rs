@@ -7,37 +7,37 @@ use conformance_model::recording::{Recording, shorten};
 use conformance_model::verdict::{CheckError, CheckOutcome, CheckResult};
 
 use super::NEEDS;
-use crate::check::{Check, Flaw};
+use crate::check::{Check, Mismatch};
 use crate::delivered::{ParsedDelivery, ReceivedDeliveries, judge_each_delivery, received_deliveries};
 
 pub(crate) const CHECKS: &[Check] = &[
-    Check::new("webhooks.signature_shape", NEEDS, shape),
+    Check::new("webhooks.signature_shape", NEEDS, judge_signature_format),
     Check::new("webhooks.signed", NEEDS, judge_signed),
     Check::new("webhooks.signature_covers", NEEDS, judge_coverage),
-    Check::new("webhooks.signature_scheme", NEEDS, scheme),
+    Check::new("webhooks.signature_scheme", NEEDS, observe_scheme),
 ];
 
 /// The exclusive maximum of `t` in seconds, in the year 5138. A larger value is in a smaller unit.
 const SECONDS_MAX: u64 = 100_000_000_000;
 
-fn shape(recording: &Recording) -> CheckResult {
-    judge_each_delivery(recording, "any content", |_| true, shape_flaw)
+fn judge_signature_format(recording: &Recording) -> CheckResult {
+    judge_each_delivery(recording, "any content", |_| true, format_mismatch)
 }
 
-fn name(all: &Deliveries) -> String {
+fn signature_header(all: &Deliveries) -> String {
     format!("{}-Signature", all.header_prefix)
 }
 
 /// Returns `t` in Unix seconds; `None` if it is missing or in another unit.
 pub(super) fn signed_at(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<i64> {
-    let values = parsed.delivery.values(&name(all));
+    let values = parsed.delivery.values(&signature_header(all));
     let times =
         values.iter().flat_map(|value| value.split(',')).filter_map(|part| part.trim().strip_prefix("t="));
     times.filter_map(|time| time.parse().ok()).find(|secs| *secs < SECONDS_MAX).map(u64::cast_signed)
 }
 
-fn shape_flaw(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
-    let name = name(all);
+fn format_mismatch(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Option<Mismatch> {
+    let name = signature_header(all);
     let expected = |what: &str| Some(format!("{name} with {what}"));
     let values = parsed.delivery.values(&name);
     let [value] = values.as_slice() else {
@@ -47,18 +47,18 @@ fn shape_flaw(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
     };
     let actual = Some(format!("{name} {}", shorten(value)));
     let parts: Vec<_> = value.split(',').map(|part| part.trim().split_once('=')).collect();
-    let of = |wanted: &str| {
-        let fits = parts.iter().flatten().filter(move |(name, _)| *name == wanted);
-        fits.map(|(_, value)| *value).collect::<Vec<_>>()
+    let values_of = |wanted: &str| {
+        let parts_with_name = parts.iter().flatten().filter(move |(name, _)| *name == wanted);
+        parts_with_name.map(|(_, value)| *value).collect::<Vec<_>>()
     };
-    let [time] = of("t")[..] else { return expected("one t").zip(actual) };
+    let [time] = values_of("t")[..] else { return expected("one t").zip(actual) };
     if time.is_empty() || !time.bytes().all(|byte| byte.is_ascii_digit()) {
         return expected("whole seconds as t").zip(actual);
     }
     if !time.parse::<u64>().is_ok_and(|secs| secs < SECONDS_MAX) {
         return expected("t in seconds").zip(actual);
     }
-    let signatures = of("v1");
+    let signatures = values_of("v1");
     if signatures.is_empty() || signatures.iter().any(|text| text.is_empty()) {
         return expected("a signature as v1").zip(actual);
     }
@@ -67,39 +67,41 @@ fn shape_flaw(all: &Deliveries, parsed: &ParsedDelivery<'_>) -> Flaw {
 
 fn judge_signed(recording: &Recording) -> CheckResult {
     let received = received_deliveries(recording)?;
-    for seen in &received.parsed {
-        match &seen.delivery.signed {
-            SignatureStatus::Nothing => return Err(seen.violation("a signature", "none")),
+    for parsed in &received.parsed {
+        match &parsed.delivery.signed {
+            SignatureStatus::Nothing => return Err(parsed.violation("a signature", "none")),
             SignatureStatus::WithoutSecret => {
-                return Err(seen
+                return Err(parsed
                     .violation("a signature made with the endpoint's secret", "a hash without any secret"));
             }
             SignatureStatus::By { own: false, .. } => {
-                return Err(seen.violation("the secret of its endpoint", "the secret of another endpoint"));
+                return Err(parsed.violation("the secret of its endpoint", "the secret of another endpoint"));
             }
             _ => {}
         }
     }
-    constant(&received)?;
-    let with = |fits: fn(&SignatureStatus) -> bool| -> Vec<&ParsedDelivery<'_>> {
+    check_signatures_differ(&received)?;
+    let deliveries_with = |fits: fn(&SignatureStatus) -> bool| -> Vec<&ParsedDelivery<'_>> {
         received.parsed.iter().filter(|parsed| fits(&parsed.delivery.signed)).collect()
     };
-    let verified = with(|status| matches!(status, SignatureStatus::By { .. }));
-    let unknown = with(|status| *status == SignatureStatus::Unknown);
+    let verified = deliveries_with(|status| matches!(status, SignatureStatus::By { .. }));
+    let unknown = deliveries_with(|status| *status == SignatureStatus::Unknown);
     // Two endpoints with one address have different secrets, and both receive the event. If a rewritten body is signed,
     // an unknown signature is another construction, not another secret.
-    let is_second_secret = |odd: &&&ParsedDelivery<'_>| {
-        let here = || verified.iter().filter(|known| known.delivery.endpoint == odd.delivery.endpoint);
-        if here().any(|known| is_rewritten(known)) {
+    let is_second_secret = |unmatched: &&&ParsedDelivery<'_>| {
+        let verified_here =
+            || verified.iter().filter(|known| known.delivery.endpoint == unmatched.delivery.endpoint);
+        if verified_here().any(|known| is_rewritten(known)) {
             return false;
         }
-        let event = odd.text(&["event_id"]);
-        here().next().is_some() && !here().any(|known| event.is_some() && known.text(&["event_id"]) == event)
+        let event = unmatched.text(&["event_id"]);
+        verified_here().next().is_some()
+            && !verified_here().any(|known| event.is_some() && known.text(&["event_id"]) == event)
     };
-    if let Some(odd) = unknown.iter().find(is_second_secret) {
-        return Err(odd.violation(
+    if let Some(unmatched) = unknown.iter().find(is_second_secret) {
+        return Err(unmatched.violation(
             "the same secret as for the endpoint's other deliveries",
-            "a signature that does not fit it",
+            "a signature that does not match it",
         ));
     }
     if !unknown.is_empty() {
@@ -108,34 +110,33 @@ fn judge_signed(recording: &Recording) -> CheckResult {
     if verified.is_empty() {
         return Err(no_secret());
     }
-    let more = with(|status| *status == SignatureStatus::NoSecret).len();
+    let without_secret = deliveries_with(|status| *status == SignatureStatus::NoSecret).len();
     let note = format!("{} deliveries match the secret of their endpoint", verified.len());
-    Ok(CheckOutcome::HoldsWith(if more > 0 {
-        format!("{note}; of {more} others no secret is known")
+    Ok(CheckOutcome::HoldsWith(if without_secret > 0 {
+        format!("{note}; the secret of {without_secret} others is unknown")
     } else {
         note
     }))
 }
 
 /// Returns `true` if a signature covers a rewritten body instead of the raw one.
-fn is_rewritten(seen: &ParsedDelivery<'_>) -> bool {
-    let SignatureStatus::By { differs, .. } = &seen.delivery.signed else { return false };
+fn is_rewritten(parsed: &ParsedDelivery<'_>) -> bool {
+    let SignatureStatus::By { differs, .. } = &parsed.delivery.signed else { return false };
     differs.iter().any(|difference| difference.name == "body_rewritten")
 }
 
 /// Checks that different bodies have different signatures.
-fn constant(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
+fn check_signatures_differ(received: &ReceivedDeliveries<'_>) -> Result<(), CheckError> {
     let mut bodies: BTreeMap<String, &[u8]> = BTreeMap::new();
-    for seen in &received.parsed {
-        let values = seen.delivery.values(&name(received.all));
+    for parsed in &received.parsed {
+        let values = parsed.delivery.values(&signature_header(received.all));
         let signature =
             values.iter().flat_map(|value| value.split(',')).find_map(|part| part.trim().strip_prefix("v1="));
         let Some(signature) = signature.filter(|text| !text.is_empty()) else { continue };
-        let body = seen.delivery.body.0.as_slice();
+        let body = parsed.delivery.body.0.as_slice();
         if bodies.insert(signature.to_owned(), body).is_some_and(|other| other != body) {
-            return Err(
-                seen.violation("another signature for another body", "the signature of an earlier delivery")
-            );
+            return Err(parsed
+                .violation("another signature for another body", "the signature of an earlier delivery"));
         }
     }
     Ok(())
@@ -156,49 +157,57 @@ fn no_secret() -> CheckError {
     )
 }
 
-/// Returns the deliveries whose signature matches a secret, with their constructions.
-fn verified_signatures(
-    recording: &Recording,
-) -> Result<Vec<(ParsedDelivery<'_>, Vec<String>, String)>, CheckError> {
+/// A delivery whose signature matches a secret, with the deviations of its construction from the
+/// usual one.
+struct VerifiedSignature<'a> {
+    parsed: ParsedDelivery<'a>,
+    /// The names of the deviations.
+    names: Vec<String>,
+    /// The deviations as text.
+    description: String,
+}
+
+/// Returns the deliveries whose signature matches a secret.
+fn verified_signatures(recording: &Recording) -> Result<Vec<VerifiedSignature<'_>>, CheckError> {
     let received = received_deliveries(recording)?;
     let is_unknown = |parsed: &ParsedDelivery<'_>| parsed.delivery.signed == SignatureStatus::Unknown;
     let unknown = received.parsed.iter().filter(|parsed| is_unknown(parsed)).count();
-    let mut made = Vec::new();
-    for seen in received.parsed {
-        if let SignatureStatus::By { differs, .. } = &seen.delivery.signed {
+    let mut verified = Vec::new();
+    for parsed in received.parsed {
+        if let SignatureStatus::By { differs, .. } = &parsed.delivery.signed {
             let names = differs.iter().map(|difference| difference.name.clone()).collect();
             let words: Vec<_> = differs.iter().map(|difference| difference.words.as_str()).collect();
-            let words = words.join("; ");
-            made.push((seen, names, words));
+            let description = words.join("; ");
+            verified.push(VerifiedSignature { parsed, names, description });
         }
     }
-    match made.is_empty() {
+    match verified.is_empty() {
         true if unknown > 0 => Err(unknown_construction(unknown)),
         true => Err(no_secret()),
-        false => Ok(made),
+        false => Ok(verified),
     }
 }
 
 /// Checks that the signature covers both `t` and the raw body.
 fn judge_coverage(recording: &Recording) -> CheckResult {
-    for (seen, names, words) in verified_signatures(recording)? {
+    for VerifiedSignature { parsed, names, description } in verified_signatures(recording)? {
         let has = |name: &str| names.iter().any(|known| known == name);
         if has("body_only") || has("body_rewritten") {
-            return Err(seen.violation("t and the raw body under the signature", words));
+            return Err(parsed.violation("t and the raw body under the signature", description));
         }
     }
     Ok(CheckOutcome::Holds)
 }
 
-fn scheme(recording: &Recording) -> CheckResult {
+fn observe_scheme(recording: &Recording) -> CheckResult {
     let usual = "HMAC-SHA256 of `<t>.<body>` under the secret's text, in lower-case hexadecimal digits";
-    let ways: BTreeSet<String> = verified_signatures(recording)?
+    let schemes: BTreeSet<String> = verified_signatures(recording)?
         .into_iter()
         .map(
-            |(_, names, words)| {
-                if names.is_empty() { usual.to_owned() } else { format!("as usual, but {words}") }
+            |VerifiedSignature { names, description, .. }| {
+                if names.is_empty() { usual.to_owned() } else { format!("as usual, but {description}") }
             },
         )
         .collect();
-    Ok(CheckOutcome::Observed(ways.into_iter().collect::<Vec<_>>().join(" · ")))
+    Ok(CheckOutcome::Observed(schemes.into_iter().collect::<Vec<_>>().join(" · ")))
 }

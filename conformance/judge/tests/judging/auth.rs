@@ -49,7 +49,7 @@ fn a_key_without_letters_has_no_other_case() {
 #[test]
 fn a_missing_key_is_reported_with_the_remedy() {
     let served = vec![account(LIVE, "live"), account(TEST, "test"), refusal(Caller::NoKey, 401)];
-    check_verdict_text(&recording(served), "auth.revoked_key", "no revoked key was given");
+    check_verdict_text(&recording(served), "auth.revoked_key", "no revoked key is configured");
     let listed = vec![page(events_request(None, 100), &json!([]), [1, 1, 100, 0])];
     check_verdict_text(&recording(listed.clone()), "auth.every_path", "there is no event to request");
     let own = Purpose::Event { id: "a".into(), side: Side::Own, round: 1 };
@@ -57,7 +57,7 @@ fn a_missing_key_is_reported_with_the_remedy() {
     check_verdict_text(
         &recording([listed, vec![lost]].concat()),
         "auth.every_path",
-        "also answers 200 to a key: 503",
+        "responds with 200 to a key: 503",
     );
 }
 

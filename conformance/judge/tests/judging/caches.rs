@@ -140,7 +140,7 @@ fn cached_responses_in_a_burst_are_not_counted() {
     for exchange in &mut mostly_cached.exchanges[7..120] {
         *exchange = with_header("age", "1", exchange.clone());
     }
-    check_verdict_text(&mostly_cached, "limits.refused", "a cache answered 113 requests of the burst");
+    check_verdict_text(&mostly_cached, "limits.refused", "a cache responded to 113 requests of the burst");
 }
 
 #[test]

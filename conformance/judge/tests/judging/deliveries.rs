@@ -183,7 +183,7 @@ fn a_signature_is_judged_by_the_secret_that_it_matches() {
     check_verdict_text(
         &all,
         "webhooks.signed",
-        "1 deliveries match the secret of their endpoint; of 1 others",
+        "1 deliveries match the secret of their endpoint; the secret of 1 others is unknown",
     );
     let known = recording_of(vec![signed_delivery(ours(), 0, "a")]);
     check_verdict_text(&known, "webhooks.signed", "match the secret of their endpoint\"");
@@ -282,7 +282,7 @@ fn retries_of_refused_deliveries_are_observed() {
     for (all, says) in [
         (vec![attempt("1", 0, Some(200))], "every delivery was accepted"),
         (vec![attempt("1", 0, Some(500))], "after a 500 it was not delivered again within 60 s"),
-        (vec![attempt("1", 0, Some(0))], "after no answer it was not delivered again"),
+        (vec![attempt("1", 0, Some(0))], "after no response it was not delivered again"),
         (vec![attempt("1", 0, Some(302)), elsewhere], "after a 302 it was not delivered again"),
         (
             vec![attempt("1", 1, Some(500)), attempt("1", 8, Some(200))],

@@ -130,7 +130,7 @@ fn missing_events_of_the_other_account_are_reported() {
     let mut lost = event(TEST, Side::OtherAccount, 404, &json!({}));
     lost.ending = Ending::Lost("connection reset".into());
     for (all, says) in [
-        (vec![own], "there was no key of another account"),
+        (vec![own], "no key of another account is configured"),
         (vec![account(401)], "the key of the other account is refused"),
         (vec![account(200), listed(200, json!([]))], "the other account has no event"),
         (vec![account(200), listed(200, json!([1]))], "the events of the other account: 200"),

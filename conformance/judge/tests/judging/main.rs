@@ -16,6 +16,7 @@ mod persistent;
 mod routes;
 mod second_key;
 mod similar_values;
+mod status_names;
 
 use std::time::Duration;
 

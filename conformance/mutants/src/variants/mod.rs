@@ -193,7 +193,7 @@ const SINGLE: &[Variant] = &[
             }
         },
     ),
-    variant("invoices are paid and void, and charges have states of their own", |server| {
+    variant("invoices are paid and overdue, and charges have states of their own", |server| {
         for book in [&mut server.live, &mut server.test, &mut server.other_account] {
             let states = |value: &mut Value| {
                 if value["status"] == "canceled" {
@@ -202,7 +202,7 @@ const SINGLE: &[Variant] = &[
             };
             book.charges.iter_mut().for_each(states);
             book.events.iter_mut().for_each(|event| states(&mut event["charge"]));
-            book.invoices[0]["status"] = json!("void");
+            book.invoices[0]["status"] = json!("overdue");
         }
     }),
     variant("list items have a code and a few other fields", |server| {

@@ -77,15 +77,9 @@ impl FilterValues {
     /// Returns requests with one filter, with pairs, and with the three filters of events. `None` if there is no value.
     pub(super) fn requests(&self) -> [Option<PageRequest>; 11] {
         let events = &self.events[..];
-        // The newest object with the most types of events, of which a filter may omit some.
         let value = |name, path: [&str; 2]| {
-            let types = |value: &&str| {
-                let of_value = events.iter().filter(|event| text_at(event, &path) == Some(*value));
-                of_value.filter_map(|event| text_at(event, &["type"])).collect::<BTreeSet<_>>().len()
-            };
-            let values = events.iter().rev().filter_map(|event| text_at(event, &path));
-            let text = values.max_by_key(types)?;
-            Some(vec![(name, text.to_owned())])
+            let value = values_of_every_type(events, path).first().map(|value| (*value).to_owned())?;
+            Some(vec![(name, value)])
         };
         let listed_link = || {
             let link = self.charges.iter().find_map(shown_link)?;
@@ -130,7 +124,7 @@ impl FilterValues {
     }
 
     /// Returns the further requests of a burst: the second page of each filter by number, all other types and statuses
-    /// in the lists, and the events of the oldest objects.
+    /// in the lists, and the events of the oldest objects and of objects with events of every type.
     pub(super) fn further_requests(&self) -> Vec<PageRequest> {
         let mut own: Vec<_> = self.requests().into_iter().flatten().collect();
         own.retain(|request| request.filters.len() == 1);
@@ -154,14 +148,24 @@ impl FilterValues {
             let value = values.find(|value| !value.is_empty())?;
             Some((list, name, value))
         };
+        let of_every_type = |name: &'static str| {
+            let values = values_of_every_type(&self.events, [name, "code"]);
+            values.into_iter().map(move |code| (List::Events, name, code))
+        };
         let values = values(List::Events, "type")
             .chain(values(List::Charges, "status"))
             .chain(values(List::Invoices, "status"))
+            .chain(of_every_type("charge"))
+            .chain(of_every_type("invoice"))
             .chain(oldest(List::Events, "charge", ["charge", "code"]))
             .chain(oldest(List::Events, "invoice", ["invoice", "code"]))
             .chain(oldest(List::Charges, "payment_link", ["charge", "payment_link"]));
         let requests = values.map(|(list, name, value)| filtered_request(list, &[(name, value)], LONG));
-        further.extend(requests.filter(|request| !own.contains(request)));
+        for request in requests {
+            if !own.contains(&request) && !further.contains(&request) {
+                further.push(request);
+            }
+        }
         further
     }
 
@@ -182,6 +186,30 @@ impl FilterValues {
             }
         }
         found.into_values().map(str::to_owned).collect()
+    }
+}
+
+/// Returns the fewest values of a member whose events have all types, most types first and the newest of those, because a
+/// filter may omit events of some types.
+fn values_of_every_type<'a>(events: &'a [Value], path: [&str; 2]) -> Vec<&'a str> {
+    let mut types: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut newest_first = Vec::new();
+    for event in events {
+        let (Some(value), Some(kind)) = (text_at(event, &path), text_at(event, &["type"])) else { continue };
+        if !types.contains_key(value) {
+            newest_first.push(value);
+        }
+        types.entry(value).or_default().insert(kind);
+    }
+    let mut values = Vec::new();
+    let mut covered = BTreeSet::new();
+    loop {
+        let uncovered = |value: &&&str| types[**value].difference(&covered).count();
+        let Some(value) = newest_first.iter().rev().max_by_key(uncovered).filter(|v| uncovered(v) > 0) else {
+            return values;
+        };
+        covered.extend(&types[*value]);
+        values.push(*value);
     }
 }
 
@@ -296,6 +324,15 @@ mod tests {
         check(charge_and_invoice(&events).map(|pair| pair.1), "charge=c2&invoice=i2");
         check(charge_and_invoice(&[lone.clone(), invoice]).map(|pair| pair.1), "charge=c1&invoice=i1");
         check(charge_and_invoice(&[lone]).map(|pair| pair.1), "");
+    }
+
+    #[test]
+    fn events_of_every_type_are_requested_by_few_objects() {
+        let events =
+            [("paid", "c3"), ("expired", "c2"), ("expired", "c1"), ("paid", "c0"), ("created", "c0")]
+                .map(|(kind, code)| event(kind, &json!({ "code": code }), &Value::Null));
+        assert_eq!(values_of_every_type(&events, ["charge", "code"]), ["c0", "c2"]);
+        assert!(values_of_every_type(&events, ["invoice", "code"]).is_empty());
     }
 
     #[test]

@@ -97,7 +97,7 @@ fn a_hook_that_creates_nothing_is_reported() {
         FakeServer::default(),
         change,
         3,
-        &["no list grew, although --hook was to create something"],
+        &["no list grew, although --hook should have created a record"],
     );
 }
 

@@ -26,7 +26,7 @@ fn a_cached_response_is_not_a_violation() {
             |plan| plan.quick = true,
             3,
             &[
-                "a cache answered instead of the service",
+                "a cache responded instead of the service",
                 "check the service without the cache",
                 "A cache in front",
             ],

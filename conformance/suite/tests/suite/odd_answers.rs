@@ -275,7 +275,7 @@ fn a_clock_that_cannot_be_advanced_makes_the_run_incomplete() {
         check(plan(&base), &mut Stuck, &mut Silent).await
     });
     assert_eq!(ids_with_verdicts(&outcome, &["fail"]), Vec::<String>::new());
-    check_outcome(&outcome, 3, "Retry-After asks for 60 s, and that time did not pass during the check");
+    check_outcome(&outcome, 3, "Retry-After is 60 s, and that time did not pass during the check");
 }
 
 #[test]

@@ -20,10 +20,14 @@ struct Entry {
 }
 
 impl Addresses {
-    /// Returns the charge with this address; `of` returns the address of a charge.
-    pub(super) fn find<'a>(&self, address: &str, of: impl Fn(ChargeNo) -> &'a str) -> Option<ChargeNo> {
+    /// Returns the charge with this address; `address_of` returns the address of a charge.
+    pub(super) fn find<'a>(
+        &self,
+        address: &str,
+        address_of: impl Fn(ChargeNo) -> &'a str,
+    ) -> Option<ChargeNo> {
         let hash = self.hasher.hash_one(address);
-        let found = self.table.find(hash, |entry| entry.hash == hash && of(entry.no) == address)?;
+        let found = self.table.find(hash, |entry| entry.hash == hash && address_of(entry.no) == address)?;
         Some(found.no)
     }
 
@@ -39,15 +43,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_address_finds_its_charge_and_no_other() {
-        let of: Vec<String> = (0..500).map(|n| format!("address{}", n * n)).collect();
+    fn find_returns_the_charge_with_exactly_this_address() {
+        let texts: Vec<String> = (0..500).map(|n| format!("address{}", n * n)).collect();
         let mut addresses = Addresses::default();
-        let find = |addresses: &Addresses, text: &str| addresses.find(text, |no| &of[no.index()]);
-        for (index, address) in of.iter().enumerate() {
+        let find = |addresses: &Addresses, text: &str| addresses.find(text, |no| &texts[no.index()]);
+        for (index, address) in texts.iter().enumerate() {
             assert_eq!(find(&addresses, address), None);
             addresses.insert(address, ChargeNo::from_index(index));
         }
-        for (index, address) in of.iter().enumerate() {
+        for (index, address) in texts.iter().enumerate() {
             assert_eq!(find(&addresses, address), Some(ChargeNo::from_index(index)));
         }
         assert_eq!(find(&addresses, "address2"), None);

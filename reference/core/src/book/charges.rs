@@ -33,7 +33,7 @@ pub(super) struct Order {
 pub(super) struct Quote {
     rate: Rate,
     due: Coin,
-    next: NextAddress,
+    address: NextAddress,
 }
 
 impl Book {
@@ -52,7 +52,7 @@ impl Book {
                 self.order_from_link(context, link, draft)?
             }
             None if !draft.custom_fields.is_empty() => {
-                let message = "The custom_fields field is only for payment links that ask for it.";
+                let message = "The custom_fields field is only allowed with a payment_link.";
                 return Err(ApiError::field("custom_fields", message));
             }
             None => {
@@ -74,15 +74,15 @@ impl Book {
         self.open_charge(context, order)
     }
 
-    /// Opens a charge: locks the rate and takes an address. A refusal changes nothing.
+    /// Opens a charge: locks the rate and reserves an address. An error changes nothing.
     pub(super) fn open_charge(
         &mut self,
         context: &BookContext<'_>,
         order: Order,
     ) -> Result<ChargeNo, ApiError> {
-        let Quote { rate, due: asset_amount, next } = self.check_order(context, &order)?;
+        let Quote { rate, due: asset_amount, address } = self.check_order(context, &order)?;
         let Order { asset, amount, currency, .. } = order;
-        let deposit_address = self.payouts.take(next);
+        let deposit_address = self.payouts.take(address);
         let no = ChargeNo::from_index(self.charges.len());
         let code = Code::draw(&self.rng_keys.charge, u64::from(no.0));
         let terms = Terms {
@@ -122,7 +122,7 @@ impl Book {
         Ok(no)
     }
 
-    /// Returns the rate and the amount due, if the charge can be opened.
+    /// Returns the rate, the amount due and an unused address, if the charge can be opened.
     pub(super) fn check_order(&self, context: &BookContext<'_>, order: &Order) -> Result<Quote, ApiError> {
         let &Order { asset, amount, currency, .. } = order;
         if amount == Fiat::ZERO {
@@ -139,12 +139,12 @@ impl Book {
         let due = rate.quote(amount, asset).ok_or_else(|| {
             ApiError::field("amount", format!("The amount field is too large to be paid in {asset}."))
         })?;
-        let taken = |address: &str| self.charge_at(address).is_some();
-        let next = self.payouts.next_address(asset, taken).ok_or_else(|| {
+        let is_used = |address: &str| self.charge_at(address).is_some();
+        let address = self.payouts.next_address(asset, is_used).ok_or_else(|| {
             let message = format!("The wallet for {asset} has no unused address left; add some.");
             ApiError::field("asset", message)
         })?;
-        Ok(Quote { rate, due, next })
+        Ok(Quote { rate, due, address })
     }
 
     /// Cancels a charge. `reason` is `None` for a request of the API.
@@ -195,34 +195,34 @@ impl Book {
         Ok(())
     }
 
-    /// Applies the watcher's sightings of one moment: those of one charge together, charges in order of their first sighting.
-    /// Ignores sightings of other books.
+    /// Applies the sightings that the chain watcher reported at one time: those of one charge together, charges in order of
+    /// their first sighting. Ignores addresses of other books.
     pub(crate) fn on_sightings<'s>(
         &mut self,
         context: &BookContext<'_>,
         sightings: impl IntoIterator<Item = &'s Sighting>,
     ) {
-        let mut seen: Vec<(ChargeNo, &Sighting)> = Vec::new();
+        let mut matched: Vec<(ChargeNo, &Sighting)> = Vec::new();
         for sighting in sightings {
             let Some(no) = self.charge_at(&sighting.address) else { continue };
             if self.charge(no).terms.asset == sighting.asset {
-                seen.push((no, sighting));
+                matched.push((no, sighting));
             } else {
                 self.record_unmatched(sighting);
             }
         }
         // Grouped by a map, because one block may pay any number of charges. Usually there is one.
-        if seen.len() > 1 {
-            let mut first = BTreeMap::new();
-            for (index, (no, _)) in seen.iter().enumerate() {
-                first.entry(*no).or_insert(index);
+        if matched.len() > 1 {
+            let mut first_index = BTreeMap::new();
+            for (index, (no, _)) in matched.iter().enumerate() {
+                first_index.entry(*no).or_insert(index);
             }
-            seen.sort_by_key(|(no, _)| first[no]);
+            matched.sort_by_key(|(no, _)| first_index[no]);
         }
-        for part in seen.chunk_by(|(no, _), (other, _)| no == other) {
-            let no = part[0].0;
+        for group in matched.chunk_by(|(no, _), (other, _)| no == other) {
+            let no = group[0].0;
             let required = self.required_confirmations(no);
-            let sightings = part.iter().map(|(_, sighting)| *sighting);
+            let sightings = group.iter().map(|(_, sighting)| *sighting);
             let charge = self.charge_mut(no);
             let changes = charge.on_sightings(context.now, sightings, required);
             self.counting[no.index()] = charge.counts_blocks(required).then_some(charge.terms.asset);
@@ -239,12 +239,12 @@ impl Book {
     /// be notified. Returns the work done. A charge that is held open expires when the hold ends.
     pub(crate) fn end_locks(&mut self, context: &BookContext<'_>, work_max: u32) -> u32 {
         let is_enabled = |endpoint: &Endpoint| u32::from(endpoint.status == EndpointStatus::Enabled);
-        let (each, mut work) = (1 + self.endpoints.iter().map(is_enabled).sum::<u32>(), 0_u32);
+        let (work_per_lock, mut work) = (1 + self.endpoints.iter().map(is_enabled).sum::<u32>(), 0_u32);
         while work < work_max
             && let Some(&(end, no)) = self.locks.first()
             && end <= context.now
         {
-            work = work.saturating_add(each);
+            work = work.saturating_add(work_per_lock);
             self.locks.pop_first();
             let charge = self.charge_mut(no);
             let changes = charge.on_lock_end(context.now);
@@ -274,14 +274,14 @@ impl Book {
         }
     }
 
-    /// Records the changes of a charge as events, and settles its invoice if it was paid.
+    /// Records the changes of a charge as events. If it was paid, updates its invoice and its link.
     fn record_changes(&mut self, context: &BookContext<'_>, no: ChargeNo, changes: Vec<ChargeChange>) {
         if changes.is_empty() {
             return;
         }
         self.update_indexes(no);
         for change in changes {
-            let paid = matches!(change, ChargeChange::Paid { .. });
+            let is_paid = matches!(change, ChargeChange::Paid { .. });
             let (kind, details) = match change {
                 ChargeChange::PaymentDetected { txid, amount } => {
                     (EventType::ChargePaymentDetected, Details::Transfer { txid, amount })
@@ -298,16 +298,16 @@ impl Book {
                 ChargeChange::Expired => (EventType::ChargeExpired, Details::None),
             };
             self.record(context, kind, Subject::Charge(no), details);
-            if paid {
-                self.settle(context, no);
+            if is_paid {
+                self.on_charge_paid(context, no);
             }
         }
     }
 }
 
 impl Book {
-    /// Settles the invoice of a paid charge, and closes its link if `max_payments` is reached.
-    fn settle(&mut self, context: &BookContext<'_>, no: ChargeNo) {
+    /// Settles the invoice of a paid charge. If its link has reached `max_payments`, cancels the link's untouched charges.
+    fn on_charge_paid(&mut self, context: &BookContext<'_>, no: ChargeNo) {
         let charge = self.charge(no);
         let link = charge.terms.link;
         if let (Some(invoice), Some(paid_at)) = (charge.terms.invoice, charge.paid_at()) {
@@ -320,16 +320,16 @@ impl Book {
         }
     }
 
-    /// Cancels the untouched charges of a link that has reached `max_payments`.
+    /// Cancels the pending charges of a link to which no transfer was seen.
     fn cancel_untouched_charges(&mut self, context: &BookContext<'_>, no: LinkNo) {
         let pending = Some(ChargeStatus::Pending as usize);
         let charges = &self.link(no).charges;
-        let open: Vec<ChargeNo> = (0..charges.count(pending))
+        let untouched: Vec<ChargeNo> = (0..charges.count(pending))
             .filter_map(|nth| charges.select(pending, nth))
             .map(ChargeNo)
             .filter(|no| self.charge(*no).is_untouched())
             .collect();
-        for charge in open {
+        for charge in untouched {
             self.cancel_charge(context, charge, Some("max_payments_reached"))
                 .expect("an untouched pending charge can be canceled");
         }
@@ -337,8 +337,8 @@ impl Book {
 }
 
 /// Adds an error for a field that a link requires and the customer left out.
-pub(super) fn require_field(errors: &mut FieldErrors, missing: bool, field: &str, what: &str) {
-    if missing {
-        errors.add(field, format!("The {what} field is required."));
+pub(super) fn require_field(errors: &mut FieldErrors, is_missing: bool, field: &str, label: &str) {
+    if is_missing {
+        errors.add(field, format!("The {label} field is required."));
     }
 }

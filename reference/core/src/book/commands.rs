@@ -7,6 +7,7 @@ use crate::{
 };
 
 impl Book {
+    /// Executes a command of the account owner.
     pub(crate) fn on_command(
         &mut self,
         context: &BookContext<'_>,

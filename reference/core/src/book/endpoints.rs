@@ -29,14 +29,14 @@ impl Book {
         url: &str,
         events: BTreeSet<EventType>,
     ) -> Result<EndpointNo, ApiError> {
-        let url = judge(url)?;
+        let url = parse_url(url)?;
         require_event_type(&events)?;
-        let present = self.endpoints.iter().filter(|endpoint| endpoint.status != EndpointStatus::Removed);
-        if present.count() >= ENDPOINTS_MAX {
-            let why = format!(
+        let existing = self.endpoints.iter().filter(|endpoint| endpoint.status != EndpointStatus::Removed);
+        if existing.count() >= ENDPOINTS_MAX {
+            let message = format!(
                 "There are {ENDPOINTS_MAX} webhook endpoints already, the maximum. Delete one first."
             );
-            return Err(ApiError::field("url", why));
+            return Err(ApiError::field("url", message));
         }
         let no = EndpointNo::from_index(self.endpoints.len());
         let secret = self.next_secret();
@@ -65,7 +65,7 @@ impl Book {
             .ok_or(ApiError::NotFound)
     }
 
-    /// Changes an endpoint. A refusal of any part changes nothing.
+    /// Changes an endpoint. If any part is invalid, nothing changes.
     pub(crate) fn change_endpoint(
         &mut self,
         no: EndpointNo,
@@ -73,7 +73,7 @@ impl Book {
         events: Option<BTreeSet<EventType>>,
         enabled: Option<bool>,
     ) -> Result<(), ApiError> {
-        let url = url.map(judge).transpose()?;
+        let url = url.map(parse_url).transpose()?;
         events.as_ref().map(require_event_type).transpose()?;
         let endpoint = &mut self.endpoints[no.index()];
         if let Some(url) = url {
@@ -87,7 +87,7 @@ impl Book {
                 endpoint.status = EndpointStatus::Enabled;
                 endpoint.failed_in_a_row = 0;
             }
-            Some(false) => self.close_endpoint(no, EndpointStatus::Disabled),
+            Some(false) => self.deactivate_endpoint(no, EndpointStatus::Disabled),
             None => {}
         }
         Ok(())
@@ -95,10 +95,11 @@ impl Book {
 
     /// Removes an endpoint; its deliveries stay in the log.
     pub(crate) fn remove_endpoint(&mut self, no: EndpointNo) {
-        self.close_endpoint(no, EndpointStatus::Removed);
+        self.deactivate_endpoint(no, EndpointStatus::Removed);
     }
 
-    fn close_endpoint(&mut self, no: EndpointNo, status: EndpointStatus) {
+    /// Sets the status to disabled or removed, and cancels the waiting deliveries.
+    fn deactivate_endpoint(&mut self, no: EndpointNo, status: EndpointStatus) {
         self.endpoints[no.index()].status = status;
         self.outbox.cancel_waiting(no);
     }
@@ -139,16 +140,18 @@ impl Book {
         if self.outbox.resend(context.now, no) {
             Ok(())
         } else {
-            Err(ApiError::conflict("The delivery is being posted right now."))
+            Err(ApiError::conflict(
+                "An attempt of the delivery is in flight; resend it when the attempt has ended.",
+            ))
         }
     }
 
-    /// Takes the next due delivery, which is in flight until its result is reported.
+    /// Returns the next due delivery, which is in flight until its result is reported.
     pub(crate) fn poll_delivery(&mut self, now: Timestamp) -> Option<DeliveryNo> {
         self.outbox.take_due(now)
     }
 
-    /// Records the result of a webhook post.
+    /// Records the result of a delivery attempt.
     pub(crate) fn on_attempt_result(&mut self, now: Timestamp, no: DeliveryNo, report: AttemptReport) {
         let endpoint = &mut self.endpoints[self.outbox.get(no).endpoint.index()];
         if let Some(no) = self.outbox.on_attempt_result(now, no, report, endpoint) {
@@ -161,13 +164,13 @@ impl Book {
         [self.next_lock_end(), self.outbox.next_due()].into_iter().flatten().min()
     }
 
-    /// Discards the volatile state, as a restart does: posts in flight become due again.
+    /// Discards the volatile state, as a restart does: deliveries in flight become due again.
     pub(crate) fn restart(&mut self, now: Timestamp) {
         self.outbox.requeue_in_flight(now, &self.endpoints);
     }
 }
 
-fn judge(url: &str) -> Result<address_rule::EndpointUrl, ApiError> {
+fn parse_url(url: &str) -> Result<address_rule::EndpointUrl, ApiError> {
     address_rule::judge_url(url)
         .map_err(|refusal| ApiError::field("url", format!("The url field is invalid: {refusal}.")))
 }
@@ -203,7 +206,7 @@ fn sample_charge(now: Timestamp, mode: Mode) -> Charge {
         custom_fields: Vec::new(),
     };
     let code = Code::parse("testcharge00").expect("the constant is valid");
-    let none = crate::money::Percent::hundredths(0);
-    let bounds = Bounds { tolerance: none, threshold: none };
+    let zero = crate::money::Percent::hundredths(0);
+    let bounds = Bounds { tolerance: zero, threshold: zero };
     Charge::sample_paid(now, code, terms, bounds, Asset::Btc.required_confirmations(mode))
 }

@@ -50,7 +50,7 @@ impl Book {
             return Err(ApiError::field("due_at", "The due_at field must not be in the past."));
         }
         if draft.send_email {
-            self.may_mail(context, draft.customer_email.as_deref())?;
+            self.check_mail_allowed(context, draft.customer_email.as_deref())?;
         }
         let no = InvoiceNo::from_index(self.invoices.len());
         let code = Code::draw(&self.rng_keys.invoice, u64::from(no.0));
@@ -87,18 +87,18 @@ impl Book {
                 retry_after_secs: sent_at.plus(MAIL_PAUSE).since(context.now).secs_rounded_up().max(1),
             });
         }
-        self.may_mail(context, invoice.terms.customer_email.as_deref())?;
+        self.check_mail_allowed(context, invoice.terms.customer_email.as_deref())?;
         self.mail_invoice(context, no);
         Ok(())
     }
 
-    /// Voids an invoice and cancels its pending charge. Refused unless that charge is untouched.
+    /// Voids an invoice and cancels its pending charge. Refused if a payment to that charge was seen.
     pub(crate) fn void_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) -> Result<(), ApiError> {
         self.invoice(no).must_be_open()?;
-        let open = self.untouched_charge(no)?;
+        let open_charge = self.untouched_charge(no)?;
         self.invoice_mut(no).void(context.now)?;
         self.invoices_by_status.change(no.0, InvoiceStatus::Void as usize);
-        if let Some(charge) = open {
+        if let Some(charge) = open_charge {
             self.cancel_charge(context, charge, Some("invoice_voided"))
                 .expect("an untouched pending charge can be canceled");
         }
@@ -113,8 +113,8 @@ impl Book {
         }
     }
 
-    /// Returns the charge to pay in the coin that the customer chose. Another coin than before cancels the earlier charge,
-    /// and is refused unless that charge is untouched.
+    /// Returns the charge to pay in the coin that the customer chose. Choosing another coin cancels the earlier charge, and
+    /// is refused if a payment to that charge was seen.
     pub(crate) fn choose_coin(
         &mut self,
         context: &BookContext<'_>,
@@ -123,10 +123,10 @@ impl Book {
     ) -> Result<ChargeNo, ApiError> {
         let invoice = self.invoice(no);
         invoice.must_be_open()?;
-        if let Some(open) = self.open_charge_of(no)
-            && self.charge(open).terms.asset == asset
+        if let Some(current) = self.open_charge_of(no)
+            && self.charge(current).terms.asset == asset
         {
-            return Ok(open);
+            return Ok(current);
         }
         let earlier = self.untouched_charge(no)?;
         let terms = &self.invoice(no).terms;
@@ -145,7 +145,7 @@ impl Book {
             metadata: Vec::new(),
             custom_fields: Vec::new(),
         };
-        // Checked before the earlier charge is canceled, so that a refusal changes nothing.
+        // Checked before the earlier charge is canceled, so that an error changes nothing.
         self.check_order(context, &order)?;
         if let Some(earlier) = earlier {
             self.cancel_charge(context, earlier, Some("asset_switched"))
@@ -170,34 +170,36 @@ impl Book {
     /// Returns a snapshot of the invoice for deliveries.
     pub(super) fn invoice_snapshot(&self, no: InvoiceNo) -> InvoiceSnapshot {
         let invoice = self.invoice(no).clone();
-        let state = |no: &ChargeNo| {
+        let summary = |no: &ChargeNo| {
             let charge = self.charge(*no);
             (charge.code, charge.status(), charge.terms.asset)
         };
-        let charges = invoice.charges.iter().map(state).collect();
+        let charges = invoice.charges.iter().map(summary).collect();
         InvoiceSnapshot { invoice, charges }
     }
 
+    /// Returns the charge of an invoice that can still be paid.
     fn open_charge_of(&self, no: InvoiceNo) -> Option<ChargeNo> {
         // Only the newest can be open: choosing another coin cancels the one before.
         let newest = *self.invoice(no).charges.last()?;
         self.charge(newest).status().is_open().then_some(newest)
     }
 
-    /// Returns the open charge of an invoice; an error if it is not untouched.
+    /// Returns the open charge of an invoice; an error if a payment to it was seen.
     fn untouched_charge(&self, no: InvoiceNo) -> Result<Option<ChargeNo>, ApiError> {
-        let Some(open) = self.open_charge_of(no) else { return Ok(None) };
-        let charge = self.charge(open);
+        let Some(charge_no) = self.open_charge_of(no) else { return Ok(None) };
+        let charge = self.charge(charge_no);
         if !charge.is_untouched() {
             return Err(ApiError::conflict(format!(
                 "A payment to the invoice's charge {} was seen; wait until it is settled.",
                 charge.code
             )));
         }
-        Ok(Some(open))
+        Ok(Some(charge_no))
     }
 
-    fn may_mail(&self, context: &BookContext<'_>, to: Option<&str>) -> Result<(), ApiError> {
+    /// Checks that the invoice may be e-mailed to this recipient now.
+    fn check_mail_allowed(&self, context: &BookContext<'_>, to: Option<&str>) -> Result<(), ApiError> {
         let Some(to) = to else {
             return Err(ApiError::field(
                 "customer_email",
@@ -217,7 +219,7 @@ impl Book {
     fn mail_invoice(&mut self, context: &BookContext<'_>, no: InvoiceNo) {
         let invoice = self.invoice_mut(no);
         let kind = if invoice.sent_at.is_some() { MailKind::Reminder } else { MailKind::Invoice };
-        let to = invoice.terms.customer_email.clone().expect("checked before: there is an address");
+        let to = invoice.terms.customer_email.clone().expect("the recipient was checked before");
         invoice.sent_at = Some(context.now);
         self.mails.push(Mail { to: to.clone(), kind, invoice: no, at: context.now });
         self.notices.push(Notice::Mail { to, kind, invoice: no });

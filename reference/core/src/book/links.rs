@@ -20,7 +20,7 @@ impl Book {
         context: &BookContext<'_>,
         draft: LinkDraft,
     ) -> Result<LinkNo, ApiError> {
-        let terms = merge(None, draft, context)?;
+        let terms = merge_terms(None, draft, context)?;
         let no = LinkNo::from_index(self.links.len());
         let code = Code::draw(&self.rng_keys.link, u64::from(no.0));
         self.link_codes.insert(code, no);
@@ -44,7 +44,7 @@ impl Book {
         draft: LinkDraft,
     ) -> Result<(), ApiError> {
         let link = &mut self.links[no.index()];
-        let terms = merge(Some(&link.terms), draft, context)?;
+        let terms = merge_terms(Some(&link.terms), draft, context)?;
         if link.terms != terms {
             link.terms = terms;
             link.updated_at = context.now;
@@ -87,7 +87,7 @@ impl Book {
         self.open_charge(context, order)
     }
 
-    /// Returns the price of a charge from this link, if the link allows one now.
+    /// Returns the order for a charge from this link, if the link accepts it now.
     pub(super) fn order_from_link(
         &self,
         context: &BookContext<'_>,
@@ -132,14 +132,14 @@ impl Book {
             "customer.email",
         );
         for question in terms.custom_fields.iter().filter(|question| question.required) {
-            let answered = draft
+            let is_answered = draft
                 .custom_fields
                 .iter()
                 .any(|field| field.label == question.label && !field.value.is_empty());
-            require_field(&mut errors, !answered, "custom_fields", &question.label);
+            require_field(&mut errors, !is_answered, "custom_fields", &question.label);
         }
-        for (n, field) in draft.custom_fields.iter().enumerate() {
-            if draft.custom_fields[..n].iter().any(|earlier| earlier.label == field.label) {
+        for (index, field) in draft.custom_fields.iter().enumerate() {
+            if draft.custom_fields[..index].iter().any(|earlier| earlier.label == field.label) {
                 errors.add(
                     "custom_fields",
                     format!("The custom_fields field answers {:?} twice.", field.label),
@@ -167,7 +167,7 @@ impl Book {
 }
 
 /// Merges a draft into earlier terms, or into none for a new link.
-fn merge(
+fn merge_terms(
     old: Option<&LinkTerms>,
     draft: LinkDraft,
     context: &BookContext<'_>,
@@ -188,7 +188,12 @@ fn merge(
     let pricing = merge_pricing(
         old.map(|o| &o.pricing),
         draft.pricing_type,
-        (draft.amount, draft.suggested_amounts, draft.min_amount, draft.max_amount),
+        PriceDraft {
+            amount: draft.amount,
+            suggested: draft.suggested_amounts,
+            min: draft.min_amount,
+            max: draft.max_amount,
+        },
         &mut errors,
     );
     if draft.expires_at.flatten().is_some_and(|end| end <= context.now) {
@@ -198,7 +203,7 @@ fn merge(
     Ok(LinkTerms {
         title: title.expect("a missing title was refused"),
         description: nullable(draft.description, old.map(|o| &o.description)),
-        pricing: pricing.expect("missing prices were refused"),
+        pricing: pricing.expect("a missing price was refused"),
         currency: new_or_old(draft.currency, old.map(|o| &o.currency))
             .unwrap_or(context.settings.default_currency),
         accepted_assets: nullable(draft.accepted_assets, old.map(|o| &o.accepted_assets)),
@@ -213,26 +218,38 @@ fn merge(
     })
 }
 
-type Prices = (Option<Option<Fiat>>, Option<Vec<Fiat>>, Option<Option<Fiat>>, Option<Option<Fiat>>);
+/// The prices to set on a link. The outer `None` leaves a price as it is, the inner one removes it.
+struct PriceDraft {
+    amount: Option<Option<Fiat>>,
+    suggested: Option<Vec<Fiat>>,
+    min: Option<Option<Fiat>>,
+    max: Option<Option<Fiat>>,
+}
 
+/// Merges new prices into earlier pricing. Adds an error for each price that does not fit the pricing type.
 fn merge_pricing(
     old: Option<&Pricing>,
     kind: Option<PricingType>,
-    (amount, suggested, min, max): Prices,
+    PriceDraft { amount, suggested, min, max }: PriceDraft,
     errors: &mut FieldErrors,
 ) -> Option<Pricing> {
     let was_open = matches!(old, Some(Pricing::Open { .. }));
     let kind = kind.unwrap_or(if was_open { PricingType::Open } else { PricingType::Fixed });
-    let only_for = |errors: &mut FieldErrors, given: bool, field: &str, pricing: &str| {
-        if given {
+    let refuse_if_given = |errors: &mut FieldErrors, is_given: bool, field: &str, pricing: &str| {
+        if is_given {
             errors.add(field, format!("The {field} field is only for links with {pricing} pricing."));
         }
     };
     match kind {
         PricingType::Fixed => {
-            only_for(errors, suggested.is_some_and(|all| !all.is_empty()), "suggested_amounts", "open");
-            only_for(errors, min.flatten().is_some(), "min_amount", "open");
-            only_for(errors, max.flatten().is_some(), "max_amount", "open");
+            refuse_if_given(
+                errors,
+                suggested.is_some_and(|all| !all.is_empty()),
+                "suggested_amounts",
+                "open",
+            );
+            refuse_if_given(errors, min.flatten().is_some(), "min_amount", "open");
+            refuse_if_given(errors, max.flatten().is_some(), "max_amount", "open");
             let old = match old {
                 Some(Pricing::Fixed(price)) => Some(*price),
                 _ => None,
@@ -245,21 +262,21 @@ fn merge_pricing(
             price.map(Pricing::Fixed)
         }
         PricingType::Open => {
-            only_for(errors, amount.flatten().is_some(), "amount", "fixed");
+            refuse_if_given(errors, amount.flatten().is_some(), "amount", "fixed");
             let (old_suggested, old_min, old_max) = match old {
                 Some(Pricing::Open { suggested, min, max }) => (suggested.clone(), *min, *max),
                 _ => (Vec::new(), None, None),
             };
             let (min, max) = (min.unwrap_or(old_min), max.unwrap_or(old_max));
             let suggested = suggested.unwrap_or(old_suggested);
-            judge_bounds(&suggested, min, max, errors);
+            check_price_bounds(&suggested, min, max, errors);
             Some(Pricing::Open { suggested, min, max })
         }
     }
 }
 
 /// Checks the bounds of an open price: above zero, in order, and containing all suggestions.
-fn judge_bounds(suggested: &[Fiat], min: Option<Fiat>, max: Option<Fiat>, errors: &mut FieldErrors) {
+fn check_price_bounds(suggested: &[Fiat], min: Option<Fiat>, max: Option<Fiat>, errors: &mut FieldErrors) {
     for (name, bound) in [("min_amount", min), ("max_amount", max)] {
         if bound == Some(Fiat::ZERO) {
             errors.add(name, format!("The {name} field must be greater than 0."));
@@ -270,14 +287,14 @@ fn judge_bounds(suggested: &[Fiat], min: Option<Fiat>, max: Option<Fiat>, errors
     {
         errors.add("max_amount", format!("The max_amount field must be at least {min}."));
     }
-    for (n, amount) in suggested.iter().enumerate() {
-        let field = format!("suggested_amounts.{n}");
+    for (index, amount) in suggested.iter().enumerate() {
+        let field = format!("suggested_amounts.{index}");
         if *amount == Fiat::ZERO {
-            errors.add(field, format!("The suggested_amounts.{n} field must be greater than 0."));
+            errors.add(field, format!("The suggested_amounts.{index} field must be greater than 0."));
         } else if let Some(min) = min.filter(|min| amount < min) {
-            errors.add(field, format!("The suggested_amounts.{n} field must be at least {min}."));
+            errors.add(field, format!("The suggested_amounts.{index} field must be at least {min}."));
         } else if let Some(max) = max.filter(|max| amount > max) {
-            errors.add(field, format!("The suggested_amounts.{n} field must not be greater than {max}."));
+            errors.add(field, format!("The suggested_amounts.{index} field must not be greater than {max}."));
         }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) struct BookContext<'a> {
 pub enum Notice {
     /// An event was recorded.
     Event(EventNo),
-    /// An e-mail went to the outbox.
+    /// An e-mail was sent.
     Mail {
         /// The recipient.
         to: String,
@@ -92,7 +92,7 @@ pub struct Book {
     charges_by_status: StatusIndex<{ ChargeStatus::ALL.len() }>,
     #[serde(skip)]
     addresses: Addresses,
-    /// The ends of rate locks.
+    /// When each rate lock ends, or the hold that follows it.
     locks: BTreeSet<(Timestamp, ChargeNo)>,
     invoices: Vec<Invoice>,
     /// The number of changes to each invoice.
@@ -109,16 +109,18 @@ pub struct Book {
     endpoints: Vec<Endpoint>,
     outbox: Outbox,
     delivery_ids: IdGenerator,
+    /// The number of webhook secrets drawn.
     secrets: u64,
     mails: Mails,
     payouts: Payouts,
+    /// By transaction id and output index.
     unmatched: BTreeMap<(String, u32), UnmatchedTransfer>,
     /// The number of keys created in this mode.
     pub(crate) keys_made: u64,
     notices: Vec<Notice>,
 }
 
-/// The keyed randomness of a book, by purpose.
+/// The keys from which the random values of a book are drawn, by purpose.
 #[derive(Serialize, Deserialize)]
 struct RngKeys {
     charge: RngKey,
@@ -201,13 +203,13 @@ impl Book {
         &self.charges[no.index()]
     }
 
-    /// Returns a charge for a change and counts the change.
+    /// Returns a charge to change, and counts the change.
     fn charge_mut(&mut self, no: ChargeNo) -> &mut Charge {
         self.count_change(Subject::Charge(no));
         &mut self.charges[no.index()]
     }
 
-    /// Returns an invoice for a change and counts the change.
+    /// Returns an invoice to change, and counts the change.
     fn invoice_mut(&mut self, no: InvoiceNo) -> &mut Invoice {
         self.count_change(Subject::Invoice(no));
         &mut self.invoices[no.index()]
@@ -224,17 +226,17 @@ impl Book {
 
     /// Returns the version of the JSON of a charge or an invoice, and of its events: it changes whenever any of them does.
     pub fn version(&self, subject: Subject, now: Timestamp, heights: &ChainHeights) -> u64 {
-        let changes = |no: &ChargeNo| u64::from(self.charge_changes[no.index()]);
+        let changes_of = |no: &ChargeNo| u64::from(self.charge_changes[no.index()]);
         match subject {
             Subject::Charge(no) => {
                 let height = self.counting[no.index()].map_or(0, |asset| heights.get(self.mode, asset));
-                (height << 32) | changes(&no)
+                (height << 32) | changes_of(&no)
             }
             Subject::Invoice(no) => {
-                // An invoice contains its charges. Counts only rise, so their sum changes with each of them.
+                // An invoice contains its charges. Counts only grow, so their sum changes with each of them.
                 let invoice = self.invoice(no);
                 let own = u64::from(self.invoice_changes[no.index()]);
-                let all = own + invoice.charges.iter().map(changes).sum::<u64>();
+                let all = own + invoice.charges.iter().map(changes_of).sum::<u64>();
                 (all << 1) | u64::from(invoice.is_overdue(now))
             }
         }
@@ -321,11 +323,12 @@ impl Book {
         &self.payouts
     }
 
-    /// Returns the transfers that belong to no charge: sent to our addresses in another coin.
+    /// Returns the transfers that belong to no charge: sent to the book's addresses in another coin.
     pub fn unmatched_transfers(&self) -> impl Iterator<Item = (&str, &UnmatchedTransfer)> {
         self.unmatched.iter().map(|((txid, _), transfer)| (txid.as_str(), transfer))
     }
 
+    /// Returns the key from which the book's API keys are drawn.
     pub(crate) fn key_rng(&self) -> &RngKey {
         &self.rng_keys.key
     }
@@ -382,6 +385,7 @@ impl Book {
         }
     }
 
+    /// Returns the recorded notices and clears them.
     pub(crate) fn take_notices(&mut self) -> Vec<Notice> {
         std::mem::take(&mut self.notices)
     }
@@ -397,8 +401,8 @@ impl Book {
         self.fan_out(context, no);
     }
 
-    /// Opens one delivery for each endpoint that subscribes to the event (`delivery.subscribed`). Endpoints of this book have
-    /// the event's mode.
+    /// Opens one delivery for each endpoint that subscribes to the event (`delivery.subscribed`). Endpoints of this
+    /// book have the event's mode.
     fn fan_out(&mut self, context: &BookContext<'_>, no: EventNo) {
         let event = self.events.get(no);
         if !self.endpoints.iter().any(|endpoint| endpoint.receives(event.kind)) {

@@ -32,7 +32,7 @@ pub struct Payouts {
 }
 
 impl Payouts {
-    /// The wallets that a new book starts with: one for each form of address, from the wallet cache or the seed.
+    /// Returns the wallets of a new book: one for each address format, from the wallet cache or the seed.
     pub(crate) fn from_seed(
         seed: Seed,
         wallet_cache: Option<&WalletCache>,
@@ -42,13 +42,13 @@ impl Payouts {
         let wallet_cache = wallet_cache.cloned();
         let mut payouts =
             Payouts { mode, wallets: BTreeMap::new(), next: BTreeMap::new(), changes: 0, wallet_cache };
-        let mut by_form = BTreeMap::new();
+        let mut by_format = BTreeMap::new();
         for asset in Asset::ALL {
-            let form = asset.facts().form;
+            let format = asset.facts().form;
             let realm = format!("{account}/{mode}");
-            let wallet = by_form.entry(form).or_insert_with(|| match &payouts.wallet_cache {
-                Some(wallet_cache) => wallet_cache.wallet(&realm, form, mode),
-                None => Wallet::from_seed(seed, &realm, form, mode),
+            let wallet = by_format.entry(format).or_insert_with(|| match &payouts.wallet_cache {
+                Some(wallet_cache) => wallet_cache.wallet(&realm, format, mode),
+                None => Wallet::from_seed(seed, &realm, format, mode),
             });
             payouts.set(asset, wallet.clone());
         }
@@ -76,34 +76,37 @@ impl Payouts {
     }
 
     /// Returns `true` if this key is, or was, in use here, or a wallet here shares an address with it.
-    fn is_wallet_known(&self, wallet: &Wallet) -> bool {
+    fn has_used(&self, wallet: &Wallet) -> bool {
         self.next.contains_key(wallet.identity()) || self.wallets.values().any(|own| own.overlaps(wallet))
     }
 
-    /// Returns the next address that no charge had before, without reserving it. `taken` returns `true` for used ones.
-    pub(super) fn next_address(&self, asset: Asset, taken: impl Fn(&str) -> bool) -> Option<NextAddress> {
+    /// Returns the next address that no charge had before, without reserving it. `is_used` returns `true` for
+    /// addresses of charges.
+    pub(super) fn next_address(&self, asset: Asset, is_used: impl Fn(&str) -> bool) -> Option<NextAddress> {
         let wallet = self.wallets.get(&asset)?;
-        // An edited list starts over, so it may contain addresses that are taken.
+        // An edited list starts over, so it may contain used addresses.
         for n in self.next_index_of(wallet).. {
             let address = match &self.wallet_cache {
                 Some(wallet_cache) => wallet_cache.address(wallet, n)?,
                 None => wallet.address(n)?,
             };
-            if !taken(&address) {
-                return Some(NextAddress { address, asset, next: n.checked_add(1)? });
+            if !is_used(&address) {
+                return Some(NextAddress { address, asset, next_index: n.checked_add(1)? });
             }
         }
         None
     }
 
-    /// Takes an address. No later charge gets it.
-    pub(super) fn take(&mut self, taken: NextAddress) -> String {
-        let wallet = self.wallets.get(&taken.asset).expect("an address is taken before its wallet changes");
+    /// Reserves an address: no later charge gets it.
+    pub(super) fn take(&mut self, unused: NextAddress) -> String {
+        let wallet =
+            self.wallets.get(&unused.asset).expect("an address is reserved before its wallet changes");
         let next = self.next.get_mut(wallet.identity()).expect("every key that was set has a count");
-        *next = taken.next;
-        taken.address
+        *next = unused.next_index;
+        unused.address
     }
 
+    /// Returns the number of the next address of a wallet.
     fn next_index_of(&self, wallet: &Wallet) -> u32 {
         self.next.get(wallet.identity()).copied().unwrap_or(0)
     }
@@ -122,11 +125,11 @@ impl Payouts {
 
     /// Parses a wallet as the owner typed it.
     pub(crate) fn parse_wallet(&self, asset: Asset, payout: &Payout) -> Result<Wallet, ApiError> {
-        let form = asset.facts().form;
+        let format = asset.facts().form;
         match payout {
-            Payout::Key { text, script } => Wallet::parse(text, *script, form, self.mode),
+            Payout::Key { text, script } => Wallet::parse(text, *script, format, self.mode),
             Payout::Addresses(list) => {
-                Wallet::from_addresses(list.iter().map(String::as_str), form, self.mode)
+                Wallet::from_addresses(list.iter().map(String::as_str), format, self.mode)
             }
         }
         .map_err(|error| {
@@ -140,10 +143,11 @@ impl Payouts {
 pub(super) struct NextAddress {
     address: String,
     asset: Asset,
-    next: u32,
+    /// The index of the next address of the same wallet.
+    next_index: u32,
 }
 
-/// A transfer to one of our addresses that belongs to no charge.
+/// A transfer to one of the book's addresses that belongs to no charge.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnmatchedTransfer {
     /// The coin that was sent.
@@ -159,7 +163,7 @@ pub struct UnmatchedTransfer {
 impl Book {
     /// Returns `true` if the wallet is, or was, in use here. A new list may contain an address of an existing charge.
     pub(crate) fn knows_wallet(&self, wallet: &Wallet) -> bool {
-        self.payouts.is_wallet_known(wallet)
+        self.payouts.has_used(wallet)
             || wallet.listed_addresses().iter().any(|address| self.charge_at(address).is_some())
     }
 
@@ -173,6 +177,7 @@ impl Book {
         self.payouts.remove(asset)
     }
 
+    /// Stores a transfer in another coin than its charge's.
     pub(super) fn record_unmatched(&mut self, sighting: &Sighting) {
         let transfer = UnmatchedTransfer {
             asset: sighting.asset,

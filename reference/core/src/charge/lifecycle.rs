@@ -1,4 +1,4 @@
-//! The life cycle of a charge: state and input in, changes out.
+//! The life cycle of a charge. Its methods apply an input and return the [`ChargeChange`]s.
 //!
 //! ```text
 //!              transfer confirmed, within tolerance
@@ -23,13 +23,14 @@ use crate::{
 
 /// The time for which the rate of a new charge is locked (`open.charge.lock`).
 pub const LOCK: Span = Span::mins(30);
-/// The longest time for which transfers on time hold a charge open after its lock (`open.charge.hold`).
+/// The longest time after the end of the lock for which transfers seen in time hold a charge open
+/// (`open.charge.hold`).
 pub const HOLD_MAX: Span = Span::hours(24);
 
 /// A change of a charge. The book turns each into an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChargeChange {
-    /// A transfer on time was seen.
+    /// A transfer was seen in time.
     PaymentDetected {
         /// The transaction.
         txid: Arc<str>,
@@ -40,14 +41,14 @@ pub enum ChargeChange {
     Paid {
         /// The deciding transaction.
         txid: Arc<str>,
-        /// Received in total.
+        /// The total received amount.
         received: Coin,
     },
     /// A confirmed payment falls short.
     Underpaid {
         /// The transaction.
         txid: Arc<str>,
-        /// Received in total.
+        /// The total received amount.
         received: Coin,
     },
     /// A transfer to a charge that is expired, canceled or paid was seen.
@@ -107,11 +108,11 @@ impl Charge {
         charge
     }
 
-    /// Applies the watcher's sightings, at one moment, of transfers to this charge's address, in its coin.
+    /// Applies the sightings that the chain watcher reported at one time: transfers to this charge's address in its coin.
     ///
-    /// They are applied together: several payments of one block count as one if their sum is enough. The end of the lock, or
-    /// of a hold, in the same microsecond comes first. A fee-bumped replacement of at least the same amount counts as seen
-    /// when the original was.
+    /// They are applied together: several payments of one block count as one if their sum is enough. If the lock or
+    /// the hold ends in the same microsecond, that is applied first. A fee-bumped replacement of at least the same
+    /// amount counts as seen when the original was.
     pub fn on_sightings<'s>(
         &mut self,
         now: Timestamp,
@@ -119,7 +120,7 @@ impl Charge {
         required: u32,
     ) -> Vec<ChargeChange> {
         let mut changes = Vec::new();
-        let (mut touched, mut unknown) = (Vec::new(), Vec::new());
+        let (mut updated, mut unknown) = (Vec::new(), Vec::new());
         let mut replaced = Vec::new();
         for sighting in sightings {
             match self.transfer_index(sighting) {
@@ -130,7 +131,7 @@ impl Charge {
                     }
                     transfer.take_depth(now, sighting, required);
                     self.report_lateness(index, &mut changes);
-                    touched.push(index);
+                    updated.push(index);
                 }
                 None => unknown.push(sighting),
             }
@@ -138,24 +139,24 @@ impl Charge {
         // Transfers that vanished before they were seen, and transfers of zero, are ignored.
         unknown.retain(|sighting| sighting.amount > Coin::ZERO);
         let bumps = self.fee_bumps(&replaced, &unknown);
-        let time_of = |sighting: &Sighting| bumps.iter().find(|(txid, _)| *txid == sighting.txid);
+        let bump_of = |sighting: &Sighting| bumps.iter().find(|(txid, _)| *txid == sighting.txid);
         let (bumped, new): (Vec<_>, Vec<_>) =
-            unknown.into_iter().partition(|sighting| time_of(sighting).is_some());
+            unknown.into_iter().partition(|sighting| bump_of(sighting).is_some());
         for sighting in bumped {
-            let (_, first_seen) = time_of(sighting).expect("the partition selected fee bumps");
-            touched.extend(self.apply_sighting(now, *first_seen, sighting, required, &mut changes));
+            let (_, first_seen) = bump_of(sighting).expect("the partition selected fee bumps");
+            updated.extend(self.apply_sighting(now, *first_seen, sighting, required, &mut changes));
         }
-        self.end_hold(now, &touched, required, &mut changes);
+        self.end_hold(now, &updated, required, &mut changes);
         for sighting in new {
-            touched.extend(self.apply_sighting(now, now, sighting, required, &mut changes));
+            updated.extend(self.apply_sighting(now, now, sighting, required, &mut changes));
         }
-        self.settle(&touched, required, &mut changes);
-        self.expire_if_nothing_holds(now, &mut changes);
+        self.update_credits(&updated, required, &mut changes);
+        self.expire_unless_held(now, &mut changes);
         changes
     }
 
-    /// Returns the transactions of `new` that replace another one at this moment, with the time at which that one was seen.
-    /// Each replaces one, and an output that is reported twice counts once.
+    /// Returns the transactions in `new` that pay at least as much as a replaced one, with the time at which that one was
+    /// first seen. Each stands for one replaced transaction, and an output that is reported twice counts once.
     fn fee_bumps<'s>(&self, replaced: &[usize], new: &[&'s Sighting]) -> Vec<(&'s str, Timestamp)> {
         let mut bumps: Vec<(&str, Timestamp)> = Vec::new();
         for (nth, &index) in replaced.iter().enumerate() {
@@ -171,10 +172,10 @@ impl Charge {
                 continue;
             }
             let due: Coin = outputs(replaced).into_iter().sum();
-            let stands_in = |txid: &&str| {
+            let is_replacement = |txid: &&str| {
                 bumps.iter().all(|(known, _)| known != txid) && amount_paid_by(new, txid) >= due
             };
-            if let Some(txid) = new.iter().map(|sighting| sighting.txid.as_str()).find(stands_in) {
+            if let Some(txid) = new.iter().map(|sighting| sighting.txid.as_str()).find(is_replacement) {
                 bumps.push((txid, old.seen_at));
             }
         }
@@ -199,17 +200,17 @@ impl Charge {
         Some(index)
     }
 
-    /// Ends a hold that is over, before new transfers are applied.
+    /// Expires a charge whose lock and hold are over, before new transfers are applied.
     fn end_hold(
         &mut self,
         now: Timestamp,
-        touched: &[usize],
+        updated: &[usize],
         required: u32,
         changes: &mut Vec<ChargeChange>,
     ) {
-        if now >= self.expires_at && !self.is_held(now) {
-            self.settle(touched, required, changes);
-            self.expire_if_nothing_holds(now, changes);
+        if now >= self.expires_at && !self.is_held_open(now) {
+            self.update_credits(updated, required, changes);
+            self.expire_unless_held(now, changes);
         }
     }
 
@@ -220,16 +221,16 @@ impl Charge {
     /// Expires the charge if its lock and its hold are over.
     pub(crate) fn on_lock_end(&mut self, now: Timestamp) -> Vec<ChargeChange> {
         let mut changes = Vec::new();
-        self.expire_if_nothing_holds(now, &mut changes);
+        self.expire_unless_held(now, &mut changes);
         changes
     }
 
-    /// Returns the latest time at which the charge expires.
+    /// Returns the time at which the charge expires at the latest.
     pub(crate) fn hold_end(&self) -> Timestamp {
         self.expires_at.plus(HOLD_MAX)
     }
 
-    /// Cancels the charge: only while it is pending, and no transfer waits or is credited.
+    /// Cancels the charge: only while it is pending, and no transfer is present or credited.
     ///
     /// # Errors
     ///
@@ -252,7 +253,8 @@ impl Charge {
         Ok(())
     }
 
-    /// Credits confirmed late transfers: those of the named transaction, or all. One that was refunded in full stays late.
+    /// Credits confirmed late transfers: those of the named transaction, or all. A transfer that was refunded in full
+    /// stays late.
     pub(crate) fn accept_late(
         &mut self,
         txid: Option<&str>,
@@ -264,22 +266,22 @@ impl Charge {
                 self.status.as_str()
             )));
         }
-        let is_meant = |transfer: &Transfer| {
+        let is_selected = |transfer: &Transfer| {
             txid.is_none_or(|txid| *txid == *transfer.txid)
                 && transfer.standing == Standing::Late
                 && transfer.is_confirmed(required)
         };
-        let meant: Vec<usize> =
-            (0..self.transfers.len()).filter(|&index| is_meant(&self.transfers[index])).collect();
-        let taken: Vec<usize> =
-            meant.iter().copied().filter(|&index| !self.is_refunded_late(index)).collect();
-        if taken.is_empty() {
-            return Err(ApiError::conflict(match meant.is_empty() {
+        let selected: Vec<usize> =
+            (0..self.transfers.len()).filter(|&index| is_selected(&self.transfers[index])).collect();
+        let accepted: Vec<usize> =
+            selected.iter().copied().filter(|&index| !self.is_refunded_late(index)).collect();
+        if accepted.is_empty() {
+            return Err(ApiError::conflict(match selected.is_empty() {
                 true => "There is no confirmed late payment to accept on this charge.",
                 false => "The late payment was refunded already, so it can't be accepted.",
             }));
         }
-        for &index in &taken {
+        for &index in &accepted {
             let transfer = &mut self.transfers[index];
             transfer.standing = Standing::Accepted;
             // A transfer that fell short before is reported again once it is accepted.
@@ -287,7 +289,7 @@ impl Charge {
             transfer.credited = true;
         }
         let mut changes = Vec::new();
-        self.update_payment_status(&taken, required, &mut changes);
+        self.update_payment_status(&accepted, required, &mut changes);
         Ok(changes)
     }
 
@@ -339,26 +341,26 @@ impl Charge {
     }
 
     /// Credits confirmed transfers and reverses the credit of unconfirmed ones.
-    fn settle(&mut self, touched: &[usize], required: u32, changes: &mut Vec<ChargeChange>) {
+    fn update_credits(&mut self, updated: &[usize], required: u32, changes: &mut Vec<ChargeChange>) {
         let mut credited = Vec::new();
-        for &index in touched {
+        for &index in updated {
             let transfer = &mut self.transfers[index];
-            let counts = match transfer.standing {
+            let is_creditable = match transfer.standing {
                 Standing::Late => false,
                 Standing::OnTime | Standing::Accepted | Standing::Extra => true,
             };
-            let confirmed = transfer.is_confirmed(required);
-            if counts && confirmed && !transfer.credited {
+            let is_confirmed = transfer.is_confirmed(required);
+            if is_creditable && is_confirmed && !transfer.credited {
                 transfer.credited = true;
                 credited.push(index);
-            } else if !confirmed {
+            } else if !is_confirmed {
                 transfer.credited = false;
             }
         }
         self.update_payment_status(&credited, required, changes);
     }
 
-    /// Decides after a credit whether the charge is paid or underpaid.
+    /// Sets the status after transfers were credited: paid, or underpaid if an open charge still lacks money.
     fn update_payment_status(&mut self, credited: &[usize], required: u32, changes: &mut Vec<ChargeChange>) {
         let Some(&last) = credited.last() else { return };
         if self.status == ChargeStatus::Paid {
@@ -384,26 +386,27 @@ impl Charge {
         if self.status.is_open() {
             self.status = ChargeStatus::Underpaid;
         }
-        let mut is_news = false;
+        let mut has_unreported = false;
         for &index in credited {
-            is_news |= !std::mem::replace(&mut self.transfers[index].is_underpaid_reported, true);
+            has_unreported |= !std::mem::replace(&mut self.transfers[index].is_underpaid_reported, true);
         }
-        if is_news {
+        if has_unreported {
             changes.push(ChargeChange::Underpaid { txid, received: self.received_amount() });
         }
     }
 
-    /// Returns `true` if transfers on time hold the charge open after its lock: together they are enough, and the longest
-    /// hold is not over. A lower bound would let a dust payment keep the rate.
-    fn is_held(&self, now: Timestamp) -> bool {
+    /// Returns `true` if transfers seen in time hold the charge open after its lock: together they are enough, and the
+    /// longest hold is not over. If less than the amount due sufficed, a dust payment would keep the rate.
+    fn is_held_open(&self, now: Timestamp) -> bool {
         let on_time = self.transfers.iter().filter(|t| t.standing == Standing::OnTime && t.is_alive());
-        let coming: Coin = on_time.map(|transfer| transfer.amount).sum();
-        let coming = coming.saturating_sub(self.refunded_of_received());
-        now < self.hold_end() && coming.covers(self.terms.asset_amount, self.bounds.tolerance)
+        let on_time_amount: Coin = on_time.map(|transfer| transfer.amount).sum();
+        let on_time_amount = on_time_amount.saturating_sub(self.refunded_of_received());
+        now < self.hold_end() && on_time_amount.covers(self.terms.asset_amount, self.bounds.tolerance)
     }
 
-    fn expire_if_nothing_holds(&mut self, now: Timestamp, changes: &mut Vec<ChargeChange>) {
-        if !self.status.is_open() || now < self.expires_at || self.is_held(now) {
+    /// Expires an open charge whose lock is over, unless transfers hold it open.
+    fn expire_unless_held(&mut self, now: Timestamp, changes: &mut Vec<ChargeChange>) {
+        if !self.status.is_open() || now < self.expires_at || self.is_held_open(now) {
             return;
         }
         self.status = ChargeStatus::Expired;
@@ -424,7 +427,7 @@ impl Charge {
     }
 }
 
-/// Returns the amount that a transaction pays with its present outputs.
+/// Returns the amount that a transaction pays with its outputs that are on the chain or in the mempool.
 fn amount_paid_by(sightings: &[&Sighting], txid: &str) -> Coin {
     let is_present =
         |sighting: &&&Sighting| sighting.txid == txid && !matches!(sighting.depth, Depth::Gone(_));

@@ -1,4 +1,4 @@
-//! A charge: an amount of a coin, due at one address, at a rate that is locked for a while.
+//! A charge: an amount of a coin, due at one address, at a rate that is locked for 30 minutes.
 
 mod lifecycle;
 mod refund;
@@ -43,7 +43,7 @@ impl ChargeStatus {
         ChargeStatus::Canceled,
     ];
 
-    /// Returns the status as in responses and filters.
+    /// Returns the name in responses and filters.
     pub const fn as_str(self) -> &'static str {
         match self {
             ChargeStatus::Pending => "pending",
@@ -67,11 +67,11 @@ pub struct Customer {
     pub email: Option<String>,
     /// Name.
     pub name: Option<String>,
-    /// Address of the customer's browser.
+    /// IP address of the customer's browser.
     pub ip_address: Option<String>,
-    /// The customer's browser.
+    /// The `User-Agent` of the customer's browser.
     pub user_agent: Option<String>,
-    /// The merchant's own name for the customer.
+    /// The merchant's id for the customer.
     pub reference: Option<String>,
     /// Telephone number.
     pub phone: Option<String>,
@@ -126,7 +126,7 @@ pub struct Terms {
     pub rate: Rate,
     /// The amount due in the coin.
     pub asset_amount: Coin,
-    /// The address where it is due.
+    /// The address to pay to.
     pub deposit_address: String,
     /// The payment link, if it came from one.
     pub link: Option<LinkNo>,
@@ -153,7 +153,7 @@ impl Terms {
 /// A charge. Copies share the terms and are small: each delivery contains the charge as it was at the event.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Charge {
-    /// Its public name.
+    /// The public code, its id in the API.
     pub code: Code,
     /// The terms; they never change.
     #[serde(with = "crate::shared")]
@@ -230,10 +230,10 @@ impl Charge {
         self.counted_amount().exceeds(self.terms.asset_amount, self.bounds.threshold)
     }
 
-    /// Returns `true` if the charge is pending and no transfer to it is waiting or credited. Vanished ones do not count.
+    /// Returns `true` if the charge is pending and no transfer to it is present or credited. Vanished ones do not count.
     pub fn is_untouched(&self) -> bool {
-        let touches = |transfer: &Transfer| transfer.is_alive() || transfer.credited;
-        self.status == ChargeStatus::Pending && !self.transfers.iter().any(touches)
+        let is_payment = |transfer: &Transfer| transfer.is_alive() || transfer.credited;
+        self.status == ChargeStatus::Pending && !self.transfers.iter().any(is_payment)
     }
 
     /// Returns `true` if the charge is paid but too little is credited now, because of a reorganisation.

@@ -16,8 +16,8 @@ pub struct Refund {
     pub reason: Option<String>,
     /// The time at which it was recorded.
     pub created_at: Timestamp,
-    /// The late transfers that it covers, by index, with the amount of each. The rest of the refund is of received money.
-    late: Vec<(usize, Coin)>,
+    /// The late transfers that it covers, by index, with the refunded amount of each. The rest refunds received money.
+    late_parts: Vec<(usize, Coin)>,
 }
 
 impl Charge {
@@ -26,18 +26,18 @@ impl Charge {
         self.refunds.iter().map(|refund| refund.amount).sum()
     }
 
-    /// Returns the total of the refunds of received money: without refunds of late transfers that are present and not
-    /// accepted.
+    /// Returns the total of the refunds of received money: all refunds except those of late transfers that are present and
+    /// not accepted.
     pub(super) fn refunded_of_received(&self) -> Coin {
-        let is_apart = |transfer: &Transfer| transfer.standing == Standing::Late && transfer.is_alive();
-        let late = self.transfers.iter().enumerate().filter(|(_, transfer)| is_apart(transfer));
+        let is_late = |transfer: &Transfer| transfer.standing == Standing::Late && transfer.is_alive();
+        let late = self.transfers.iter().enumerate().filter(|(_, transfer)| is_late(transfer));
         self.refunded_amount().saturating_sub(late.map(|(index, _)| self.late_refund_amount(index)).sum())
     }
 
     /// Returns the amount of a transfer that was refunded while it was late.
     fn late_refund_amount(&self, index: usize) -> Coin {
-        let parts = self.refunds.iter().flat_map(|refund| &refund.late);
-        parts.filter(|(of, _)| *of == index).map(|(_, part)| *part).sum()
+        let parts = self.refunds.iter().flat_map(|refund| &refund.late_parts);
+        parts.filter(|(transfer, _)| *transfer == index).map(|(_, part)| *part).sum()
     }
 
     /// Returns `true` if the transfer is late and was refunded in full, so that it cannot be accepted.
@@ -64,39 +64,39 @@ impl Charge {
         (txid, reason): (Option<String>, Option<String>),
         required: u32,
     ) -> Result<(), ApiError> {
-        let left =
+        let refundable =
             self.received_amount().plus(self.late_amount(required)).saturating_sub(self.refunded_amount());
         if amount == Coin::ZERO {
             return Err(ApiError::field("amount", "The amount field must be greater than 0."));
         }
-        if amount > left {
+        if amount > refundable {
             return Err(ApiError::field(
                 "amount",
                 format!(
-                    "The amount field must not be greater than {left}, the amount received and not yet refunded."
+                    "The amount field must not be greater than {refundable}, the amount received and not yet refunded."
                 ),
             ));
         }
-        let late = self.late_parts(amount, txid.as_deref(), required);
-        self.refunds.push(Refund { amount, txid, reason, created_at: now, late });
+        let late_parts = self.late_parts(amount, txid.as_deref(), required);
+        self.refunds.push(Refund { amount, txid, reason, created_at: now, late_parts });
         Ok(())
     }
 
-    /// Returns the late transfers that a refund covers: those of the named transaction, if it paid this charge; otherwise the
-    /// one of exactly this amount, then the oldest. Only confirmed transfers count.
+    /// Returns the late transfers that a refund covers: those of the named transaction, if it paid this charge;
+    /// otherwise the one of exactly this amount, then the oldest. Only confirmed transfers count.
     fn late_parts(&self, amount: Coin, txid: Option<&str>, required: u32) -> Vec<(usize, Coin)> {
         let is_named = |transfer: &Transfer| txid == Some(&*transfer.txid);
-        let names_one = self.transfers.iter().any(is_named);
-        let mut open: Vec<(usize, Coin)> = Vec::new();
+        let is_transfer_named = self.transfers.iter().any(is_named);
+        let mut candidates: Vec<(usize, Coin)> = Vec::new();
         for (index, transfer) in self.transfers.iter().enumerate() {
             let is_late = transfer.standing == Standing::Late && transfer.is_confirmed(required);
-            if is_late && (!names_one || is_named(transfer)) {
-                open.push((index, transfer.amount.saturating_sub(self.late_refund_amount(index))));
+            if is_late && (!is_transfer_named || is_named(transfer)) {
+                candidates.push((index, transfer.amount.saturating_sub(self.late_refund_amount(index))));
             }
         }
-        open.sort_by_key(|(_, rest)| *rest != amount);
+        candidates.sort_by_key(|(_, rest)| *rest != amount);
         let mut left = amount;
-        let parts = open.into_iter().map(|(index, rest)| {
+        let parts = candidates.into_iter().map(|(index, rest)| {
             let part = rest.min(left);
             left = left.saturating_sub(part);
             (index, part)

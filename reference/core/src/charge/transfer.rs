@@ -10,10 +10,10 @@ use crate::{
     time::Timestamp,
 };
 
-/// The timing of a transfer: on time or late.
+/// The standing of a transfer: whether it counts towards the received amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Standing {
-    /// On time: it counts once it is confirmed.
+    /// Seen in time: it counts once it is confirmed.
     OnTime,
     /// Late: it waits for acceptance by the account owner.
     Late,
@@ -45,7 +45,7 @@ pub struct Transfer {
     pub seen_at: Timestamp,
     /// The time of the latest confirmation.
     pub confirmed_at: Option<Timestamp>,
-    /// On time or late.
+    /// Whether it counts.
     pub standing: Standing,
     /// `true` once `charge.late_payment` was recorded for it.
     pub is_late_reported: bool,
@@ -64,11 +64,11 @@ impl Transfer {
         self.is_alive() && self.confirmations >= required
     }
 
-    /// Returns the status as in responses: `pending`, `confirmed`, or the reason why it vanished: `double_spent`, `replaced`,
+    /// Returns the status in responses: `pending`, `confirmed`, or the reason why it vanished: `double_spent`, `replaced`,
     /// `dropped`.
     pub fn status(&self, required: u32) -> &'static str {
         match self.gone {
-            Some(why) => why.as_str(),
+            Some(reason) => reason.as_str(),
             None if self.is_confirmed(required) => "confirmed",
             None => "pending",
         }
@@ -77,16 +77,17 @@ impl Transfer {
     /// Returns the confirmations at this height of the chain. The watcher reports them up to the required number; from then
     /// on every block adds one.
     pub fn confirmations_at(&self, height: u64, required: u32) -> u32 {
-        let since = if self.is_confirmed(required) { height.saturating_sub(self.height) } else { 0 };
-        self.confirmations.saturating_add(u32::try_from(since).unwrap_or(u32::MAX))
+        let later_blocks = if self.is_confirmed(required) { height.saturating_sub(self.height) } else { 0 };
+        self.confirmations.saturating_add(u32::try_from(later_blocks).unwrap_or(u32::MAX))
     }
 
-    /// Stores the confirmations at this height as the reported ones.
+    /// Replaces the reported confirmations by those at this height.
     pub(super) fn freeze(&mut self, height: u64, required: u32) {
         self.confirmations = self.confirmations_at(height, required);
         self.height = self.height.max(height);
     }
 
+    /// Applies the depth that the chain watcher reported.
     pub(super) fn take_depth(&mut self, now: Timestamp, sighting: &Sighting, required: u32) {
         let was_confirmed = self.is_confirmed(required);
         self.height = sighting.height;
@@ -95,9 +96,9 @@ impl Transfer {
                 self.confirmations = n;
                 self.gone = None;
             }
-            Depth::Gone(why) => {
+            Depth::Gone(reason) => {
                 self.confirmations = 0;
-                self.gone = Some(why);
+                self.gone = Some(reason);
             }
         }
         if !was_confirmed && self.is_confirmed(required) {

@@ -1,4 +1,4 @@
-//! Webhook endpoints, and the rule that their address must be public.
+//! Webhook endpoints. Their addresses must be public (see [`address_rule`]).
 
 pub mod address_rule;
 
@@ -63,7 +63,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// The status of an endpoint: enabled or disabled.
+/// The status of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum EndpointStatus {
     /// Receives deliveries.
@@ -75,7 +75,7 @@ pub enum EndpointStatus {
 }
 
 impl EndpointStatus {
-    /// Returns the status as in responses.
+    /// Returns the name in responses.
     pub const fn as_str(self) -> &'static str {
         match self {
             EndpointStatus::Enabled => "enabled",
@@ -99,7 +99,7 @@ pub struct Endpoint {
     pub secret: Secret,
     /// The status.
     pub status: EndpointStatus,
-    /// Deliveries that used up their attempts since the last success.
+    /// The number of failed deliveries since the last successful one.
     pub failed_in_a_row: u32,
     /// The time of registration.
     pub created_at: Timestamp,

@@ -1,11 +1,12 @@
-//! The text of a decimal in a fixed buffer, without an allocation: every object that is written has ten of them.
+//! The text of a decimal in a fixed buffer. It needs no allocation, because every object in a response has about ten
+//! decimals.
 
 use std::{
     fmt::{self, Write},
     ops::Deref,
 };
 
-/// Enough for every 128-bit integer, a point and a zero before it.
+/// Enough for every 128-bit integer, a point and a leading zero.
 const LEN_MAX: usize = 41;
 
 /// A decimal number as text, with all its decimals.
@@ -22,15 +23,15 @@ impl DecimalText {
         let (whole, part) = (n / u128::from(unit), n % u128::from(unit));
         let part = u64::try_from(part).expect("a remainder is below its divisor");
         let mut text = DecimalText { bytes: [0; LEN_MAX], len: 0 };
-        text.add(whole);
+        text.append(whole);
         let point = text.len;
         // Adding the unit keeps the decimals' leading zeros; the point then replaces the unit's digit.
-        text.add(unit + part);
+        text.append(unit + part);
         text.bytes[point] = b'.';
         text
     }
 
-    fn add(&mut self, digits: impl fmt::Display) {
+    fn append(&mut self, digits: impl fmt::Display) {
         write!(self, "{digits}").expect("the buffer has room for 128 bits");
     }
 
@@ -41,9 +42,9 @@ impl DecimalText {
 }
 
 impl Write for DecimalText {
-    fn write_str(&mut self, more: &str) -> fmt::Result {
-        let end = self.len + more.len();
-        self.bytes.get_mut(self.len..end).ok_or(fmt::Error)?.copy_from_slice(more.as_bytes());
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let end = self.len + text.len();
+        self.bytes.get_mut(self.len..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
         self.len = end;
         Ok(())
     }

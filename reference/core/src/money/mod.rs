@@ -1,7 +1,7 @@
 //! Exact money: fiat amounts and rates are decimals with a strict grammar, coin amounts are integers.
 //!
-//! `rust_decimal` holds 96 bits, too few for 18 decimals of a cheap coin, and it rounds in silence
-//! where a product does not fit. So coin amounts are integers of 10⁻¹⁸, a quote is an exact
+//! `rust_decimal` has 96 bits, too few for 18 decimals of a cheap coin, and it rounds silently
+//! if a product does not fit. So coin amounts are integers of 10⁻¹⁸, a quote is an exact
 //! 256-bit ceiling, and decimals are parsed by a strict grammar only.
 
 mod decimal_text;
@@ -18,14 +18,14 @@ use crate::asset::Asset;
 
 const ATTO_DIGITS: u32 = 18;
 
-/// The reason why a string is not a valid amount. Prints the allowed forms.
+/// The reason why a string is not a valid amount. Its message follows the name of the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AmountError {
     /// Not digits with an optional point and more digits.
     Form,
     /// More decimal places than this.
     Decimals(u32),
-    /// Above the largest amount that is handled.
+    /// Above the largest amount.
     TooLarge,
     /// Zero, which is not allowed here.
     Zero,
@@ -39,7 +39,7 @@ impl fmt::Display for AmountError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AmountError::Form => f.write_str("must be a decimal number such as 49.90"),
-            AmountError::Decimals(most) => write!(f, "may have at most {most} decimal places"),
+            AmountError::Decimals(max) => write!(f, "may have at most {max} decimal places"),
             AmountError::TooLarge => f.write_str("is too large"),
             AmountError::Zero => f.write_str("must be greater than 0"),
             AmountError::Negative => f.write_str("must not be negative"),
@@ -48,11 +48,12 @@ impl fmt::Display for AmountError {
     }
 }
 
-/// Splits `12.50` into its digits, refusing signs, exponents, separators, leading zeros and bare points.
-fn digits(text: &str, decimals_max: u32) -> Result<(&str, &str), AmountError> {
+/// Splits `12.50` into the digits before and after the point. Refuses signs, exponents, separators, leading zeros and
+/// bare points.
+fn split_digits(text: &str, decimals_max: u32) -> Result<(&str, &str), AmountError> {
     if let Some(positive) = text.strip_prefix('-') {
         // The sign is reported only if the rest is valid.
-        return Err(digits(positive, decimals_max).map_or(AmountError::Form, |_| AmountError::Negative));
+        return Err(split_digits(positive, decimals_max).map_or(AmountError::Form, |_| AmountError::Negative));
     }
     if let Some((number, exponent)) = text.split_once(['e', 'E']) {
         let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
@@ -64,8 +65,8 @@ fn digits(text: &str, decimals_max: u32) -> Result<(&str, &str), AmountError> {
         Some(pair) => pair,
         None => (text, ""),
     };
-    let all_digits = |s: &str| s.bytes().all(|b| b.is_ascii_digit());
-    if whole.is_empty() || !all_digits(whole) || !all_digits(part) {
+    let is_all_digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    if whole.is_empty() || !is_all_digits(whole) || !is_all_digits(part) {
         return Err(AmountError::Form);
     }
     if whole.len() > 1 && whole.starts_with('0') {
@@ -81,15 +82,15 @@ fn digits(text: &str, decimals_max: u32) -> Result<(&str, &str), AmountError> {
 }
 
 /// Parses a decimal as an integer of units of 10^-`scale`.
-fn scaled(text: &str, scale: u32) -> Result<u128, AmountError> {
-    let (whole, part) = digits(text, scale)?;
+fn parse_scaled(text: &str, scale: u32) -> Result<u128, AmountError> {
+    let (whole, part) = split_digits(text, scale)?;
     let padded = format!("{whole}{part:0<width$}", width = scale as usize);
     padded.parse().map_err(|_| AmountError::TooLarge)
 }
 
 /// Parses a decimal exactly, with at most `decimals_max` places.
-fn read_decimal(text: &str, decimals_max: u32) -> Result<Decimal, AmountError> {
-    digits(text, decimals_max)?;
+fn parse_decimal(text: &str, decimals_max: u32) -> Result<Decimal, AmountError> {
+    split_digits(text, decimals_max)?;
     Decimal::from_str_exact(text).map_err(|_| AmountError::TooLarge)
 }
 
@@ -107,7 +108,7 @@ impl Fiat {
     ///
     /// # Errors
     ///
-    /// [`AmountError`] for another form, too many decimals, or a number out of range.
+    /// [`AmountError`] for another format, too many decimals, or a number out of range.
     ///
     /// ```
     /// use reference_core::money::Fiat;
@@ -118,7 +119,7 @@ impl Fiat {
     /// # Ok::<(), reference_core::money::AmountError>(())
     /// ```
     pub fn parse(text: &str) -> Result<Fiat, AmountError> {
-        Fiat::from_rounded(read_decimal(text, 2)?).ok_or(AmountError::TooLarge)
+        Fiat::from_rounded(parse_decimal(text, 2)?).ok_or(AmountError::TooLarge)
     }
 
     /// Returns an amount of `minor` hundredths; `None` above [`Fiat::MAX`].
@@ -150,14 +151,14 @@ impl Fiat {
     }
 }
 
-/// Always two decimals: `49.90`.
+/// Written with two decimals: `49.90`.
 impl fmt::Display for Fiat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         DecimalText::new(u128::from(self.minor()), 2).fmt(f)
     }
 }
 
-/// The digits of a decimal, and the number of them after the point.
+/// Serializes a decimal as its digits and the number of digits after the point.
 mod exact {
     use rust_decimal::Decimal;
     use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
@@ -181,9 +182,9 @@ impl Quantity {
     ///
     /// # Errors
     ///
-    /// [`AmountError`] for another form, too many decimals, or a number out of range.
+    /// [`AmountError`] for another format, too many decimals, or a number out of range.
     pub fn parse(text: &str) -> Result<Quantity, AmountError> {
-        let value = read_decimal(text, 3)?;
+        let value = parse_decimal(text, 3)?;
         if value > Decimal::from(999_999_999) {
             return Err(AmountError::TooLarge);
         }
@@ -194,7 +195,7 @@ impl Quantity {
     }
 }
 
-/// Without trailing zeros: `2`, `1.125`.
+/// Written without trailing zeros: `2`, `1.125`.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -213,9 +214,9 @@ impl Rate {
     ///
     /// # Errors
     ///
-    /// [`AmountError`] for another form, too many decimals, or a number out of range.
+    /// [`AmountError`] for another format, too many decimals, or a number out of range.
     pub fn parse(text: &str) -> Result<Rate, AmountError> {
-        let value = read_decimal(text, Rate::DECIMALS)?;
+        let value = parse_decimal(text, Rate::DECIMALS)?;
         if value.is_zero() {
             return Err(AmountError::Zero);
         }
@@ -254,7 +255,7 @@ impl Rate {
     }
 }
 
-/// Without trailing zeros: `60000`, `0.17`.
+/// Written without trailing zeros: `60000`, `0.17`.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -268,7 +269,7 @@ pub struct Coin(u128);
 impl Coin {
     /// Zero.
     pub const ZERO: Coin = Coin(0);
-    /// The largest single amount: 10¹² coins. A hundred million of them still add up without overflow.
+    /// The largest single amount: 10¹² coins. The sum of a hundred million such amounts does not overflow.
     pub const MAX: Coin = Coin(1_000_000_000_000 * 10_u128.pow(ATTO_DIGITS));
 
     /// Returns an amount of `atto` units of 10⁻¹⁸; `None` above [`Coin::MAX`].
@@ -286,10 +287,10 @@ impl Coin {
     ///
     /// # Errors
     ///
-    /// [`AmountError`] for another form, too many decimals, or a number out of range.
+    /// [`AmountError`] for another format, too many decimals, or a number out of range.
     pub fn parse(text: &str, asset: Asset) -> Result<Coin, AmountError> {
-        digits(text, asset.facts().decimals)?;
-        Coin::new(scaled(text, ATTO_DIGITS)?).ok_or(AmountError::TooLarge)
+        split_digits(text, asset.facts().decimals)?;
+        Coin::new(parse_scaled(text, ATTO_DIGITS)?).ok_or(AmountError::TooLarge)
     }
 
     /// Returns the smallest amount of `asset` that can be sent.
@@ -301,7 +302,8 @@ impl Coin {
     ///
     /// # Panics
     ///
-    /// If the sum overflows 128 bits. Single amounts are at most [`Coin::MAX`], so that takes over a hundred million of them.
+    /// If the sum overflows 128 bits. Single amounts are at most [`Coin::MAX`], so the sum would need over a hundred
+    /// million of them.
     pub fn plus(self, other: Coin) -> Coin {
         Coin(self.0.checked_add(other.0).expect("single amounts are bounded by Coin::MAX"))
     }
@@ -313,14 +315,14 @@ impl Coin {
 
     /// Returns `true` if this is at least `due` × (1 − `tolerance`), exactly (`open.charge.tolerance`).
     pub fn covers(self, due: Coin, tolerance: Percent) -> bool {
-        let needed = Wide::product(due.0, u128::from(Percent::WHOLE - tolerance.0.min(Percent::WHOLE)));
-        Wide::product(self.0, u128::from(Percent::WHOLE)) >= needed
+        let required = Wide::product(due.0, u128::from(Percent::WHOLE - tolerance.0.min(Percent::WHOLE)));
+        Wide::product(self.0, u128::from(Percent::WHOLE)) >= required
     }
 
     /// Returns `true` if this is more than `due` × (1 + `threshold`), exactly (`open.charge.overpaid`).
     pub fn exceeds(self, due: Coin, threshold: Percent) -> bool {
-        let most = Wide::product(due.0, u128::from(Percent::WHOLE + threshold.0));
-        Wide::product(self.0, u128::from(Percent::WHOLE)) > most
+        let limit = Wide::product(due.0, u128::from(Percent::WHOLE + threshold.0));
+        Wide::product(self.0, u128::from(Percent::WHOLE)) > limit
     }
 
     /// Returns the fraction `parts` / `whole` of this amount, rounded down to the smallest unit of `asset`.
@@ -336,7 +338,7 @@ impl Coin {
     }
 }
 
-/// Without trailing zeros: `0.0025`, `60000`, `0`.
+/// Written without trailing zeros: `0.0025`, `60000`, `0`.
 impl fmt::Display for Coin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.padded_text().trimmed())
@@ -365,9 +367,9 @@ impl Percent {
     ///
     /// # Errors
     ///
-    /// [`AmountError`] for another form, too many decimals, or a number out of range.
+    /// [`AmountError`] for another format, too many decimals, or a number out of range.
     pub fn parse(text: &str) -> Result<Percent, AmountError> {
-        let hundredths = scaled(text, 2)?;
+        let hundredths = parse_scaled(text, 2)?;
         match u32::try_from(hundredths) {
             Ok(n) if n <= Percent::WHOLE => Ok(Percent(n)),
             _ => Err(AmountError::TooLarge),
@@ -375,7 +377,7 @@ impl Percent {
     }
 }
 
-/// Without trailing zeros: `1`, `0.5`.
+/// Written without trailing zeros: `1`, `0.5`.
 impl fmt::Display for Percent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(DecimalText::new(self.0.into(), 2).trimmed())
@@ -413,10 +415,10 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_amount_is_an_amount_and_one_unit_more_is_not() {
-        fn check<T>(read: fn(&str) -> Result<T, AmountError>, largest: &str, above: &str) {
-            let refusals = [largest, above].map(|text| read(text).err());
-            assert_eq!(refusals, [None, Some(AmountError::TooLarge)], "{largest}");
+    fn amounts_up_to_the_largest_one_are_accepted() {
+        fn check<T>(parse: fn(&str) -> Result<T, AmountError>, largest: &str, above: &str) {
+            let errors = [largest, above].map(|text| parse(text).err());
+            assert_eq!(errors, [None, Some(AmountError::TooLarge)], "{largest}");
         }
         check(Fiat::parse, "999999999999.99", "1000000000000");
         check(Quantity::parse, "999999999", "999999999.001");
@@ -427,12 +429,12 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_fiat(text: &str, printed: &str) {
-        assert_eq!(Fiat::parse(text).unwrap().to_string(), printed);
+    fn check_fiat(text: &str, expected: &str) {
+        assert_eq!(Fiat::parse(text).unwrap().to_string(), expected);
     }
 
     #[test]
-    fn fiat_prints_two_decimals_always() {
+    fn fiat_amounts_are_written_with_two_decimals() {
         check_fiat("0", "0.00");
         check_fiat("49.9", "49.90");
         check_fiat("999999999999.99", "999999999999.99");
@@ -440,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn coins_print_padded_or_trimmed() {
+    fn coin_amounts_are_written_padded_or_trimmed() {
         let amount = Coin::parse("0.0025", Asset::Btc).unwrap();
         assert_eq!(&*amount.padded_text(), "0.002500000000000000");
         assert_eq!(amount.to_string(), "0.0025");
@@ -467,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quote_that_no_coin_amount_holds_is_refused() {
+    fn a_quote_above_the_largest_coin_amount_is_refused() {
         check_quote("999999999999.99", "0.00000001", Asset::Doge, None);
         check_quote("999999999999.99", "1", Asset::Doge, Some("999999999999.99"));
     }
@@ -484,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn tolerance_decides_to_the_last_unit() {
+    fn tolerance_and_threshold_are_exact_to_the_last_unit() {
         let due = Coin::new(10_000).unwrap();
         let one_percent = Percent::parse("1").unwrap();
         assert!(Coin(9_900).covers(due, one_percent));
@@ -505,15 +507,15 @@ mod tests {
                 let amount = Wide::product(u128::from(minor), 10_u128.pow(24));
                 prop_assert!(Wide::product(due.0, u128::from(units)) >= amount);
                 if due > Coin::ZERO {
-                    let short = due.saturating_sub(Coin::unit(asset));
-                    prop_assert!(Wide::product(short.0, u128::from(units)) < amount);
+                    let one_less = due.saturating_sub(Coin::unit(asset));
+                    prop_assert!(Wide::product(one_less.0, u128::from(units)) < amount);
                 }
                 prop_assert_eq!(due.0 % Coin::unit(asset).0, 0);
             }
         }
 
         #[test]
-        fn amounts_read_back_what_they_print(atto in 0..=Coin::MAX.0, minor in 0_u64..=99_999_999_999_999) {
+        fn amounts_are_parsed_back_from_their_text(atto in 0..=Coin::MAX.0, minor in 0_u64..=99_999_999_999_999) {
             let coin = Coin(atto);
             prop_assert_eq!(Coin::parse(&coin.to_string(), Asset::Eth), Ok(coin));
             prop_assert_eq!(Coin::parse(&coin.padded_text(), Asset::Eth), Ok(coin));
@@ -522,7 +524,7 @@ mod tests {
         }
 
         #[test]
-        fn a_share_is_never_more_than_it_should_be(atto in 0..=Coin::MAX.0, parts in 0_u64..=100, n in 0..Asset::ALL.len()) {
+        fn a_share_is_rounded_down_to_the_smallest_unit(atto in 0..=Coin::MAX.0, parts in 0_u64..=100, n in 0..Asset::ALL.len()) {
             let asset = Asset::ALL[n];
             let whole = Coin(atto - atto % Coin::unit(asset).0);
             let share = whole.share(parts, 100, asset).unwrap();

@@ -1,6 +1,6 @@
-//! 256-bit arithmetic: the product and the quotient that an exact quote needs.
+//! 256-bit arithmetic: the product and the quotient of an exact quote.
 
-/// A product of two 128-bit numbers.
+/// A 256-bit number: the product of two 128-bit numbers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Wide {
     high: u128,
@@ -56,7 +56,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_wide_division_undoes_the_product(a: u128, b in 1_u128.., c: u128) {
+        fn dividing_a_product_by_one_factor_returns_the_other(a: u128, b in 1_u128.., c: u128) {
             let product = Wide::product(a, b);
             prop_assert_eq!(product.div_rem(b), Some((a, 0)));
             let rest = c % b;

@@ -1,4 +1,4 @@
-//! Formats addresses, for each form whose addresses are derived from a public key.
+//! Writes the addresses of public keys, in each format whose addresses are derived from a key.
 
 use bech32::Hrp;
 use secp256k1::PublicKey;
@@ -7,21 +7,21 @@ use sha3::{Digest, Keccak256};
 use super::{Script, base58, bip32::hash160, cashaddr};
 use crate::{asset::AddressForm, mode::Mode};
 
-/// Returns the address of the public key `point`; `None` for the forms that take lists. `script`: native segwit by
-/// default; used only by forms with several scripts.
+/// Returns the address of the public key `point`; `None` for the formats that need lists. `script`: native segwit by
+/// default; used only by formats with several scripts.
 pub(super) fn address_from_point(
-    form: AddressForm,
+    format: AddressForm,
     script: Option<Script>,
     mode: Mode,
     point: &PublicKey,
 ) -> Option<String> {
     let key_hash = || hash160(&point.serialize());
-    let scripted = |network: &Network| network.address(script.unwrap_or(Script::P2wpkh), &key_hash());
-    Some(match (form, mode) {
-        (AddressForm::Bitcoin, Mode::Live) => scripted(&BITCOIN),
-        (AddressForm::Bitcoin, Mode::Test) => scripted(&BITCOIN_TEST),
-        (AddressForm::Litecoin, Mode::Live) => scripted(&LITECOIN),
-        (AddressForm::Litecoin, Mode::Test) => scripted(&LITECOIN_TEST),
+    let of_network = |network: &Network| network.address(script.unwrap_or(Script::P2wpkh), &key_hash());
+    Some(match (format, mode) {
+        (AddressForm::Bitcoin, Mode::Live) => of_network(&BITCOIN),
+        (AddressForm::Bitcoin, Mode::Test) => of_network(&BITCOIN_TEST),
+        (AddressForm::Litecoin, Mode::Live) => of_network(&LITECOIN),
+        (AddressForm::Litecoin, Mode::Test) => of_network(&LITECOIN_TEST),
         (AddressForm::Dogecoin, Mode::Live) => base58check(0x1e, &key_hash()),
         (AddressForm::Dogecoin, Mode::Test) => base58check(0x71, &key_hash()),
         (AddressForm::BitcoinCash, Mode::Live) => {
@@ -89,19 +89,19 @@ fn base58check(version: u8, hash: &[u8; 20]) -> String {
 fn eip55(account: &[u8; 20]) -> String {
     let digits = hex::encode(account);
     let hash = Keccak256::digest(digits.as_bytes());
-    let cased = digits.chars().enumerate().map(|(n, digit)| {
+    let with_checksum = digits.chars().enumerate().map(|(n, digit)| {
         let nibble = hash[n / 2] >> (4 * (1 - n % 2)) & 15;
         if nibble >= 8 { digit.to_ascii_uppercase() } else { digit }
     });
-    "0x".chars().chain(cased).collect()
+    "0x".chars().chain(with_checksum).collect()
 }
 
 /// Returns the normal spelling of an address. Some kinds have other valid spellings: accounts of the Ethereum family
 /// without the checksum in their letters, segwit in capitals as in QR codes, Bitcoin Cash without the network prefix.
 /// Any other text is returned unchanged.
-pub fn normalize_address(form: AddressForm, mode: Mode, text: &str) -> String {
+pub fn normalize_address(format: AddressForm, mode: Mode, text: &str) -> String {
     let network = if mode == Mode::Live { "bitcoincash:" } else { "bchtest:" };
-    match form {
+    match format {
         AddressForm::Evm => {
             let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
             let account =
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn well_known_tron_addresses_match() {
+    fn known_tron_addresses_match() {
         // The USDT contract, and an address without a known key.
         let usdt = account_number("a614f803b6fd780986a42c78ec9c7f77e6ded13c");
         assert_eq!(base58check(0x41, &usdt), "TR7NHqjeKQxGTCi8q8ZY4pL8otSzgjLj6t");
@@ -152,18 +152,18 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(private_key: u8, form: AddressForm, script: Option<Script>, expected: &str) {
+    fn check(private_key: u8, format: AddressForm, script: Option<Script>, expected: &str) {
         let mut bytes = [0; 32];
         bytes[31] = private_key;
         let point = SecretKey::from_byte_array(bytes).unwrap().public_key(&Secp256k1::signing_only());
-        assert_eq!(address_from_point(form, script, Mode::Live, &point).as_deref(), Some(expected));
+        assert_eq!(address_from_point(format, script, Mode::Live, &point).as_deref(), Some(expected));
     }
 
     #[test]
     fn the_smallest_private_keys_have_their_known_addresses() {
         // The example of BIP-173 is the address of the private key 1.
         check(1, AddressForm::Bitcoin, None, "bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4");
-        let pay = |script| {
+        let check_script = |script| {
             check(
                 1,
                 AddressForm::Bitcoin,
@@ -175,16 +175,16 @@ mod tests {
                 },
             )
         };
-        Script::ALL.into_iter().for_each(pay);
+        Script::ALL.into_iter().for_each(check_script);
         check(1, AddressForm::Evm, None, "0x7E5F4552091A69125d5DfCb7b8C2659029395Bdf");
         check(2, AddressForm::Evm, None, "0x2B5AD5c4795c026514f8317c7a215E218DcCD6cF");
     }
 
     #[test]
-    fn every_way_to_write_an_address_is_one_address() {
+    fn every_spelling_of_an_address_is_normalized() {
         #[track_caller]
-        fn check(form: AddressForm, mode: Mode, written: &str, expected: &str) {
-            assert_eq!(normalize_address(form, mode, written), expected);
+        fn check(format: AddressForm, mode: Mode, spelling: &str, expected: &str) {
+            assert_eq!(normalize_address(format, mode, spelling), expected);
         }
         let account = "0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed";
         check(AddressForm::Evm, Mode::Live, &account.to_lowercase(), account);

@@ -22,7 +22,9 @@ static GENERATOR: LazyLock<Secp256k1<SignOnly>> = LazyLock::new(Secp256k1::signi
 pub(super) struct Node {
     pub version: [u8; 4],
     pub depth: u8,
+    /// The fingerprint of the parent key.
     pub parent: [u8; 4],
+    /// The child number.
     pub number: u32,
     pub chain_code: [u8; 32],
     #[serde(with = "point")]
@@ -41,7 +43,7 @@ mod point {
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<PublicKey, D::Error> {
         let bytes = Vec::<u8>::deserialize(deserializer)?;
-        Node::point(&bytes).ok_or_else(|| D::Error::custom("no point"))
+        Node::point(&bytes).ok_or_else(|| D::Error::custom("not a point of the curve"))
     }
 }
 
@@ -50,13 +52,13 @@ impl Node {
     pub(super) fn parse(text: &str) -> Result<Node, WalletError> {
         let bytes = base58::decode(text)?;
         let Ok(bytes) = <[u8; SERIALIZED_LEN]>::try_from(bytes.as_slice()) else {
-            return Err(WalletError::Length { got: bytes.len(), takes: SERIALIZED_LEN });
+            return Err(WalletError::Length { got: bytes.len(), expected: SERIALIZED_LEN });
         };
-        let (version, rest) = take(&bytes);
-        let ([depth], rest) = take(rest);
-        let (parent, rest) = take(rest);
-        let (number, rest) = take(rest);
-        let (chain_code, key) = take(rest);
+        let (version, rest) = split_array(&bytes);
+        let ([depth], rest) = split_array(rest);
+        let (parent, rest) = split_array(rest);
+        let (number, rest) = split_array(rest);
+        let (chain_code, key) = split_array(rest);
         let point = Node::point(key).ok_or(WalletError::NoPoint)?;
         let number = u32::from_be_bytes(number);
         if depth == 0 && (parent != [0; 4] || number != 0) {
@@ -76,7 +78,7 @@ impl Node {
         self.number >= HARDENED || self.depth == 0
     }
 
-    /// Returns the point of child `n` and its chain code. One HMAC, one multiplication, one addition.
+    /// Returns the point of child `n` and its chain code.
     ///
     /// `None` if `n` is hardened, and for the 1 in 2¹²⁷ numbers that BIP-32 skips.
     pub(super) fn step(&self, n: u32) -> Option<(PublicKey, [u8; 32])> {
@@ -84,18 +86,18 @@ impl Node {
             return None;
         }
         let mut mac =
-            Hmac::<Sha512>::new_from_slice(&self.chain_code).expect("HMAC takes a key of any length");
+            Hmac::<Sha512>::new_from_slice(&self.chain_code).expect("HMAC accepts a key of any length");
         mac.update(&self.point.serialize());
         mac.update(&n.to_be_bytes());
         let bytes: [u8; 64] = mac.finalize().into_bytes().into();
-        let (tweak, chain_code) = take::<32>(&bytes);
+        let (tweak, chain_code) = split_array::<32>(&bytes);
         // The precomputed table of the generator makes this a third faster than adding a tweak to the public key.
         let tweak = SecretKey::from_byte_array(tweak).ok()?;
         let point = PublicKey::from_secret_key(&GENERATOR, &tweak).combine(&self.point).ok()?;
         Some((point, chain_code.try_into().expect("64 bytes are 32 and 32")))
     }
 
-    /// Returns child `n` with its position in the tree; `None` as for [`Node::step`], and below the maximum depth.
+    /// Returns child `n` with its position in the tree; `None` as for [`Node::derive_point`], and below the maximum depth.
     pub(super) fn child(&self, n: u32) -> Option<Node> {
         let depth = self.depth.checked_add(1)?;
         let (point, chain_code) = self.step(n)?;
@@ -122,21 +124,22 @@ pub(super) fn hash160(bytes: &[u8]) -> [u8; 20] {
     Ripemd160::digest(Sha256::digest(bytes)).into()
 }
 
-fn take<const N: usize>(bytes: &[u8]) -> ([u8; N], &[u8]) {
-    let (taken, rest) = bytes.split_first_chunk().expect("the lengths of the fields add up");
-    (*taken, rest)
+/// Splits off the first `N` bytes.
+fn split_array<const N: usize>(bytes: &[u8]) -> ([u8; N], &[u8]) {
+    let (first, rest) = bytes.split_first_chunk().expect("the lengths of the fields add up");
+    (*first, rest)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Checks the derivation of child `n`. `chain`: a key of the official test vectors, and the expected child.
+    /// Checks the derivation of child `n`. `pair`: a key of the official test vectors, and the expected child.
     #[track_caller]
-    fn check(chain: [&str; 2], n: u32) {
-        let [parent, child] = chain.map(|text| Node::parse(text).unwrap());
-        assert_eq!(parent.to_string(), chain[0]);
-        assert_eq!(parent.child(n).unwrap().to_string(), chain[1]);
+    fn check(pair: [&str; 2], n: u32) {
+        let [parent, child] = pair.map(|text| Node::parse(text).unwrap());
+        assert_eq!(parent.to_string(), pair[0]);
+        assert_eq!(parent.child(n).unwrap().to_string(), pair[1]);
         assert!(parent.child(n) == Some(child));
     }
 
@@ -193,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_private_key_has_hardened_children_and_nothing_lies_below_the_last_depth() {
+    fn hardened_children_and_children_below_the_maximum_depth_are_refused() {
         let mut node = Node::parse("xpub661MyMwAqRbcFtXgS5sYJABqqG9YLmC4Q1Rdap9gSE8NqtwybGhePY2gZ29ESFjqJoCu1Rupje8YtGqsefD265TMg7usUDFdp6W1EGMcet8").unwrap();
         assert!(node.child(HARDENED - 1).is_some());
         assert!(node.child(HARDENED).is_none());

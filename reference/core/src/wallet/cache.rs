@@ -12,16 +12,16 @@ use super::{Script, Wallet};
 use crate::{asset::AddressForm, mode::Mode, rng::Seed};
 
 /// The number of cached addresses of one wallet; later ones are derived each time.
-const REMEMBERED_MAX: usize = 4_096;
+const CACHED_MAX: usize = 4_096;
 
-/// Wallets for new accounts, drawn from one seed, with their derived addresses. Clones share both.
+/// The wallets of new accounts, drawn from one seed, and their derived addresses. Clones share the cache.
 #[derive(Clone)]
 pub struct WalletCache {
     seed: Seed,
-    known: Arc<Mutex<Entries>>,
+    entries: Arc<Mutex<Entries>>,
 }
 
-/// The values that determine a wallet's addresses: its identity, the form and script of its addresses, its mode.
+/// The values that determine a wallet's addresses: its identity, the format and script of its addresses, its mode.
 type WalletKey = (String, AddressForm, Option<Script>, Mode);
 
 #[derive(Default)]
@@ -33,17 +33,17 @@ struct Entries {
 impl WalletCache {
     /// Creates an empty cache.
     pub fn new(seed: Seed) -> WalletCache {
-        WalletCache { seed, known: Arc::default() }
+        WalletCache { seed, entries: Arc::default() }
     }
 
     /// Returns the built-in wallet of `realm`: that of [`Wallet::from_seed`] with the seed of this cache.
-    pub fn wallet(&self, realm: &str, form: AddressForm, mode: Mode) -> Wallet {
-        self.with_entries(|known| {
-            let key = (realm.to_owned(), form, mode);
-            known
+    pub fn wallet(&self, realm: &str, format: AddressForm, mode: Mode) -> Wallet {
+        self.with_entries(|entries| {
+            let key = (realm.to_owned(), format, mode);
+            entries
                 .wallets
                 .entry(key)
-                .or_insert_with(|| Wallet::from_seed(self.seed, realm, form, mode))
+                .or_insert_with(|| Wallet::from_seed(self.seed, realm, format, mode))
                 .clone()
         })
     }
@@ -51,12 +51,12 @@ impl WalletCache {
     /// Returns the same as [`Wallet::address`].
     pub fn address(&self, wallet: &Wallet, n: u32) -> Option<String> {
         let index = n as usize;
-        if index >= REMEMBERED_MAX {
+        if index >= CACHED_MAX {
             return wallet.address(n);
         }
-        self.with_entries(|known| {
+        self.with_entries(|entries| {
             let key = (wallet.identity().to_owned(), wallet.form(), wallet.script(), wallet.mode());
-            let addresses = known.addresses.entry(key).or_default();
+            let addresses = entries.addresses.entry(key).or_default();
             if addresses.len() <= index {
                 addresses.resize(index + 1, None);
             }
@@ -67,9 +67,9 @@ impl WalletCache {
         })
     }
 
-    fn with_entries<T>(&self, use_it: impl FnOnce(&mut Entries) -> T) -> T {
+    fn with_entries<T>(&self, action: impl FnOnce(&mut Entries) -> T) -> T {
         // A panic while the lock is held leaves no partial write.
-        use_it(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner))
+        action(&mut self.entries.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -89,12 +89,12 @@ mod tests {
         let wallet_cache = WalletCache::new(Seed(7));
         for mode in Mode::ALL {
             for asset in Asset::ALL {
-                let form = asset.facts().form;
-                let own = Wallet::from_seed(Seed(7), "acme", form, mode);
-                let kept = wallet_cache.wallet("acme", form, mode);
-                assert_eq!(own, kept);
+                let format = asset.facts().form;
+                let seeded = Wallet::from_seed(Seed(7), "acme", format, mode);
+                let cached = wallet_cache.wallet("acme", format, mode);
+                assert_eq!(seeded, cached);
                 for n in [3, 0, 3, 4_096] {
-                    assert_eq!(wallet_cache.address(&kept, n), own.address(n), "{asset} {mode} {n}");
+                    assert_eq!(wallet_cache.address(&cached, n), seeded.address(n), "{asset} {mode} {n}");
                 }
             }
         }

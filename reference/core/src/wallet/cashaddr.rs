@@ -31,8 +31,8 @@ fn groups_of_five(bytes: &[u8]) -> Vec<u8> {
 
 fn checksum(prefix: &str, symbols: &[u8]) -> u64 {
     let prefix = prefix.bytes().map(|byte| byte & 31).chain([0]);
-    let room = [0; CHECKSUM_LEN as usize];
-    polymod(prefix.chain(symbols.iter().copied()).chain(room))
+    let checksum_space = [0; CHECKSUM_LEN as usize];
+    polymod(prefix.chain(symbols.iter().copied()).chain(checksum_space))
 }
 
 /// Returns the remainder of `symbols`, as a polynomial, divided by the code's generator, plus one.

@@ -5,7 +5,7 @@ use std::fmt;
 use super::{Script, name, version::Version};
 use crate::{asset::AddressForm, mode::Mode};
 
-/// The reason why a key or an address is refused. Prints the fault, the allowed forms and the remedy.
+/// The reason why a key or an address is refused. The message states the problem, what is allowed and the remedy.
 ///
 /// It never contains the text itself, because a mistyped private key reveals most of the key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,36 +23,36 @@ pub enum WalletError {
         /// The number of bytes in the text.
         got: usize,
         /// The expected number of bytes.
-        takes: usize,
+        expected: usize,
     },
     /// An extended key with unknown version bytes.
     UnknownVersion([u8; 4]),
     /// An extended key for another coin, or for another kind of address.
     OtherCoin {
-        /// The kind that was given: `dgub`.
+        /// The kind of the given key: `dgub`.
         got: &'static str,
-        /// The form of the wallet.
-        form: AddressForm,
+        /// The format of the wallet.
+        format: AddressForm,
         /// The mode the wallet is for.
         mode: Mode,
     },
     /// A key or an address of a network that is not this mode's.
     OtherNetwork {
-        /// The kind that was given: `tpub`, `stagenet address`.
+        /// The kind of the given key or address: `tpub`, `stagenet address`.
         got: &'static str,
-        /// The form of the wallet.
-        form: AddressForm,
+        /// The format of the wallet.
+        format: AddressForm,
         /// The mode the wallet is for.
         mode: Mode,
     },
     /// The key's prefix fits several address types, and `script` is missing.
     NeedsScript {
-        /// The kind that was given: `xpub`.
+        /// The kind of the given key: `xpub`.
         got: &'static str,
     },
     /// The prefix of the key and `script` name different address types.
     OtherScript {
-        /// The kind that was given: `zpub`.
+        /// The kind of the given key: `zpub`.
         got: &'static str,
         /// The script named by its prefix.
         script: Script,
@@ -67,9 +67,9 @@ pub enum WalletError {
     BelowAccount,
     /// A key at the maximum depth: nothing can be derived from it.
     TooDeep,
-    /// This coin takes an extended public key, not addresses.
+    /// This coin needs an extended public key, not addresses.
     NeedsKey(AddressForm),
-    /// This coin takes a list of addresses, not an extended public key.
+    /// This coin needs a list of addresses, not an extended public key.
     NeedsList(AddressForm),
     /// No extended key has an address of this number.
     NoSuchAddress(u32),
@@ -91,7 +91,7 @@ pub enum WalletError {
         /// Its position, from 1.
         position: usize,
         /// The reason.
-        why: Box<WalletError>,
+        reason: Box<WalletError>,
     },
 }
 
@@ -119,26 +119,26 @@ impl fmt::Display for WalletError {
             WalletError::Checksum => {
                 f.write_str("the checksum does not match: a character is wrong or missing; copy it again")
             }
-            WalletError::Length { got, takes } => write!(f, "this has {got} bytes instead of {takes}"),
+            WalletError::Length { got, expected } => write!(f, "this has {got} bytes instead of {expected}"),
             WalletError::UnknownVersion(bytes) => {
                 write!(f, "this begins with the bytes {}, which are not those of an extended key", hex::encode(bytes))
             }
-            WalletError::OtherCoin { got, form, mode } => {
-                write!(f, "this is a {got}; a {} wallet takes {}", name(*form), AcceptedKeys(*form, *mode))
+            WalletError::OtherCoin { got, format, mode } => {
+                write!(f, "this is a {got}; a {} wallet accepts {}", name(*format), AcceptedKeys(*format, *mode))
             }
-            WalletError::OtherNetwork { got, form, mode } => {
-                write!(f, "this is a {got}; a {} wallet in {mode} mode takes {}", name(*form), AcceptedKeys(*form, *mode))
+            WalletError::OtherNetwork { got, format, mode } => {
+                write!(f, "this is a {got}; a {} wallet in {mode} mode accepts {}", name(*format), AcceptedKeys(*format, *mode))
             }
             WalletError::NeedsScript { got } => {
-                let [segwit, nested, oldest] = Script::ALL;
-                let which = format_args!("{segwit} (native segwit), {nested} or {oldest}");
-                write!(f, "wallets export an {got} for several kinds of address; select one: {which}")
+                let [segwit, nested_segwit, legacy] = Script::ALL;
+                let scripts = format_args!("{segwit} (native segwit), {nested_segwit} or {legacy}");
+                write!(f, "wallets export an {got} for several kinds of address; select one: {scripts}")
             }
             WalletError::OtherScript { got, script } => {
                 write!(f, "this is a {got}, whose address type is {script}; leave the script out, or give another key")
             }
-            WalletError::NoScript(form) => {
-                write!(f, "{} has one kind of address only; leave the script out", name(*form))
+            WalletError::NoScript(format) => {
+                write!(f, "{} has one kind of address only; leave the script out", name(*format))
             }
             WalletError::NoPoint => f.write_str("this is not a valid key: its point is not on the curve"),
             WalletError::Contradiction => f.write_str("this is not a valid key: it has a parent and depth 0"),
@@ -146,11 +146,11 @@ impl fmt::Display for WalletError {
                 "this key is below the account level; give the account's own key, such as m/84'/0'/0' or m/44'/60'/0'",
             ),
             WalletError::TooDeep => f.write_str("this key is too deep in the hierarchy to derive addresses; give the account's own key"),
-            WalletError::NeedsKey(form) => {
-                write!(f, "a {} wallet takes an extended public key, not a list of addresses", name(*form))
+            WalletError::NeedsKey(format) => {
+                write!(f, "a {} wallet needs an extended public key, not a list of addresses", name(*format))
             }
-            WalletError::NeedsList(form) => {
-                write!(f, "a {} wallet takes a list of addresses: its keys have no public derivation", name(*form))
+            WalletError::NeedsList(format) => {
+                write!(f, "a {} wallet needs a list of addresses: its keys have no public derivation", name(*format))
             }
             WalletError::NoSuchAddress(n) => {
                 write!(f, "there is no address {n}: an extended public key has addresses 0 to 2147483647")
@@ -158,19 +158,19 @@ impl fmt::Display for WalletError {
             WalletError::IntegratedAddress => {
                 f.write_str("this is an integrated address, which contains a payment id; give subaddresses")
             }
-            WalletError::NotAnAddress(form) => write!(f, "this is not a valid {} address", name(*form)),
-            WalletError::EmptyList => f.write_str("the list is empty; give one address a line"),
+            WalletError::NotAnAddress(format) => write!(f, "this is not a valid {} address", name(*format)),
+            WalletError::EmptyList => f.write_str("the list is empty; give one address per line"),
             WalletError::Repeated { position, first } => {
                 write!(f, "address {position} of the list is address {first} again; give each one once")
             }
-            WalletError::Listed { position, why } => write!(f, "address {position} of the list: {why}"),
+            WalletError::Listed { position, reason } => write!(f, "address {position} of the list: {reason}"),
         }
     }
 }
 
 impl std::error::Error for WalletError {}
 
-/// Returns a description of the keys that a wallet of this form and mode accepts.
+/// Displays the keys or addresses that a wallet of this format and mode accepts.
 struct AcceptedKeys(AddressForm, Mode);
 
 impl fmt::Display for AcceptedKeys {
@@ -179,8 +179,8 @@ impl fmt::Display for AcceptedKeys {
             (AddressForm::Solana, _) => f.write_str("addresses of 32 bytes in base58"),
             (AddressForm::Monero, Mode::Live) => f.write_str("mainnet addresses (4…, 8…)"),
             (AddressForm::Monero, Mode::Test) => f.write_str("stagenet addresses (5…, 7…)"),
-            (form, mode) => {
-                for (n, version) in Version::accepted_for(form, mode).enumerate() {
+            (format, mode) => {
+                for (n, version) in Version::accepted_for(format, mode).enumerate() {
                     f.write_str(if n == 0 { "" } else { " or " })?;
                     f.write_str(version.prefix)?;
                 }

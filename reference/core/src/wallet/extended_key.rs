@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 use super::{Script, WalletError, address, bip32::Node, name, secret, takes_list, version::Version};
 use crate::{asset::AddressForm, mode::Mode, rng::Seed};
 
-/// The first of an account's two chains: its receiving addresses. The second chain is for change.
+/// The first of an account's two chains: its receiving addresses. The second chain is for change outputs.
 const EXTERNAL_CHAIN: u32 = 0;
 /// The depth of an account's key: `m purpose' coin' 0'`.
 const ACCOUNT_DEPTH: u8 = 3;
@@ -23,7 +23,7 @@ pub struct ExtendedKey {
 }
 
 impl ExtendedKey {
-    /// Parses a key that a wallet of this form and mode may export: an `xpub`, a `zpub` and so on.
+    /// Parses a key that a wallet of this format and mode may export: an `xpub`, a `zpub` and so on.
     ///
     /// It must be the key of an account (`m/84'/0'/0'`), or the master key of a wallet without accounts.
     ///
@@ -34,22 +34,22 @@ impl ExtendedKey {
     ///
     /// [`WalletError`] for a private key, another network or coin, or text that is not the extended key of an account.
     /// The message repeats no private key.
-    pub fn parse(text: &str, form: AddressForm, mode: Mode) -> Result<ExtendedKey, WalletError> {
+    pub fn parse(text: &str, format: AddressForm, mode: Mode) -> Result<ExtendedKey, WalletError> {
         if secret::is_secret(text) {
             return Err(WalletError::PrivateKey);
         }
-        if takes_list(form) {
-            return Err(WalletError::NeedsList(form));
+        if takes_list(format) {
+            return Err(WalletError::NeedsList(format));
         }
         let account = Node::parse(text)?;
         let Some(version) = Version::find(account.version) else {
             return Err(WalletError::UnknownVersion(account.version));
         };
-        if !version.is_for(form) {
-            return Err(WalletError::OtherCoin { got: version.prefix, form, mode });
+        if !version.is_for(format) {
+            return Err(WalletError::OtherCoin { got: version.prefix, format, mode });
         }
-        if !version.is_for_mode(form, mode) {
-            return Err(WalletError::OtherNetwork { got: version.prefix, form, mode });
+        if !version.is_for_mode(format, mode) {
+            return Err(WalletError::OtherNetwork { got: version.prefix, format, mode });
         }
         if !account.is_hardened_or_master() {
             return Err(WalletError::BelowAccount);
@@ -57,35 +57,36 @@ impl ExtendedKey {
         ExtendedKey::from_account(account).ok_or(WalletError::TooDeep)
     }
 
-    /// Returns the script of this key's addresses; `None` for a form with a single script. `requested`: the owner's choice.
+    /// Returns the script of this key's addresses; `None` for a format with a single script. `requested`: the owner's
+    /// choice.
     ///
     /// Wallets export an `xpub` for every script, so the owner must choose.
     pub(super) fn script(
         &self,
         requested: Option<Script>,
-        form: AddressForm,
+        format: AddressForm,
     ) -> Result<Option<Script>, WalletError> {
         let version = Version::find(self.account.version);
         let got = version.map_or("key", |version| version.prefix);
-        if !Script::is_for(form) {
-            return requested.map_or(Ok(None), |_| Err(WalletError::NoScript(form)));
+        if !Script::is_for(format) {
+            return requested.map_or(Ok(None), |_| Err(WalletError::NoScript(format)));
         }
         match (version.and_then(|version| version.script), requested) {
-            (Some(clear), Some(requested)) if clear != requested => {
-                Err(WalletError::OtherScript { got, script: clear })
+            (Some(determined), Some(requested)) if determined != requested => {
+                Err(WalletError::OtherScript { got, script: determined })
             }
             (None, None) => Err(WalletError::NeedsScript { got }),
-            (clear, requested) => Ok(clear.or(requested)),
+            (determined, requested) => Ok(determined.or(requested)),
         }
     }
 
-    /// Draws a key without a known private key; `None` for the forms that take lists.
+    /// Draws a key whose private key is unknown; `None` for the formats that need lists.
     ///
     /// The point is drawn: the first random number that is the x coordinate of a point. Finding its private key means
     /// solving the discrete logarithm, so coins sent to it are lost. It is for simulated coins only.
-    pub fn from_seed(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Option<ExtendedKey> {
-        let version = Version::accepted_for(form, mode).next()?.bytes;
-        let rng_key = seed.rng_key(realm, &format!("{} {mode}", name(form)), "extended key");
+    pub fn from_seed(seed: Seed, realm: &str, format: AddressForm, mode: Mode) -> Option<ExtendedKey> {
+        let version = Version::accepted_for(format, mode).next()?.bytes;
+        let rng_key = seed.rng_key(realm, &format!("{} {mode}", name(format)), "extended key");
         (0..).find_map(|n| {
             let mut stream = rng_key.stream(n);
             let mut key = [0; 33];
@@ -103,21 +104,21 @@ impl ExtendedKey {
         (external.depth < u8::MAX).then_some(ExtendedKey { account, external })
     }
 
-    /// Returns deposit address `n`, at `0/n` below the account. `script`: native segwit by default; used only by forms with
-    /// several scripts.
+    /// Returns deposit address `n`, at `0/n` below the account. `script`: native segwit by default; used only by
+    /// formats with several scripts.
     ///
     /// # Errors
     ///
-    /// [`WalletError::NoSuchAddress`] from 2³¹ on, [`WalletError::NeedsList`] for the forms that take lists.
+    /// [`WalletError::NoSuchAddress`] from 2³¹ on, [`WalletError::NeedsList`] for the formats that need lists.
     pub fn address(
         &self,
-        form: AddressForm,
+        format: AddressForm,
         script: Option<Script>,
         mode: Mode,
         n: u32,
     ) -> Result<String, WalletError> {
         let (point, _) = self.external.step(n).ok_or(WalletError::NoSuchAddress(n))?;
-        address::address_from_point(form, script, mode, &point).ok_or(WalletError::NeedsList(form))
+        address::address_from_point(format, script, mode, &point).ok_or(WalletError::NeedsList(format))
     }
 
     /// Returns the identity of this key: equal for its spellings (`xpub`, `zpub`, …), different for other keys.

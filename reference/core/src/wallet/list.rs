@@ -16,39 +16,39 @@ use crate::{
 const SOLANA_LEN: usize = 32;
 
 /// Checks one address.
-pub(super) fn validate(form: AddressForm, mode: Mode, text: &str) -> Result<(), WalletError> {
+pub(super) fn validate(format: AddressForm, mode: Mode, text: &str) -> Result<(), WalletError> {
     if secret::is_secret(text) {
         return Err(WalletError::PrivateKey);
     }
-    match form {
+    match format {
         // The test networks use the same addresses as the main one.
         AddressForm::Solana => match base58::decode_unchecked(text)?.len() {
             SOLANA_LEN => Ok(()),
-            got => Err(WalletError::Length { got, takes: SOLANA_LEN }),
+            got => Err(WalletError::Length { got, expected: SOLANA_LEN }),
         },
         AddressForm::Monero => monero::validate(mode, text),
-        _ => Err(WalletError::NeedsKey(form)),
+        _ => Err(WalletError::NeedsKey(format)),
     }
 }
 
-/// The addresses of an owner: validated, not empty, without duplicates.
+/// The addresses that an owner listed: valid, not empty, without duplicates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct AddressList(Vec<String>);
 
 impl AddressList {
     pub(super) fn check<'a>(
         addresses: impl IntoIterator<Item = &'a str>,
-        form: AddressForm,
+        format: AddressForm,
         mode: Mode,
     ) -> Result<AddressList, WalletError> {
-        if !takes_list(form) {
-            return Err(WalletError::NeedsKey(form));
+        if !takes_list(format) {
+            return Err(WalletError::NeedsKey(format));
         }
         let mut list = Vec::new();
         let mut positions = BTreeMap::new();
         for (address, position) in addresses.into_iter().zip(1..) {
-            validate(form, mode, address)
-                .map_err(|why| WalletError::Listed { position, why: Box::new(why) })?;
+            validate(format, mode, address)
+                .map_err(|error| WalletError::Listed { position, reason: Box::new(error) })?;
             if let Some(first) = positions.insert(address, position) {
                 return Err(WalletError::Repeated { position, first });
             }
@@ -84,25 +84,25 @@ impl AddressList {
     }
 }
 
-/// An endless list. Address `n` is drawn on demand.
+/// An endless list of random addresses; each is drawn when it is needed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct SeededList {
-    addresses: RngKey,
+    address_key: RngKey,
     identity: String,
 }
 
 impl SeededList {
-    pub(super) fn new(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> SeededList {
-        let entity = format!("{} {mode}", name(form));
+    pub(super) fn new(seed: Seed, realm: &str, format: AddressForm, mode: Mode) -> SeededList {
+        let entity = format!("{} {mode}", name(format));
         let rng_key = |purpose| seed.rng_key(realm, &entity, purpose);
         let identity = format!("drawn-{}", hex::encode(rng_key("identity").stream(0).bytes::<16>()));
-        SeededList { addresses: rng_key("address"), identity }
+        SeededList { address_key: rng_key("address"), identity }
     }
 
-    /// Draws address `n`; `None` for the forms that do not take lists.
-    pub(super) fn address(&self, form: AddressForm, mode: Mode, n: u32) -> Option<String> {
-        let mut stream = self.addresses.stream(u64::from(n));
-        match form {
+    /// Draws address `n`; `None` for the formats whose addresses are derived from a key.
+    pub(super) fn address(&self, format: AddressForm, mode: Mode, n: u32) -> Option<String> {
+        let mut stream = self.address_key.stream(u64::from(n));
+        match format {
             AddressForm::Solana => Some(bs58::encode(stream.bytes::<SOLANA_LEN>()).into_string()),
             AddressForm::Monero => Some(monero::subaddress(mode, &stream.bytes())),
             _ => None,

@@ -1,6 +1,6 @@
 //! Deposit addresses, derived from public keys or listed by the account owner.
 //!
-//! A [`Wallet`] has one form of address in one mode, and returns addresses by number. Must not contain: private keys, or
+//! A [`Wallet`] has one address format in one mode, and returns addresses by number. Must not contain: private keys, or
 //! the counter of used numbers, which is in `Book`.
 
 mod address;
@@ -33,10 +33,10 @@ use serde::{Deserialize, Serialize};
 use crate::{asset::AddressForm, mode::Mode, rng::Seed};
 use list::{AddressList, SeededList};
 
-/// The source of deposit addresses of one form in one mode.
+/// The source of deposit addresses of one format in one mode.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wallet {
-    form: AddressForm,
+    format: AddressForm,
     mode: Mode,
     source: Source,
     identity: String,
@@ -44,9 +44,11 @@ pub struct Wallet {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Source {
-    /// An extended key, and its script if the form has several.
+    /// An extended key, with the script of its addresses if the format has several.
     Key(Box<ExtendedKey>, Option<Script>),
+    /// Addresses entered by the owner.
     Listed(AddressList),
+    /// Random addresses for simulated coins.
     Drawn(SeededList),
 }
 
@@ -60,29 +62,34 @@ impl Wallet {
     pub fn parse(
         text: &str,
         script: Option<Script>,
-        form: AddressForm,
+        format: AddressForm,
         mode: Mode,
     ) -> Result<Wallet, WalletError> {
         // The whole text is checked, because a mnemonic may have one word per line.
         if secret::is_secret(text) {
             return Err(WalletError::PrivateKey);
         }
-        if takes_list(form) {
+        if takes_list(format) {
             return Wallet::from_addresses(
                 text.lines().map(str::trim).filter(|line| !line.is_empty()),
-                form,
+                format,
                 mode,
             );
         }
-        let key = ExtendedKey::parse(text.trim(), form, mode)?;
-        let script = key.script(script, form)?;
-        Ok(Wallet::from_extended_key(key, script, form, mode))
+        let key = ExtendedKey::parse(text.trim(), format, mode)?;
+        let script = key.script(script, format)?;
+        Ok(Wallet::from_extended_key(key, script, format, mode))
     }
 
-    /// Creates a wallet that derives its addresses from a key [parsed](ExtendedKey::parse) for this form and mode.
-    fn from_extended_key(key: ExtendedKey, script: Option<Script>, form: AddressForm, mode: Mode) -> Wallet {
+    /// Creates a wallet that derives its addresses from a key [parsed](ExtendedKey::parse) for this format and mode.
+    fn from_extended_key(
+        key: ExtendedKey,
+        script: Option<Script>,
+        format: AddressForm,
+        mode: Mode,
+    ) -> Wallet {
         let identity = key.identity();
-        Wallet { form, mode, source: Source::Key(Box::new(key), script), identity }
+        Wallet { format, mode, source: Source::Key(Box::new(key), script), identity }
     }
 
     /// Creates a wallet that assigns these addresses in this order.
@@ -92,34 +99,34 @@ impl Wallet {
     /// [`WalletError`] for the first invalid address.
     pub fn from_addresses<'a>(
         addresses: impl IntoIterator<Item = &'a str>,
-        form: AddressForm,
+        format: AddressForm,
         mode: Mode,
     ) -> Result<Wallet, WalletError> {
-        let listed = AddressList::check(addresses, form, mode)?;
+        let listed = AddressList::check(addresses, format, mode)?;
         let identity = listed.identity();
-        Ok(Wallet { form, mode, source: Source::Listed(listed), identity })
+        Ok(Wallet { format, mode, source: Source::Listed(listed), identity })
     }
 
     /// Returns the built-in wallet of `realm`, such as `acme/live`: endless, and the same for the same seed.
     ///
-    /// It has no known private key ([`ExtendedKey::from_seed`]), so it is for simulated coins only. Its addresses for Solana
-    /// and Monero are drawn bytes in the valid format; most are not points of the curve.
-    pub fn from_seed(seed: Seed, realm: &str, form: AddressForm, mode: Mode) -> Wallet {
-        match ExtendedKey::from_seed(seed, realm, form, mode) {
+    /// It has no known private key ([`ExtendedKey::from_seed`]), so it is for simulated coins only. Its addresses for
+    /// Solana and Monero are drawn bytes in the valid format; most are not points of the curve.
+    pub fn from_seed(seed: Seed, realm: &str, format: AddressForm, mode: Mode) -> Wallet {
+        match ExtendedKey::from_seed(seed, realm, format, mode) {
             Some(key) => {
-                Wallet::from_extended_key(key, Script::is_for(form).then_some(Script::P2wpkh), form, mode)
+                Wallet::from_extended_key(key, Script::is_for(format).then_some(Script::P2wpkh), format, mode)
             }
             None => {
-                let drawn = SeededList::new(seed, realm, form, mode);
+                let drawn = SeededList::new(seed, realm, format, mode);
                 let identity = drawn.identity();
-                Wallet { form, mode, source: Source::Drawn(drawn), identity }
+                Wallet { format, mode, source: Source::Drawn(drawn), identity }
             }
         }
     }
 
-    /// Returns the form of its addresses.
+    /// Returns the format of its addresses.
     pub fn form(&self) -> AddressForm {
-        self.form
+        self.format
     }
 
     /// Returns its mode.
@@ -135,7 +142,7 @@ impl Wallet {
         }
     }
 
-    /// Returns the script of its key's addresses; `None` for a form with a single script.
+    /// Returns the script of its key's addresses; `None` for a format with a single script.
     pub fn script(&self) -> Option<Script> {
         match self.source {
             Source::Key(_, script) => script,
@@ -143,7 +150,7 @@ impl Wallet {
         }
     }
 
-    /// Returns the addresses that its owner listed, in order; empty if they are derived or drawn.
+    /// Returns the addresses that the owner listed, in order; empty if they are derived or drawn.
     pub fn listed_addresses(&self) -> &[String] {
         match &self.source {
             Source::Listed(listed) => listed.addresses(),
@@ -156,15 +163,15 @@ impl Wallet {
     /// A key has 2³¹ addresses; `None` too for the one in 2¹²⁷ numbers that BIP-32 skips.
     pub fn address(&self, n: u32) -> Option<String> {
         match &self.source {
-            Source::Key(key, script) => key.address(self.form, *script, self.mode, n).ok(),
+            Source::Key(key, script) => key.address(self.format, *script, self.mode, n).ok(),
             Source::Listed(listed) => listed.address(n),
-            Source::Drawn(drawn) => drawn.address(self.form, self.mode, n),
+            Source::Drawn(drawn) => drawn.address(self.format, self.mode, n),
         }
     }
 
     /// Returns the identity of the key or list, independent of its spelling, for the counter of used addresses. For a key
-    /// it contains neither the coin nor the mode. An edited list is another list: its owner must remove the addresses that
-    /// the old one has already assigned.
+    /// it contains neither the coin nor the mode. An edited list has another identity, so its first address is the next
+    /// one; addresses that charges already have are skipped.
     pub fn identity(&self) -> &str {
         &self.identity
     }
@@ -172,20 +179,20 @@ impl Wallet {
     /// Returns `true` if the two could derive the same address, or addresses of the same key.
     pub(crate) fn overlaps(&self, other: &Wallet) -> bool {
         match (&self.source, &other.source) {
-            (Source::Listed(one), Source::Listed(two)) => self.form == other.form && one.overlaps(two),
+            (Source::Listed(one), Source::Listed(two)) => self.format == other.format && one.overlaps(two),
             _ => self.identity() == other.identity(),
         }
     }
 }
 
-/// Returns `true` if wallets of this form are lists, because no address can be derived from a public key.
-pub const fn takes_list(form: AddressForm) -> bool {
-    matches!(form, AddressForm::Solana | AddressForm::Monero)
+/// Returns `true` if wallets of this format are lists, because no address can be derived from a public key.
+pub const fn takes_list(format: AddressForm) -> bool {
+    matches!(format, AddressForm::Solana | AddressForm::Monero)
 }
 
-/// Returns the form's name in messages and draws.
-const fn name(form: AddressForm) -> &'static str {
-    match form {
+/// Returns the format's name in messages and in the keys of random streams.
+const fn name(format: AddressForm) -> &'static str {
+    match format {
         AddressForm::Bitcoin => "Bitcoin",
         AddressForm::Litecoin => "Litecoin",
         AddressForm::Dogecoin => "Dogecoin",

@@ -21,28 +21,28 @@ const INTEGRATED_LEN: usize = ADDRESS_LEN + 8;
 
 /// Checks an address of the mode's network: mainnet, or stagenet for test mode.
 pub(super) fn validate(mode: Mode, text: &str) -> Result<(), WalletError> {
-    const FORM: AddressForm = AddressForm::Monero;
-    let bytes = decode(text).ok_or(WalletError::NotAnAddress(FORM))?;
-    let [network, ..] = bytes[..] else { return Err(WalletError::NotAnAddress(FORM)) };
+    const FORMAT: AddressForm = AddressForm::Monero;
+    let bytes = decode(text).ok_or(WalletError::NotAnAddress(FORMAT))?;
+    let [network, ..] = bytes[..] else { return Err(WalletError::NotAnAddress(FORMAT)) };
     let payload_len = match bytes.len() {
         ADDRESS_LEN | INTEGRATED_LEN => bytes.len() - CHECKSUM_LEN,
-        _ => return Err(WalletError::NotAnAddress(FORM)),
+        _ => return Err(WalletError::NotAnAddress(FORMAT)),
     };
     if bytes[payload_len..] != checksum(&bytes[..payload_len]) {
         return Err(WalletError::Checksum);
     }
-    let (of, got) = match network {
+    let (network_mode, got) = match network {
         18 | 42 => (Some(Mode::Live), "mainnet address"),
         24 | 36 => (Some(Mode::Test), "stagenet address"),
         53 | 63 => (None, "testnet address"),
         19 | 25 | 54 => return Err(WalletError::IntegratedAddress),
-        _ => return Err(WalletError::NotAnAddress(FORM)),
+        _ => return Err(WalletError::NotAnAddress(FORMAT)),
     };
     if bytes.len() != ADDRESS_LEN {
-        return Err(WalletError::NotAnAddress(FORM));
+        return Err(WalletError::NotAnAddress(FORMAT));
     }
-    if of != Some(mode) {
-        return Err(WalletError::OtherNetwork { got, form: FORM, mode });
+    if network_mode != Some(mode) {
+        return Err(WalletError::OtherNetwork { got, format: FORMAT, mode });
     }
     Ok(())
 }
@@ -78,7 +78,7 @@ fn encode(bytes: &[u8]) -> String {
     text
 }
 
-/// Decodes a string; `None` if [`encode`] returns it for no bytes.
+/// Decodes a string; `None` if it is not an output of [`encode`].
 fn decode(text: &str) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     for block in text.as_bytes().chunks(BLOCK_CHARS[BLOCK_LEN]) {
@@ -90,8 +90,8 @@ fn decode(text: &str) -> Option<Vec<u8>> {
         }
         // A larger value would be a second spelling of the same address.
         let number = number.to_be_bytes();
-        let (above, block) = number.split_at(BLOCK_LEN - len);
-        if above.iter().any(|&byte| byte != 0) {
+        let (overflow, block) = number.split_at(BLOCK_LEN - len);
+        if overflow.iter().any(|&byte| byte != 0) {
             return None;
         }
         bytes.extend(block);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn the_length_of_a_block_follows_from_its_bytes() {
+    fn each_number_of_bytes_has_its_number_of_characters() {
         check("", "");
         check("00", "11");
         check("39", "1z");
@@ -138,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bytes_come_back_from_their_text(bytes: Vec<u8>) {
+        fn bytes_are_decoded_from_their_text(bytes: Vec<u8>) {
             prop_assert_eq!(decode(&encode(&bytes)), Some(bytes));
         }
     }

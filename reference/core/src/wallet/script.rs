@@ -31,13 +31,13 @@ impl Script {
     }
 
     /// Parses the name.
-    pub fn parse(word: &str) -> Option<Script> {
-        Script::ALL.into_iter().find(|script| script.as_str() == word)
+    pub fn parse(name: &str) -> Option<Script> {
+        Script::ALL.into_iter().find(|script| script.as_str() == name)
     }
 
-    /// Returns `true` if a coin of this form has several scripts.
-    pub const fn is_for(form: AddressForm) -> bool {
-        matches!(form, AddressForm::Bitcoin | AddressForm::Litecoin)
+    /// Returns `true` if a coin of this format has several scripts.
+    pub const fn is_for(format: AddressForm) -> bool {
+        matches!(format, AddressForm::Bitcoin | AddressForm::Litecoin)
     }
 }
 

@@ -12,7 +12,7 @@ pub(super) fn is_secret(text: &str) -> bool {
     version::has_secret_prefix(text) || is_mnemonic(text) || is_raw_key(text) || is_base58_key(text)
 }
 
-/// Returns `true` for twelve or more words: BIP-39 takes up to 24, Monero 25.
+/// Returns `true` for twelve or more words: BIP-39 has up to 24, Monero 25.
 fn is_mnemonic(text: &str) -> bool {
     let is_word = |word: &str| word.chars().all(char::is_alphabetic);
     text.split_whitespace().count() >= MNEMONIC_WORDS_MIN && text.split_whitespace().all(is_word)
@@ -27,12 +27,12 @@ fn is_raw_key(text: &str) -> bool {
 /// Returns `true` for a private key in wallet import format (33 or 34 bytes), an extended private key of an
 /// unknown coin (its key starts with a zero byte), or a Solana key pair (64 bytes).
 fn is_base58_key(text: &str) -> bool {
-    const KEY_AT: usize = 45;
+    const KEY_OFFSET: usize = 45;
     match base58::decode(text) {
         Ok(payload) => match payload.len() {
             33 => true,
             34 => payload[33] == 1,
-            78 => payload[KEY_AT] == 0,
+            78 => payload[KEY_OFFSET] == 0,
             _ => false,
         },
         Err(_) => base58::decode_unchecked(text).is_ok_and(|bytes| bytes.len() == 64),

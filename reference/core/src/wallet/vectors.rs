@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{Script, base58};
 use crate::{asset::AddressForm, mode::Mode};
 
-/// The vectors, read once.
+/// The vectors, parsed once.
 pub(super) static VECTORS: LazyLock<Vectors> = LazyLock::new(|| {
     toml::from_str(include_str!("vectors.toml")).expect("the vectors are TOML of this layout")
 });
@@ -27,12 +27,12 @@ pub(super) struct Vectors {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AccountVector {
-    pub form: AddressForm,
+    pub format: AddressForm,
     pub mode: Mode,
-    /// The resulting script.
+    /// The script of the wallet's addresses.
     pub script: Option<Script>,
-    /// The owner's statement about the script.
-    pub stated: Option<Script>,
+    /// The script that the owner selected.
+    pub requested: Option<Script>,
     pub key: String,
     pub addresses: [String; 3],
 }
@@ -41,7 +41,7 @@ pub(super) struct AccountVector {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SeededVector {
-    pub form: AddressForm,
+    pub format: AddressForm,
     pub mode: Mode,
     /// `None` for a list.
     pub key: Option<String>,
@@ -55,9 +55,9 @@ pub(super) struct RefusedText {
     name: Option<String>,
     text: Option<String>,
     patch: Option<Patch>,
-    pub form: AddressForm,
+    pub format: AddressForm,
     pub mode: Mode,
-    pub stated: Option<Script>,
+    pub requested: Option<Script>,
     /// The `WalletError`, as `Debug` prints it.
     pub error: String,
     pub message: Option<String>,
@@ -66,12 +66,12 @@ pub(super) struct RefusedText {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Patch {
-    at: usize,
+    offset: usize,
     bytes: String,
 }
 
 impl Vectors {
-    /// Returns a string of `[texts]`, or the first address of a list.
+    /// Returns the text with this name, or the first address of the list with this name.
     pub(super) fn text(&self, name: &str) -> &str {
         self.texts.get(name).unwrap_or_else(|| &self.lists[name][0])
     }
@@ -83,7 +83,7 @@ impl Vectors {
 }
 
 impl RefusedText {
-    /// Returns the text after its patch.
+    /// Returns the text with its patch applied.
     pub(super) fn text(&self) -> String {
         let text = match (&self.name, &self.text) {
             (Some(name), None) => VECTORS.text(name),
@@ -95,7 +95,7 @@ impl RefusedText {
             |patch| {
                 with_patched_bytes(
                     text,
-                    patch.at,
+                    patch.offset,
                     &hex::decode(&patch.bytes).expect("patches are hexadecimal"),
                 )
             },
@@ -103,9 +103,9 @@ impl RefusedText {
     }
 }
 
-/// Returns a base58check text with other bytes at one position of the payload, and a valid checksum.
-pub(super) fn with_patched_bytes(text: &str, at: usize, bytes: &[u8]) -> String {
+/// Returns a base58check text after replacing payload bytes from `offset` on, with a valid checksum.
+pub(super) fn with_patched_bytes(text: &str, offset: usize, bytes: &[u8]) -> String {
     let mut payload = base58::decode(text).expect("only valid texts are patched");
-    payload[at..at + bytes.len()].copy_from_slice(bytes);
+    payload[offset..offset + bytes.len()].copy_from_slice(bytes);
     base58::encode(&payload)
 }

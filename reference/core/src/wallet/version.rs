@@ -1,7 +1,7 @@
 //! The version of an extended key: its first four bytes, printed as `xpub`, `zpub` or `Ltub`.
 //!
-//! BIP-32 defines two pairs, SLIP-132 and the wallets of some coins the others. The version determines the network, and
-//! sometimes the coin or the script. The key after it is the same.
+//! BIP-32 defines `xpub` and `tpub`; SLIP-132 and the wallets of some coins define the others. The version determines
+//! the network, and sometimes the coin or the script. The key after it is the same.
 
 use super::Script;
 use crate::{
@@ -18,42 +18,42 @@ pub(super) struct Version {
     /// The prefix of the corresponding private key's text.
     secret_prefix: &'static str,
     mode: Mode,
-    /// The address forms of such keys; empty for multisig.
-    forms: &'static [AddressForm],
-    /// The script, if the version determines it. Wallets export other versions for every script.
+    /// The address formats of such keys; empty for multisig.
+    formats: &'static [AddressForm],
+    /// The script, if the version determines it; `None` for versions that wallets export for every script.
     pub script: Option<Script>,
 }
 
 const SEGWIT: &[AddressForm] = &[Bitcoin, Litecoin];
-const EVERY: &[AddressForm] = &[Bitcoin, Litecoin, Dogecoin, BitcoinCash, Evm, Tron];
+const ALL_DERIVED: &[AddressForm] = &[Bitcoin, Litecoin, Dogecoin, BitcoinCash, Evm, Tron];
 
-/// All versions, the most specific first: seeded keys have this one.
+/// All versions, the most specific first: seeded keys have the first one that their format and mode accept.
 static VERSIONS: [Version; 15] = [
-    row(0x04b2_4746, "zpub", "zprv", Mode::Live, SEGWIT).with_script(Script::P2wpkh),
-    row(0x019d_a462, "Ltub", "Ltpv", Mode::Live, &[Litecoin]),
-    row(0x0436_f6e1, "ttub", "ttpv", Mode::Test, &[Litecoin]),
-    row(0x045f_1cf6, "vpub", "vprv", Mode::Test, SEGWIT).with_script(Script::P2wpkh),
-    row(0x02fa_cafd, "dgub", "dgpv", Mode::Live, &[Dogecoin]),
-    row(0x0432_a9a8, "tgub", "tgpv", Mode::Test, &[Dogecoin]),
-    row(0x0435_87cf, "tpub", "tprv", Mode::Test, EVERY),
-    row(0x0488_b21e, "xpub", "xprv", Mode::Live, EVERY),
-    row(0x049d_7cb2, "ypub", "yprv", Mode::Live, SEGWIT).with_script(Script::P2shP2wpkh),
-    row(0x01b2_6ef6, "Mtub", "Mtpv", Mode::Live, &[Litecoin]).with_script(Script::P2shP2wpkh),
-    row(0x044a_5262, "upub", "uprv", Mode::Test, SEGWIT).with_script(Script::P2shP2wpkh),
-    row(0x0295_b43f, "Ypub", "Yprv", Mode::Live, &[]),
-    row(0x02aa_7ed3, "Zpub", "Zprv", Mode::Live, &[]),
-    row(0x0242_89ef, "Upub", "Uprv", Mode::Test, &[]),
-    row(0x0257_5483, "Vpub", "Vprv", Mode::Test, &[]),
+    version(0x04b2_4746, "zpub", "zprv", Mode::Live, SEGWIT).with_script(Script::P2wpkh),
+    version(0x019d_a462, "Ltub", "Ltpv", Mode::Live, &[Litecoin]),
+    version(0x0436_f6e1, "ttub", "ttpv", Mode::Test, &[Litecoin]),
+    version(0x045f_1cf6, "vpub", "vprv", Mode::Test, SEGWIT).with_script(Script::P2wpkh),
+    version(0x02fa_cafd, "dgub", "dgpv", Mode::Live, &[Dogecoin]),
+    version(0x0432_a9a8, "tgub", "tgpv", Mode::Test, &[Dogecoin]),
+    version(0x0435_87cf, "tpub", "tprv", Mode::Test, ALL_DERIVED),
+    version(0x0488_b21e, "xpub", "xprv", Mode::Live, ALL_DERIVED),
+    version(0x049d_7cb2, "ypub", "yprv", Mode::Live, SEGWIT).with_script(Script::P2shP2wpkh),
+    version(0x01b2_6ef6, "Mtub", "Mtpv", Mode::Live, &[Litecoin]).with_script(Script::P2shP2wpkh),
+    version(0x044a_5262, "upub", "uprv", Mode::Test, SEGWIT).with_script(Script::P2shP2wpkh),
+    version(0x0295_b43f, "Ypub", "Yprv", Mode::Live, &[]),
+    version(0x02aa_7ed3, "Zpub", "Zprv", Mode::Live, &[]),
+    version(0x0242_89ef, "Upub", "Uprv", Mode::Test, &[]),
+    version(0x0257_5483, "Vpub", "Vprv", Mode::Test, &[]),
 ];
 
-const fn row(
+const fn version(
     bytes: u32,
     prefix: &'static str,
     secret_prefix: &'static str,
     mode: Mode,
-    forms: &'static [AddressForm],
+    formats: &'static [AddressForm],
 ) -> Version {
-    Version { bytes: bytes.to_be_bytes(), prefix, secret_prefix, mode, forms, script: None }
+    Version { bytes: bytes.to_be_bytes(), prefix, secret_prefix, mode, formats, script: None }
 }
 
 impl Version {
@@ -68,20 +68,20 @@ impl Version {
     }
 
     /// Returns the versions that a wallet accepts, the most specific first.
-    pub(super) fn accepted_for(form: AddressForm, mode: Mode) -> impl Iterator<Item = &'static Version> {
-        VERSIONS.iter().filter(move |version| version.is_for(form) && version.is_for_mode(form, mode))
+    pub(super) fn accepted_for(format: AddressForm, mode: Mode) -> impl Iterator<Item = &'static Version> {
+        VERSIONS.iter().filter(move |version| version.is_for(format) && version.is_for_mode(format, mode))
     }
 
-    /// Returns `true` if addresses of this form are usually derived from such a key.
-    pub(super) fn is_for(&self, form: AddressForm) -> bool {
-        self.forms.contains(&form)
+    /// Returns `true` if addresses of this format are usually derived from such a key.
+    pub(super) fn is_for(&self, format: AddressForm) -> bool {
+        self.formats.contains(&format)
     }
 
     /// Returns `true` if such a key belongs to the network of this mode.
-    pub(super) fn is_for_mode(&self, form: AddressForm, mode: Mode) -> bool {
-        // Ethereum and Tron have the same addresses on their test networks, and their wallets export an `xpub` for both. The
-        // reverse is refused: a `tpub` is not meant for value.
-        let shares_networks = matches!(form, Evm | Tron);
+    pub(super) fn is_for_mode(&self, format: AddressForm, mode: Mode) -> bool {
+        // Ethereum and Tron have the same addresses on their test networks, and their wallets export an `xpub` for
+        // both. The reverse is refused: a `tpub` is not meant for value.
+        let shares_networks = matches!(format, Evm | Tron);
         self.mode == mode || (shares_networks && mode == Mode::Test)
     }
 }
@@ -96,7 +96,7 @@ pub(super) fn has_secret_prefix(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wallet::{base58, golden::forms, takes_list};
+    use crate::wallet::{base58, golden::address_formats, takes_list};
 
     #[test]
     fn the_bytes_of_a_version_print_as_its_prefix() {
@@ -110,8 +110,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(form: AddressForm, mode: Mode, expected: &str) {
-        let accepted: Vec<_> = Version::accepted_for(form, mode).map(|version| version.prefix).collect();
+    fn check(format: AddressForm, mode: Mode, expected: &str) {
+        let accepted: Vec<_> = Version::accepted_for(format, mode).map(|version| version.prefix).collect();
         assert_eq!(accepted.join(" "), expected);
     }
 
@@ -133,16 +133,16 @@ mod tests {
         check(AddressForm::Monero, Mode::Test, "");
     }
 
-    /// Checks that no coin accepts neither: its wallet would have no address.
+    /// Otherwise a coin's wallet could have no address.
     #[test]
-    fn every_coin_accepts_a_plain_key_or_a_list() {
-        for form in forms() {
-            for (mode, plain) in [(Mode::Live, "xpub"), (Mode::Test, "tpub")] {
-                let takes_key = Version::accepted_for(form, mode).any(|version| version.prefix == plain);
+    fn every_coin_accepts_either_an_xpub_or_a_list() {
+        for format in address_formats() {
+            for (mode, prefix) in [(Mode::Live, "xpub"), (Mode::Test, "tpub")] {
+                let takes_key = Version::accepted_for(format, mode).any(|version| version.prefix == prefix);
                 assert_eq!(
                     takes_key,
-                    !takes_list(form),
-                    "{form:?}: EVERY names the forms that are derived from a key"
+                    !takes_list(format),
+                    "{format:?}: ALL_DERIVED lists the formats that are derived from a key"
                 );
             }
         }

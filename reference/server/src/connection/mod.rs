@@ -1,8 +1,8 @@
 //! One connection: hyper over a stream with time limits.
 //!
-//! The limits on heads and idleness are enforced here instead of by hyper, which would reset a timer for every request
-//! and close without a response. One timer per connection is enough: it is reset only when it fires, or when a head
-//! arrives in pieces.
+//! The time limits on request heads and idle connections are enforced here instead of by hyper, which would reset a
+//! timer for every request and close without a response. One timer per connection is enough: it is reset only when it
+//! fires, or when a head arrives in pieces.
 
 use std::{
     convert::Infallible,
@@ -29,21 +29,21 @@ pub(crate) async fn serve<S>(
     stream: S,
     addrs: ConnectionAddrs,
     activity: Arc<Activity>,
-    stopping: Watcher,
+    shutdown: Watcher,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let bounds = router.backend.bounds;
     let timed = TimedStream::new(stream, &activity, bounds);
-    let shared = Arc::new((router, Arc::clone(&activity)));
+    let router_and_activity = Arc::new((router, Arc::clone(&activity)));
     let service = service_fn(move |request| {
-        let shared = Arc::clone(&shared);
+        let router_and_activity = Arc::clone(&router_and_activity);
         async move {
-            let (router, activity) = &*shared;
+            let (router, activity) = &*router_and_activity;
             activity.on_turn();
-            let answer = router.answer(addrs, activity, request).await;
+            let response = router.answer(addrs, activity, request).await;
             activity.on_turn();
-            Ok::<_, Infallible>(answer)
+            Ok::<_, Infallible>(response)
         }
     });
     let connection = http1::Builder::new()
@@ -52,33 +52,34 @@ pub(crate) async fn serve<S>(
         .header_read_timeout(None)
         .max_header_size(bounds.head_bytes)
         .serve_connection(TokioIo::new(timed), service);
-    let mut connection = pin!(stopping.watch(connection));
+    let mut connection = pin!(shutdown.watch(connection));
     tokio::select! {
         biased;
-        // Errors are the client's: it disconnected, or sent no HTTP and got 400.
+        // Errors are caused by the client: it disconnected, or sent something else than HTTP and got 400.
         _ = &mut connection => {}
-        // Another connection needs its slot, or another response its memory.
+        // Another connection needs the slot of this one, or another response its memory.
         () = activity.wait_for_close() => {}
     }
 }
 
-/// A stream that fails when a head takes too long or no byte moves.
+/// A stream that fails when a request head takes too long or no byte is received or sent for too long.
 struct TimedStream<S> {
     stream: S,
     activity: Arc<Activity>,
-    head_time: Duration,
-    idle_time: Duration,
-    stall_time: Duration,
-    /// `true` if a byte moved since the clock was last read.
-    moved: bool,
+    head_timeout: Duration,
+    idle_timeout: Duration,
+    /// The idle timeout while the client does not accept a write.
+    stall_timeout: Duration,
+    /// `true` if bytes were received or sent since the clock was last read.
+    has_new_bytes: bool,
     /// The time of the latest byte, accurate to the latest reading of the clock.
-    moved_at: Instant,
+    last_byte_at: Instant,
     /// The state of the incomplete head.
     head: HeadState,
-    /// The number of turns at the latest check.
-    turns_seen: u32,
+    /// The value of [`Activity::turn_count`] at the latest check: odd while a request is processed.
+    last_turn_count: u32,
     /// `true` if the client does not accept the latest write, so it may have received half a response.
-    stalled: bool,
+    is_stalled: bool,
     timer: Pin<Box<Sleep>>,
 }
 
@@ -86,45 +87,48 @@ struct TimedStream<S> {
 enum HeadState {
     /// No head has started.
     None,
-    /// The first head, expected since this time.
-    Awaited(Instant),
-    /// A head that started since the clock was last read.
-    Begun,
-    /// A head that started at this time.
-    Since(Instant),
+    /// The first head is expected since this time.
+    Expected(Instant),
+    /// A head started to arrive since the clock was last read.
+    Arriving,
+    /// A head started to arrive at this time.
+    ArrivingSince(Instant),
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
     fn new(stream: S, activity: &Arc<Activity>, bounds: Bounds) -> TimedStream<S> {
-        let moved_at = Instant::now();
+        let last_byte_at = Instant::now();
         TimedStream {
             stream,
             activity: Arc::clone(activity),
-            head_time: bounds.head_time,
-            idle_time: bounds.idle_time,
-            stall_time: bounds.stall_time,
-            moved: false,
-            moved_at,
-            head: HeadState::Awaited(moved_at),
-            turns_seen: 0,
-            stalled: false,
-            timer: Box::pin(tokio::time::sleep_until(moved_at + bounds.idle_time.min(bounds.head_time))),
+            head_timeout: bounds.head_time,
+            idle_timeout: bounds.idle_time,
+            stall_timeout: bounds.stall_time,
+            has_new_bytes: false,
+            last_byte_at,
+            head: HeadState::Expected(last_byte_at),
+            last_turn_count: 0,
+            is_stalled: false,
+            timer: Box::pin(tokio::time::sleep_until(last_byte_at + bounds.idle_time.min(bounds.head_time))),
         }
     }
 
+    /// Records that bytes were received; they start a head if no request is being processed.
     fn on_read(&mut self) {
-        self.moved = true;
+        self.has_new_bytes = true;
         self.update_head();
-        if matches!(self.head, HeadState::None | HeadState::Awaited(_)) && self.turns_seen.is_multiple_of(2) {
-            self.head = HeadState::Begun;
+        if matches!(self.head, HeadState::None | HeadState::Expected(_))
+            && self.last_turn_count.is_multiple_of(2)
+        {
+            self.head = HeadState::Arriving;
         }
     }
 
-    /// Updates the state of the head: a new turn means that the head is complete.
+    /// Updates the state of the head: it is complete if a request has started or ended since the latest check.
     fn update_head(&mut self) {
         let turns = self.activity.turn_count();
-        if turns != self.turns_seen {
-            self.turns_seen = turns;
+        if turns != self.last_turn_count {
+            self.last_turn_count = turns;
             self.head = HeadState::None;
         }
     }
@@ -133,19 +137,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
     /// after every byte, so the clock is read only here.
     fn poll_time_limits(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         self.update_head();
-        if self.moved {
-            self.moved = false;
-            self.moved_at = Instant::now();
-            self.activity.on_traffic(self.moved_at);
+        if self.has_new_bytes {
+            self.has_new_bytes = false;
+            self.last_byte_at = Instant::now();
+            self.activity.on_traffic(self.last_byte_at);
         }
-        if matches!(self.head, HeadState::Begun) {
-            self.head = HeadState::Since(self.moved_at);
-            self.activity.on_await(self.moved_at);
+        if matches!(self.head, HeadState::Arriving) {
+            self.head = HeadState::ArrivingSince(self.last_byte_at);
+            self.activity.on_await(self.last_byte_at);
         }
-        let idle_until = self.moved_at + if self.stalled { self.stall_time } else { self.idle_time };
+        let idle_until =
+            self.last_byte_at + if self.is_stalled { self.stall_timeout } else { self.idle_timeout };
         let deadline = match self.head {
-            HeadState::Awaited(since) | HeadState::Since(since) => idle_until.min(since + self.head_time),
-            HeadState::None | HeadState::Begun => idle_until,
+            HeadState::Expected(since) | HeadState::ArrivingSince(since) => {
+                idle_until.min(since + self.head_timeout)
+            }
+            HeadState::None | HeadState::Arriving => idle_until,
         };
         // A later deadline can wait until the timer fires; an earlier one cannot.
         if deadline < self.timer.deadline() {
@@ -158,8 +165,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
             }
             self.timer.as_mut().reset(deadline);
         }
-        if matches!(self.head, HeadState::Since(_)) && !self.stalled {
-            // The response is sent as far as possible: a client with such a slow head may not be reading.
+        if matches!(self.head, HeadState::ArrivingSince(_)) && !self.is_stalled {
+            // Only one write is tried: a client that sends its head so slowly may not read the response.
             let _ =
                 Pin::new(&mut self.stream).poll_write(cx, error_response(Refusal::HeadTooSlow).as_bytes());
         }
@@ -168,11 +175,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> TimedStream<S> {
 
     /// Returns the result of a write, or the error that it took too long.
     fn finish_write<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        self.stalled = done.is_pending();
+        self.is_stalled = done.is_pending();
         match done {
             Poll::Pending => self.poll_time_limits(cx).map(Err),
             done => {
-                self.moved = true;
+                self.has_new_bytes = true;
                 done
             }
         }

@@ -18,12 +18,12 @@ use crate::{
 };
 
 /// The delay between two attempts to recover a failing disk.
-const RETRY: Duration = Duration::from_secs(1);
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The longest time that a read waits for the world to be restored after a failure of the disk.
-const READABLE_WITHIN: Duration = Duration::from_secs(30);
+const READABLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The name of the snapshot that is taken before the clock is reset.
 const BEFORE_RESET: &str = "before --clock-reset";
-/// The value of `Retry-After`, in seconds.
+/// The value of the `Retry-After` header, in seconds.
 const RETRY_AFTER: &str = "2";
 
 /// The journal of a world, with the setup and kind of clock that it began with.
@@ -74,18 +74,18 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// `InvalidInput`: the clock does not follow real time, or the world began in the future.
+    /// `InvalidInput`: the clock does not follow real time, or the world starts in the future.
     pub(crate) async fn reset_clock(&self) -> io::Result<Option<String>> {
-        let refused =
+        let clock_reset_error =
             |why: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("`--clock-reset`: {why}"));
         if self.durability.as_ref().is_none_or(|durability| durability.clock != ClockKind::Wall) {
-            return Err(refused(
+            return Err(clock_reset_error(
                 "it needs a world in `--data` whose clock follows real time (`--clock wall`)",
             ));
         }
-        let broken = |_: InternalError| refused("the world failed with an internal error");
-        // Read in this order, so that a correct service clock is never ahead.
-        let (service_time, _) = self.time_and_next_due().map_err(broken)?;
+        let internal_error = |_: InternalError| clock_reset_error("the world failed with an internal error");
+        // The service clock is read first, so that a correct one is never ahead of the time of day.
+        let (service_time, _) = self.time_and_next_due().map_err(internal_error)?;
         let now = clock::time_of_day();
         if service_time <= now {
             return Ok(None);
@@ -95,10 +95,11 @@ impl Host {
             ("/sandbox/restore", json!({ "at": now.to_string() })),
         ] {
             let body = body.to_string();
-            let response = self.respond(&Request::json("", "POST", path, &body)).await.map_err(broken)?;
+            let response =
+                self.respond(&Request::json("", "POST", path, &body)).await.map_err(internal_error)?;
             if response.status != 200 {
-                let answer: Value = serde_json::from_slice(&response.body).unwrap_or_default();
-                return Err(refused(answer["message"].as_str().unwrap_or_default()));
+                let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+                return Err(clock_reset_error(body["message"].as_str().unwrap_or_default()));
             }
         }
         Ok(Some(format!(
@@ -121,7 +122,7 @@ impl Host {
         }
     }
 
-    /// Deletes the stored world, which must get no further requests.
+    /// Deletes the stored world, which must receive no further requests.
     pub(crate) fn discard_journal(&self) -> Option<Ticket> {
         self.writer()?.discard()
     }
@@ -169,6 +170,7 @@ impl Host {
         if self.wait_for_commit(ticket).await { response } else { self.storage_failure() }
     }
 
+    /// Waits for a commit; returns `false` if it failed.
     pub(crate) async fn wait_for_commit(&self, ticket: Option<Ticket>) -> bool {
         match (self.writer(), ticket) {
             (Some(writer), Some(ticket)) => writer.wait(ticket).await,
@@ -187,7 +189,7 @@ impl Host {
         unavailable(&message)
     }
 
-    /// Returns the refusal of a change while the worlds that were opened on request use all the memory they may.
+    /// Returns the refusal of a change while the worlds that were opened on request use all of their memory budget.
     pub(super) fn memory_refusal(&self) -> Option<Response> {
         let exceeded = self.memory.exceeded()?;
         Some(unavailable(&format!(
@@ -210,13 +212,13 @@ impl Host {
                 if recovered {
                     break;
                 }
-                tokio::time::sleep(RETRY).await;
+                tokio::time::sleep(RETRY_DELAY).await;
             }
         }
     }
 
     /// Waits until the world has been restored after a failure of the disk: until then it has changes that will not be stored.
-    /// Gives up after [`READABLE_WITHIN`].
+    /// Gives up after [`READABLE_TIMEOUT`].
     pub(crate) async fn wait_until_readable(&self) {
         let readable = async {
             loop {
@@ -228,8 +230,8 @@ impl Host {
                 recovered.await;
             }
         };
-        // A read that gives up gets 503.
-        let _ = tokio::time::timeout(READABLE_WITHIN, readable).await;
+        // A read after the timeout gets 503.
+        let _ = tokio::time::timeout(READABLE_TIMEOUT, readable).await;
     }
 
     /// Restores the world to its last commit; returns `true` if changes are stored again.
@@ -239,7 +241,7 @@ impl Host {
         let is_writable = disk.is_some();
         let recovered = self.with_state(|state| {
             state.world.replace(replayed.sandbox, RestoreKind::LastCommit);
-            // Posts of committed records were sent before the failure.
+            // The delivery attempts of committed records were dispatched before the failure.
             state.world.take_outgoing();
             let now = writer.last_end().map_or(state.world.now(), |(_, wall)| {
                 Clock::resume_time(durability.clock, state.world.now(), wall)
@@ -264,7 +266,7 @@ impl Host {
         is_writable && recovered.is_ok()
     }
 
-    /// Answers requests about snapshots, restoring and the scenario, which need the journal.
+    /// Responds to requests about snapshots, restoring and the scenario, which need the journal.
     pub(super) async fn respond_with_journal(
         self: &Host,
         durability: &Durability,
@@ -290,7 +292,7 @@ impl Host {
                 if let Some(refusal) = self.memory_refusal() {
                     return Ok(refusal);
                 }
-                // Everything due happens first, so that the moment is complete.
+                // Everything due happens first, so that the snapshot contains it.
                 let stepped = self.step(super::Effect::Changes, |world, now| {
                     world.advance_to(now);
                     snapshots::take(&durability.journal, name, world)
@@ -301,9 +303,9 @@ impl Host {
                 }
             }
             SnapshotRequest::Drop { n } => {
-                let answer =
+                let response =
                     self.with_state(|state| snapshots::delete(&durability.journal, n, state.world.now()))?;
-                Ok(self.respond_after_commit(answer, self.ticket()).await)
+                Ok(self.respond_after_commit(response, self.ticket()).await)
             }
             SnapshotRequest::File { n } => {
                 Ok(snapshots::file(Arc::clone(&durability.journal), durability.setup.clone(), n).await)

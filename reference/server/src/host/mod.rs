@@ -1,7 +1,7 @@
 //! The host of a world: one lock around the world and its clock, and one timer that wakes it.
 //!
-//! The lock is never held across a wait, neither for a name lookup nor for an attempt to end. Webhook posts are passed to
-//! the sender before the lock is released, so they leave in the order in which the world made them.
+//! The lock is never held across a wait, neither for a name lookup nor for an attempt to end. Delivery attempts are passed
+//! to the sender before the lock is released, so they start in the order in which the world created them.
 //!
 //! With a journal, a response is sent once the records that it depends on are on the disk (`durability`).
 //!
@@ -42,11 +42,11 @@ use crate::{
 };
 
 /// The shortest sleep of the timer, so that a world with work that stays due cannot make it spin.
-const NAP_MIN: Duration = Duration::from_millis(1);
+const SLEEP_MIN: Duration = Duration::from_millis(1);
 /// The longest sleep of the timer, so that a wall clock that jumps ahead is noticed.
-const NAP_MAX: Duration = Duration::from_secs(10);
+const SLEEP_MAX: Duration = Duration::from_secs(10);
 
-/// The world panicked. It may be half changed, so it answers no further request.
+/// The world panicked. It may be half changed, so every further request fails with this error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InternalError;
 
@@ -59,15 +59,14 @@ pub(crate) struct Host {
     /// Notified when the world has been restored after a failure of the disk.
     recovered: Notify,
     /// The handle of the webhook sender; `None` if all deliveries go to the simulated network.
-    exit: Option<SenderHandle>,
-    frozen: bool,
+    sender_handle: Option<SenderHandle>,
+    is_frozen: bool,
     /// The latest time on the world's clock, for readers without the lock.
     shown: AtomicU64,
     /// Receives every event.
     log: Option<LogSink>,
-    /// Sent with every observable change; the number of changes that replaced the whole world. `None` once the server is
-    /// about to end.
-    pulse: watch::Sender<Option<u64>>,
+    /// Updated with every observable change; see [`Host::subscribe`].
+    changes: watch::Sender<Option<u64>>,
     /// `true` once the world has ended.
     has_ended: AtomicBool,
     /// The journal of the world; `None` for a world that cannot be recreated.
@@ -108,7 +107,7 @@ type StorageFailure = Response;
 /// The handle of the webhook sender, for the deliveries of one world.
 pub(crate) struct SenderHandle {
     pub(crate) sender: Arc<WebhookSender>,
-    /// Stays short: the dispatcher moves every attempt into its own queue at once.
+    /// The queue of this channel stays short: the dispatcher moves every attempt into its own queue at once.
     pub(crate) dispatches: UnboundedSender<WorldAttempt>,
     /// The number of the world.
     pub(crate) world: WorldNo,
@@ -136,13 +135,13 @@ impl Host {
     pub(crate) fn new(
         world: Box<dyn World>,
         clock: Clock,
-        exit: Option<SenderHandle>,
+        sender_handle: Option<SenderHandle>,
         log: Option<LogSink>,
         durability: Option<Durability>,
         memory: MemoryShare,
     ) -> Host {
         memory.set(world.held_bytes());
-        let frozen = clock.is_frozen();
+        let is_frozen = clock.is_frozen();
         Host {
             shown: AtomicU64::new(world.now().0),
             log,
@@ -150,9 +149,9 @@ impl Host {
             rearm: Notify::new(),
             attempt_ended: Notify::new(),
             recovered: Notify::new(),
-            exit,
-            frozen,
-            pulse: watch::Sender::new(Some(0)),
+            sender_handle,
+            is_frozen,
+            changes: watch::Sender::new(Some(0)),
             has_ended: AtomicBool::new(false),
             durability,
             recent_mutations: RecentMutations::default(),
@@ -165,15 +164,15 @@ impl Host {
         self.recent_mutations.newest_first()
     }
 
-    /// Returns a receiver that is notified of every observable change. Its value is the number of changes that replaced
-    /// everything, `None` once the server is about to end. A reader that subscribes before it reads the world misses nothing.
+    /// Returns a receiver that is notified of every observable change. Its value is the number of changes of kind
+    /// [`WorldChange::Everything`], `None` once the server is about to end. A reader that subscribes before it reads the world misses nothing.
     pub(crate) fn subscribe(&self) -> watch::Receiver<Option<u64>> {
-        self.pulse.subscribe()
+        self.changes.subscribe()
     }
 
     /// Ends all observers.
     pub(crate) fn end_observers(&self) {
-        self.pulse.send_replace(None);
+        self.changes.send_replace(None);
     }
 
     /// Ends all calls that wait in this world, and all observers.
@@ -181,50 +180,52 @@ impl Host {
         self.has_ended.store(true, Ordering::Relaxed);
         self.attempt_ended.notify_waiters();
         self.end_observers();
-        self.exit.iter().for_each(|exit| exit.forwards().clear());
+        self.sender_handle.iter().for_each(|sender_handle| sender_handle.forwards().clear());
     }
 
     /// Notifies the observers. Called after the change, so that they read the changed world.
     fn notify_observers(&self, change: WorldChange) {
-        if self.pulse.receiver_count() > 0 {
-            let moves = u64::from(change == WorldChange::Everything);
-            self.pulse.send_modify(|pulse| *pulse = pulse.map(|before| before + moves));
+        if self.changes.receiver_count() > 0 {
+            let replaced = u64::from(change == WorldChange::Everything);
+            self.changes.send_modify(|changes| *changes = changes.map(|count| count + replaced));
         }
     }
 
-    /// Returns `true` if an event after the `n`th matches, and the number of events so far.
+    /// Returns `true` if an event after the `n`th matches or may have matched, and the number of events so far.
     pub(crate) fn has_event_after(
         &self,
         n: u64,
-        fits: impl Fn(&WorldEventKind) -> bool,
+        matches: impl Fn(&WorldEventKind) -> bool,
     ) -> Result<(bool, u64), InternalError> {
         self.with_state(|state| {
             let count = state.world.event_count();
             let events = state.world.events_after(n);
-            // The log stores only the latest events, and a world that replaced this one has a new log.
-            let is_whole = count.checked_sub(n) == u64::try_from(events.len()).ok();
-            (!is_whole || events.iter().any(|event| fits(&event.what)), count)
+            // Incomplete if the log has dropped older events, or if a world with a new log replaced this one.
+            let is_complete = count.checked_sub(n) == u64::try_from(events.len()).ok();
+            (!is_complete || events.iter().any(|event| matches(&event.what)), count)
         })
     }
 
-    /// Returns the sender of posts outside of the simulated network; `None` if there is none.
+    /// Returns the sender of deliveries outside of the simulated network; `None` if there is none.
     pub(crate) fn sender(&self) -> Option<&WebhookSender> {
-        self.exit.as_ref().map(|exit| &*exit.sender)
+        self.sender_handle.as_ref().map(|sender_handle| &*sender_handle.sender)
     }
 
     /// Makes the world an owner of a forward until it ends.
     pub(crate) fn own_forward(&self, forward: Arc<Forward>) {
-        self.exit.iter().for_each(|exit| exit.forwards().push(Arc::clone(&forward)));
+        self.sender_handle
+            .iter()
+            .for_each(|sender_handle| sender_handle.forwards().push(Arc::clone(&forward)));
     }
 
     /// Makes the world an owner of the forwards of the world that it branches from.
     pub(crate) fn share_forwards(&self, origin: &Host) {
-        if let (Some(own), Some(origin)) = (&self.exit, &origin.exit) {
+        if let (Some(own), Some(origin)) = (&self.sender_handle, &origin.sender_handle) {
             own.forwards().extend(origin.forwards().iter().cloned());
         }
     }
 
-    /// Returns the time of the service clock at the latest call. Takes no lock.
+    /// Returns the time of the service clock at the latest call, without locking the world.
     pub(crate) fn latest_time(&self) -> Timestamp {
         Timestamp(self.shown.load(Ordering::Relaxed))
     }
@@ -236,10 +237,10 @@ impl Host {
 
     /// Returns `true` if only `/sandbox` moves the clock.
     pub(crate) fn is_frozen(&self) -> bool {
-        self.frozen
+        self.is_frozen
     }
 
-    /// Returns `true` if the world had an internal error. Takes no lock.
+    /// Returns `true` if the world had an internal error, without locking it.
     pub(crate) fn is_broken(&self) -> bool {
         self.state.is_poisoned()
     }
@@ -270,26 +271,26 @@ impl Host {
         Ok(admitted.and_then(|(admitted, _)| admitted))
     }
 
-    /// Answers a request at the present time.
+    /// Responds to a request at the present time.
     pub(crate) async fn respond(&self, request: &Request<'_>) -> Result<Response, InternalError> {
         let response = match &self.durability {
             Some(durability) if snapshots::is_snapshot_path(request.path) => {
                 Box::pin(self.respond_with_journal(durability, request)).await?
             }
-            _ => self.answer(None, request, |world, now| world.respond(now, request)).await?,
+            _ => self.respond_with(None, request, |world, now| world.respond(now, request)).await?,
         };
         self.recent_mutations.record(self.latest_time(), request, &response);
         Ok(response)
     }
 
-    /// Answers an authenticated request, without counting it against the limit again.
+    /// Responds to an authenticated request, without counting it against the rate limit again.
     pub(crate) async fn respond_as(
         &self,
         admitted: &AdmittedRequest,
         request: &Request<'_>,
     ) -> Result<Response, InternalError> {
         let respond = |world: &mut dyn World, now| world.respond_as(now, admitted, request);
-        let response = self.answer(Some(admitted.account()), request, respond).await?;
+        let response = self.respond_with(Some(admitted.account()), request, respond).await?;
         self.recent_mutations.record(self.latest_time(), request, &response);
         Ok(response)
     }
@@ -302,7 +303,7 @@ impl Host {
                 world.sandbox().map(&view)
             })?;
             match stepped {
-                Ok((seen, ticket)) if self.wait_for_commit(ticket).await => return Ok(seen),
+                Ok((value, ticket)) if self.wait_for_commit(ticket).await => return Ok(value),
                 // The data may be lost with the failed commit; read it again from the restored world.
                 _ if is_first => Box::pin(self.wait_until_readable()).await,
                 _ => {}
@@ -311,7 +312,9 @@ impl Host {
         Ok(None)
     }
 
-    async fn answer(
+    /// Calls `respond` on the world, after looking up the host of an endpoint to save. Repeats a read once if the disk
+    /// fails.
+    async fn respond_with(
         &self,
         account: Option<AccountNo>,
         request: &Request<'_>,
@@ -322,10 +325,10 @@ impl Host {
         {
             return Ok(refusal);
         }
-        // Both futures are boxed: few requests need them, and every one would carry their size.
-        let mut host_check = match &self.exit {
-            Some(exit) if sender::may_save(request) => {
-                Box::pin(exit.sender.check_host(exit.world, account, request)).await
+        // The futures are boxed: few requests need them, and otherwise every request's future would include their size.
+        let mut host_check = match &self.sender_handle {
+            Some(sender_handle) if sender::may_save(request) => {
+                Box::pin(sender_handle.sender.check_host(sender_handle.world, account, request)).await
             }
             _ => None,
         };
@@ -380,14 +383,14 @@ impl Host {
             }
             if !pending.awaits_attempt() {
                 // Other requests are served between two slices of a long advance.
-                tokio::time::sleep(NAP_MIN).await;
+                tokio::time::sleep(SLEEP_MIN).await;
             }
             match self.step(Effect::Changes, |world, now| world.continue_call(now, pending))? {
                 Err(failure) => return Ok(failure),
                 Ok((Progress::Done(response), ticket)) => {
                     return Ok(self.respond_after_commit(response, ticket).await);
                 }
-                Ok((Progress::Waiting(onward), _)) => pending = onward,
+                Ok((Progress::Waiting(next), _)) => pending = next,
             }
             if pending.awaits_attempt() {
                 ended.await;
@@ -395,7 +398,7 @@ impl Host {
         }
     }
 
-    /// Reports the end of an attempt of the webhook sender.
+    /// Records the result of an attempt of the webhook sender.
     pub(crate) fn end_attempt(&self, id: AttemptId, report: AttemptReport) {
         // A broken world accepts no report, but the calls that wait for it must end.
         let copy = report.clone();
@@ -406,11 +409,11 @@ impl Host {
         self.attempt_ended.notify_waiters();
     }
 
-    /// Runs a call on the world at the present time; passes on its events, posts and timer.
+    /// Runs a call on the world at the present time; logs its events, dispatches its deliveries and sets the timer.
     fn step<T>(
         &self,
         effect: Effect,
-        act: impl FnOnce(&mut dyn World, Timestamp) -> T,
+        call: impl FnOnce(&mut dyn World, Timestamp) -> T,
     ) -> Result<Result<StepOutcome<T>, StorageFailure>, InternalError> {
         let stepped = self.with_state(|state| {
             let durability = self.durability_state();
@@ -427,26 +430,26 @@ impl Host {
                 state.clock.time_at(reading)
             };
             let before = state.world.event_count();
-            let done = act(&mut *state.world, now);
-            let moved = durability == DurabilityState::Durable
+            let value = call(&mut *state.world, now);
+            let has_moved = durability == DurabilityState::Durable
                 && state.clock.sync_to_world(reading, state.world.now());
-            let changed = moved || state.world.event_count() != before;
+            let has_changed = has_moved || state.world.event_count() != before;
             self.log_events(state, before);
-            if changed || effect == Effect::Changes {
+            if has_changed || effect == Effect::Changes {
                 self.memory.set(state.world.held_bytes());
             }
             self.dispatch_outgoing(state);
             let due = state.world.next_due();
-            let sooner = due.is_some_and(|due| state.armed.is_none_or(|armed| due < armed));
-            if sooner {
+            let is_sooner = due.is_some_and(|due| state.armed.is_none_or(|armed| due < armed));
+            if is_sooner {
                 state.armed = due;
             }
             // A read may show changes whose commit is still pending, so it waits too.
             let ticket = if durability == DurabilityState::Durable { self.ticket() } else { None };
-            let change = if moved { WorldChange::Everything } else { WorldChange::Events };
-            Ok(((done, ticket), moved || sooner, changed.then_some(change)))
+            let change = if has_moved { WorldChange::Everything } else { WorldChange::Events };
+            Ok(((value, ticket), has_moved || is_sooner, has_changed.then_some(change)))
         })?;
-        let (done, rearm, change) = match stepped {
+        let (outcome, rearm, change) = match stepped {
             Ok(stepped) => stepped,
             Err(failure) => return Ok(Err(failure)),
         };
@@ -456,7 +459,7 @@ impl Host {
         if rearm {
             self.rearm.notify_one();
         }
-        Ok(Ok(done))
+        Ok(Ok(outcome))
     }
 
     /// Logs the events after the `before`th. Under the lock, so that they are logged in order.
@@ -471,16 +474,18 @@ impl Host {
         }
     }
 
-    /// Dispatches new deliveries. Under the lock, so that they leave in the order in which the world made them.
+    /// Dispatches new delivery attempts. Under the lock, so that they start in the order in which the world created them.
     fn dispatch_outgoing(&self, state: &mut HostState) {
         let outgoing = state.world.take_outgoing();
         self.dispatch(outgoing);
     }
 
-    /// Passes deliveries to the webhook sender once the records that led to them are stored.
+    /// Passes delivery attempts to the webhook sender once the records that led to them are stored.
     pub(crate) fn dispatch(&self, outgoing: Vec<OutgoingAttempt>) {
-        let Some(exit) = self.exit.as_ref().filter(|_| !outgoing.is_empty()) else { return };
-        let (dispatches, world) = (exit.dispatches.clone(), exit.world);
+        let Some(sender_handle) = self.sender_handle.as_ref().filter(|_| !outgoing.is_empty()) else {
+            return;
+        };
+        let (dispatches, world) = (sender_handle.dispatches.clone(), sender_handle.world);
         let send = move || {
             for attempt in outgoing {
                 // Fails only if the sender has stopped because the server is about to end.
@@ -520,10 +525,10 @@ impl Host {
             match self.advance() {
                 Err(InternalError) => return,
                 Ok(None) => self.rearm.notified().await,
-                Ok(Some(nap)) => {
+                Ok(Some(sleep_for)) => {
                     tokio::select! {
                         () = self.rearm.notified() => {}
-                        () = tokio::time::sleep(nap.clamp(NAP_MIN, NAP_MAX)) => {}
+                        () = tokio::time::sleep(sleep_for.clamp(SLEEP_MIN, SLEEP_MAX)) => {}
                     }
                 }
             }
@@ -532,7 +537,7 @@ impl Host {
 
     /// Advances the world to the present; returns the time until the next event.
     fn advance(&self) -> Result<Option<Duration>, InternalError> {
-        let (nap, changed) = self.with_state(|state| {
+        let (sleep_for, has_changed) = self.with_state(|state| {
             if self.durability_state() != DurabilityState::Durable {
                 // Recovery sets the timer again.
                 state.armed = None;
@@ -549,20 +554,20 @@ impl Host {
                 self.dispatch_outgoing(state);
             }
             state.armed = state.world.next_due();
-            let nap = state.armed.and_then(|due| state.clock.duration_until(now, due));
-            (nap, state.world.event_count() != before)
+            let sleep_for = state.armed.and_then(|due| state.clock.duration_until(now, due));
+            (sleep_for, state.world.event_count() != before)
         })?;
-        if changed {
+        if has_changed {
             self.notify_observers(WorldChange::Events);
         }
-        Ok(nap)
+        Ok(sleep_for)
     }
 
-    /// Runs `act` under the lock. A panic poisons the lock, so that all later calls return [`InternalError`].
-    fn with_state<T>(&self, act: impl FnOnce(&mut HostState) -> T) -> Result<T, InternalError> {
+    /// Runs `access` under the lock. A panic poisons the lock, so that all later calls return [`InternalError`].
+    fn with_state<T>(&self, access: impl FnOnce(&mut HostState) -> T) -> Result<T, InternalError> {
         catch_unwind(AssertUnwindSafe(|| {
             let mut state: MutexGuard<'_, HostState> = self.state.lock().map_err(|_| InternalError)?;
-            Ok(act(&mut state))
+            Ok(access(&mut state))
         }))
         .unwrap_or(Err(InternalError))
     }

@@ -20,11 +20,11 @@ struct FoundMoment {
     position: u64,
     /// The world position that a replay must reach, if it is known.
     end: Option<WorldPosition>,
-    /// The time to which the clock advances after the last record.
+    /// The time to which the clock advances after the last record; `None` to leave it.
     until: Option<Timestamp>,
 }
 
-/// A value or the response to send instead; an internal error is logged.
+/// A value, or the response to send instead.
 type RequestResult<T> = Result<Result<T, Response>, InternalError>;
 
 impl Host {
@@ -46,7 +46,7 @@ impl Host {
     }
 
     /// Finds a moment among the records. `field`: the name of the request field, for the error message.
-    async fn find(
+    async fn find_moment(
         &self,
         durability: &Durability,
         moment: &WorldMoment,
@@ -71,15 +71,16 @@ impl Host {
         let found = run_replay(move || {
             let mut finder = Finder::new(&setup, at);
             journal.read(position, |lines| finder.replay_lines(lines))?;
-            let (begun, count) = finder.result();
-            Ok(Some((begun, journal.position_of(count, position))))
+            let (world_start, count) = finder.result();
+            Ok(Some((world_start, journal.position_of(count, position))))
         });
-        Ok(found.await.and_then(|(begun, position)| {
-            if (begun..=now).contains(&at) {
+        Ok(found.await.and_then(|(world_start, position)| {
+            if (world_start..=now).contains(&at) {
                 return Ok(FoundMoment { position, end: None, until: Some(at) });
             }
             let why = format!(
-                "The {field} field must be from {begun} to {now}: when that world began, and what its clock shows."
+                "The {field} field must be from {world_start} to {now}, the start of that world and the present time of its \
+                 clock."
             );
             Err(Response::refusal(&ApiError::field(field, why)))
         }))
@@ -91,7 +92,7 @@ impl Host {
         durability: &Durability,
         moment: WorldMoment,
     ) -> Result<Response, InternalError> {
-        let found = match self.find(durability, &moment, "at").await? {
+        let found = match self.find_moment(durability, &moment, "at").await? {
             Ok(found) => found,
             Err(refusal) => return Ok(refusal),
         };
@@ -106,14 +107,14 @@ impl Host {
             Ok(replayed) => replayed,
             Err(refusal) => return Ok(refusal),
         };
-        let (answer, ticket) = self.with_state(|state: &mut HostState| {
+        let (response, ticket) = self.with_state(|state: &mut HostState| {
             if !self.is_durable() {
                 return (self.storage_failure(), None);
             }
             state.world.replace(replayed.sandbox, RestoreKind::Rewind { to: position });
             state.world.take_outgoing();
             self.dispatch(replayed.in_flight);
-            // Recorded like any other advance of the clock: no record has it yet.
+            // No record before the position contains this advance, so it is recorded like any other.
             while let Some(until) = until
                 && (state.world.now() < until || state.world.next_due().is_some_and(|due| due <= until))
             {
@@ -131,25 +132,26 @@ impl Host {
         self.rearm.notify_one();
         // Calls that waited in the replaced world must end.
         self.attempt_ended.notify_waiters();
-        Ok(self.respond_after_commit(answer, ticket).await)
+        Ok(self.respond_after_commit(response, ticket).await)
     }
 
-    /// Creates a world under another name that continues from a moment of this one.
+    /// Creates a world that continues from a moment of this one. `rename` sets its id and addresses.
     pub(crate) async fn branch(
         &self,
         moment: &WorldMoment,
-        named: impl FnOnce(Setup) -> Setup,
+        rename: impl FnOnce(Setup) -> Setup,
     ) -> RequestResult<NewWorld> {
         let Some(durability) = &self.durability else {
             let why = "This world has no journal, so it cannot be branched.";
             return Ok(Err(Response::refusal(&ApiError::conflict(why))));
         };
-        let FoundMoment { position, end, until } = match self.find(durability, moment, "from.at").await? {
-            Ok(found) => found,
-            Err(refusal) => return Ok(Err(refusal)),
-        };
+        let FoundMoment { position, end, until } =
+            match self.find_moment(durability, moment, "from.at").await? {
+                Ok(found) => found,
+                Err(refusal) => return Ok(Err(refusal)),
+            };
         let journal = Arc::clone(&durability.journal);
-        let setup = named(durability.setup.clone());
+        let setup = rename(durability.setup.clone());
         let renaming = Renaming::new(&durability.setup, &setup);
         let branched = run_replay(move || {
             let (mut records, mut replay) = (Vec::new(), Replay::new(&setup));

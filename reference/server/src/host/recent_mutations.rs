@@ -28,7 +28,7 @@ pub(crate) struct RecentMutation {
 pub(super) struct RecentMutations(Mutex<VecDeque<Arc<RecentMutation>>>);
 
 impl RecentMutations {
-    /// Records an answered call if it changed the world.
+    /// Records a call if it changed the world.
     pub(super) fn record(&self, at: Timestamp, request: &Request<'_>, response: &Response) {
         let Request { method, path, body, .. } = *request;
         let reads = matches!(method, "GET" | "HEAD");

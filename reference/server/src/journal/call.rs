@@ -1,7 +1,7 @@
 //! The records of a journal: one call of the host per line, after a digest of its outcome.
 //!
 //! A world is a deterministic state machine, so its calls are all that has to be stored. Requests that only read are
-//! recorded if they count against a limit.
+//! recorded if they count against a rate limit.
 
 use std::{borrow::Cow, net::IpAddr};
 
@@ -20,23 +20,33 @@ use super::outcome::{BeforeCall, CallOutcome, CallResult};
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum HostCall<'a> {
-    /// The clock moved, and everything due happened.
+    /// The clock moved, and everything due by then happened.
     Advance { at: u64 },
-    /// A key was authenticated, or a request that only reads was counted.
+    /// A key was authenticated, which counts a request against its rate limit.
     Admit { at: u64, authorization: Option<Bytes<'a>> },
     /// A request that was not authenticated before.
     Respond { at: u64, request: RecordedRequest<'a> },
     /// An authenticated request.
-    RespondAs { at: u64, who: AdmittedRecord, request: RecordedRequest<'a> },
-    /// A call that moves the clock continued.
+    RespondAs {
+        at: u64,
+        #[serde(rename = "who")]
+        who: AdmittedRecord,
+        request: RecordedRequest<'a>,
+    },
+    /// A call that moves the clock continued after a pause.
+    #[serde(rename = "go_on")]
     GoOn { at: u64, pending: PendingRecord },
     /// A delivery attempt ended.
+    #[serde(rename = "ended")]
     Ended { at: u64, id: AttemptId, report: Box<ReportRecord> },
-    /// A name was resolved.
+    /// A host name was resolved.
+    #[serde(rename = "name")]
     Name { host: Cow<'a, str>, addresses: Vec<IpAddr> },
-    /// The host forwards a name.
+    /// The server forwards deliveries for a host name.
+    #[serde(rename = "own_way")]
     OwnWay { host: Cow<'a, str> },
     /// The world replaced another one, whose era and number of attempts continue.
+    #[serde(rename = "succeed")]
     Succeed { era: u32, attempts: u64 },
 }
 
@@ -130,10 +140,12 @@ pub(crate) struct ReportRecord {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum ResultRecord {
-    Answered(u16),
+    #[serde(rename = "answered")]
+    Response(u16),
     Unreachable(String),
     TimedOut,
-    Refused(String),
+    #[serde(rename = "refused")]
+    NotPublic(String),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -151,16 +163,16 @@ impl From<AttemptReport> for ReportRecord {
     fn from(report: AttemptReport) -> ReportRecord {
         ReportRecord {
             result: match report.result {
-                AttemptResult::Answered(status) => ResultRecord::Answered(status),
+                AttemptResult::Answered(status) => ResultRecord::Response(status),
                 AttemptResult::Unreachable(why) => ResultRecord::Unreachable(why),
                 AttemptResult::TimedOut => ResultRecord::TimedOut,
-                AttemptResult::Refused(why) => ResultRecord::Refused(why),
+                AttemptResult::Refused(why) => ResultRecord::NotPublic(why),
             },
             trace: report.trace.map(|trace| {
                 let HttpTrace { address, request_headers, response_headers, response_body, note, took_ms } =
                     *trace;
                 let SentHeaders::Kept(request_headers) = request_headers else {
-                    unreachable!("a post over the real network records its headers")
+                    unreachable!("an attempt over the real network records its headers")
                 };
                 TraceRecord { address, request_headers, response_headers, response_body, note, took_ms }
             }),
@@ -172,10 +184,10 @@ impl From<ReportRecord> for AttemptReport {
     fn from(record: ReportRecord) -> AttemptReport {
         AttemptReport {
             result: match record.result {
-                ResultRecord::Answered(status) => AttemptResult::Answered(status),
+                ResultRecord::Response(status) => AttemptResult::Answered(status),
                 ResultRecord::Unreachable(why) => AttemptResult::Unreachable(why),
                 ResultRecord::TimedOut => AttemptResult::TimedOut,
-                ResultRecord::Refused(why) => AttemptResult::Refused(why),
+                ResultRecord::NotPublic(why) => AttemptResult::Refused(why),
             },
             trace: record.trace.map(|trace| {
                 let TraceRecord { address, request_headers, response_headers, response_body, note, took_ms } =
@@ -195,44 +207,47 @@ impl From<ReportRecord> for AttemptReport {
 
 /// The translation of keys and addresses from a world to its branch.
 pub(crate) struct Renaming {
+    /// The starts of live and test keys, such as `svc_live_`.
     key_starts: [String; 2],
-    from: String,
-    to: String,
+    from_tag: String,
+    to_tag: String,
 }
 
 impl Renaming {
     pub(crate) fn new(from: &Setup, to: &Setup) -> Renaming {
         let key_starts = Mode::ALL.map(|mode| from.dialect.key_start(mode));
-        Renaming { key_starts, from: from.key_tag.clone(), to: to.key_tag.clone() }
+        Renaming { key_starts, from_tag: from.key_tag.clone(), to_tag: to.key_tag.clone() }
     }
 
     /// Translates a call of the world into one of the branch. Its outcome may differ.
     pub(crate) fn rename_call<'a>(&self, mut call: HostCall<'a>) -> HostCall<'a> {
         match &mut call {
-            HostCall::Admit { authorization, .. } => self.rename_key(authorization),
+            HostCall::Admit { authorization, .. } => self.translate_key(authorization),
             HostCall::Respond { request, .. } | HostCall::RespondAs { request, .. } => {
-                self.rename_key(&mut request.authorization);
-                let base = if self.from.is_empty() { None } else { request.base.strip_suffix(&self.from) };
+                self.translate_key(&mut request.authorization);
+                let base =
+                    if self.from_tag.is_empty() { None } else { request.base.strip_suffix(&self.from_tag) };
                 let base = base.and_then(|base| base.strip_suffix("/w/")).unwrap_or(&request.base);
-                request.base = format!("{base}/w/{}", self.to).into();
+                request.base = format!("{base}/w/{}", self.to_tag).into();
             }
             _ => {}
         }
         call
     }
 
-    /// Translates a key: the tag of the branch replaces the last drawn characters.
-    fn rename_key(&self, authorization: &mut Option<Bytes<'_>>) {
-        let renamed = || {
+    /// Translates a key: the tag of the branch replaces that of the world. The random part is cut, so that the length
+    /// stays.
+    fn translate_key(&self, authorization: &mut Option<Bytes<'_>>) {
+        let translated = || {
             let text = str::from_utf8(bearer(authorization.as_ref().map(Bytes::get))?).ok()?;
             let (start, secret) =
                 self.key_starts.iter().find_map(|start| Some((start, text.strip_prefix(start)?)))?;
-            let drawn = secret.strip_prefix(&*self.from)?;
-            let drawn = drawn.get(..secret.len().checked_sub(self.to.len())?)?;
-            Some(format!("Bearer {start}{}{drawn}", self.to))
+            let drawn = secret.strip_prefix(&*self.from_tag)?;
+            let drawn = drawn.get(..secret.len().checked_sub(self.to_tag.len())?)?;
+            Some(format!("Bearer {start}{}{drawn}", self.to_tag))
         };
-        if let Some(renamed) = renamed() {
-            *authorization = Some(Bytes::Text(renamed.into()));
+        if let Some(translated) = translated() {
+            *authorization = Some(Bytes::Text(translated.into()));
         }
     }
 }
@@ -245,7 +260,7 @@ pub(crate) struct JournalLine<'a> {
 }
 
 impl<'a> JournalLine<'a> {
-    /// Reads a line.
+    /// Parses a line; `None` if it is invalid.
     pub(crate) fn read(line: &'a [u8]) -> Option<JournalLine<'a>> {
         let line = line.strip_suffix(b"\n")?;
         if line.starts_with(b"[") {
@@ -257,7 +272,7 @@ impl<'a> JournalLine<'a> {
 }
 
 impl HostCall<'_> {
-    /// Returns the line of a journal.
+    /// Returns the journal line of the call.
     pub(crate) fn to_line(&self, outcome: CallOutcome) -> Vec<u8> {
         let mut line = serde_json::to_vec(&(outcome, self)).expect("strings and numbers are JSON");
         line.push(b'\n');
@@ -266,7 +281,7 @@ impl HostCall<'_> {
 
     /// Repeats the call on a world.
     ///
-    /// Returns the outcome; `None` if the record names an object that the world does not have, so another world wrote it.
+    /// Returns the outcome; `None` if the record names an object that this world does not have.
     pub(crate) fn replay(self, sandbox: &mut Sandbox) -> Option<CallOutcome> {
         let before = BeforeCall::from_sandbox(sandbox);
         let progress;

@@ -22,6 +22,7 @@ use super::{SetupRecord, disk::Disk, seal::Digest, setup::damage_error, storage:
 /// The digest of the program: it decides how records are replayed and how states are written.
 const PROGRAM: &str = env!("PROGRAM_DIGEST");
 const DIGEST_BYTES: usize = 32;
+
 /// The fields after a state, before the digest of both.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -45,7 +46,7 @@ pub(super) fn write(
         program: PROGRAM.to_owned(),
         setup: SetupRecord::from_setup(setup),
         position,
-        chain: chain(disk, position)?.ok_or_else(|| damage_error("no commit ends there"))?,
+        chain: chain(disk, position)?.ok_or_else(|| damage_error("no commit ends at its position"))?,
     };
     storage.write_checkpoint(&mut |file| {
         let mut out = HashingWriter::new(Stoppable { file, stop });
@@ -56,7 +57,7 @@ pub(super) fn write(
     })
 }
 
-/// Reads the checkpoint if it is on this path, with its position.
+/// Reads the checkpoint, if there is one, with its position, which must be within `ranges`.
 ///
 /// # Errors
 ///
@@ -67,24 +68,24 @@ pub(super) fn read(
     ranges: &[Range<u64>],
 ) -> io::Result<Option<(Sandbox, u64)>> {
     let Some(file) = storage.read_checkpoint()? else { return Ok(None) };
-    let sound = |(file, digest): &(&[u8], &[u8; DIGEST_BYTES])| Sha256::digest(file)[..] == digest[..];
-    let (file, _) = file.split_last_chunk().filter(sound).ok_or_else(|| damage_error("it is damaged"))?;
-    let end = file.iter().rposition(|byte| *byte == b'\n').ok_or_else(|| damage_error("it has no head"))?;
-    let (state, head) = (&file[..end], &file[end + 1..]);
+    let is_intact = |(file, digest): &(&[u8], &[u8; DIGEST_BYTES])| Sha256::digest(file)[..] == digest[..];
+    let (file, _) = file.split_last_chunk().filter(is_intact).ok_or_else(|| damage_error("it is damaged"))?;
+    let state_end =
+        file.iter().rposition(|byte| *byte == b'\n').ok_or_else(|| damage_error("it has no head"))?;
+    let (state, head) = (&file[..state_end], &file[state_end + 1..]);
     let head: CheckpointHead =
         serde_json::from_slice(head).map_err(|_| damage_error("another version of this program wrote it"))?;
     if head.program != PROGRAM {
         return Err(damage_error("another version of this program wrote it"));
     }
-    let leads_on = ranges.iter().any(|range| leads_through(range, head.position));
+    let is_on_path = ranges.iter().any(|range| leads_through(range, head.position));
     if head.setup != SetupRecord::from_setup(setup)
-        || !leads_on
+        || !is_on_path
         || chain(disk, head.position)? != Some(head.chain)
     {
         return Err(damage_error("it belongs to an abandoned branch or to another world"));
     }
-    let sandbox =
-        Sandbox::read_state(state, setup).ok_or_else(|| damage_error("its state is not readable"))?;
+    let sandbox = Sandbox::read_state(state, setup).ok_or_else(|| damage_error("its state is unreadable"))?;
     Ok(Some((sandbox, head.position)))
 }
 
@@ -94,7 +95,7 @@ fn chain(disk: &Disk, position: u64) -> io::Result<Option<Digest>> {
     Ok(seal.map(|seal| seal.chain))
 }
 
-/// Returns the records of a path after a position; all of them if the path does not contain it.
+/// Returns the part of `ranges` after a position; all of it if the ranges do not contain the position.
 pub(super) fn records_after(ranges: &[Range<u64>], position: u64) -> Vec<Range<u64>> {
     match ranges.iter().position(|range| leads_through(range, position)) {
         Some(n) => iter::once(position..ranges[n].end).chain(ranges[n + 1..].iter().cloned()).collect(),

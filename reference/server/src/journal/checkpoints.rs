@@ -23,15 +23,15 @@ use super::{
     world_position::WorldPosition,
 };
 
-/// The pause after a checkpoint, as a multiple of the time that it took.
-const PAUSE: u32 = 3;
+/// The pause after a checkpoint is this multiple of the time that it took.
+const PAUSE_FACTOR: u32 = 3;
 /// The pause after a failed checkpoint. Long, because on a nearly full disk each attempt uses space that records need.
-const PAUSE_FAILED: Duration = Duration::from_secs(10 * 60);
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(10 * 60);
 /// The interval of checks for a finished checkpoint.
-const ASKED: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Held while a checkpoint of any world is written: each needs as much memory as its world.
-static TURN: Mutex<()> = Mutex::new(());
+/// Locked while a checkpoint of any world is written: one at a time, because each needs as much memory as its world.
+static WRITE_LOCK: Mutex<()> = Mutex::new(());
 
 /// The schedule of the checkpoints of one world.
 pub(super) struct Checkpoints {
@@ -62,13 +62,13 @@ impl Checkpoints {
     pub(super) fn poll(
         &mut self,
         disk: &Arc<Disk>,
-        tip: Option<WorldPosition>,
+        end: Option<WorldPosition>,
         metadata: &JournalMetadata,
     ) -> Option<Duration> {
         let after = self.storage.checkpoint_after()?;
-        self.reap();
+        self.finish_job();
         if self.job.is_some() {
-            return Some(ASKED);
+            return Some(POLL_INTERVAL);
         }
         let ranges = record_ranges(&metadata.rewinds, metadata.records);
         if record_count(&records_after(&ranges, self.position)) < after {
@@ -76,19 +76,22 @@ impl Checkpoints {
         }
         let wait = self.next.saturating_duration_since(Instant::now());
         if wait.is_zero() {
-            self.job = Job::start(&self.storage, disk, self.setup.clone(), (tip, metadata.clone()));
+            self.job = Job::start(&self.storage, disk, self.setup.clone(), (end, metadata.clone()));
         }
-        Some(wait.max(ASKED))
+        Some(wait.max(POLL_INTERVAL))
     }
 
-    fn reap(&mut self) {
+    /// Reads the result of the checkpoint if it has ended, and schedules the next one.
+    fn finish_job(&mut self) {
         if let Some(job) = self.job.take_if(|job| job.thread.is_finished()) {
             // A panic in it was printed already.
-            let pause =
-                job.thread.join().ok().and_then(Result::ok).map_or(PAUSE_FAILED, |(position, took)| {
+            let pause = job.thread.join().ok().and_then(Result::ok).map_or(
+                PAUSE_AFTER_FAILURE,
+                |(position, duration)| {
                     self.position = position;
-                    took * PAUSE
-                });
+                    duration * PAUSE_FACTOR
+                },
+            );
             self.next = Instant::now() + pause;
         }
     }
@@ -110,17 +113,17 @@ impl Job {
         storage: &Arc<dyn Storage>,
         disk: &Arc<Disk>,
         setup: Setup,
-        (tip, metadata): (Option<WorldPosition>, JournalMetadata),
+        (end, metadata): (Option<WorldPosition>, JournalMetadata),
     ) -> Option<Job> {
         let (storage, disk, stop) = (Arc::clone(storage), Arc::clone(disk), Arc::<AtomicBool>::default());
-        let is_over = Arc::clone(&stop);
+        let stop_requested = Arc::clone(&stop);
         let write = move || {
-            let _turn = wait_for_turn(&is_over)?;
-            let began = Instant::now();
-            let written = rebuild((&*storage, &disk), (tip, &metadata), &setup, &is_over)?.checkpoint;
+            let _writing = wait_for_other_checkpoints(&stop_requested)?;
+            let started_at = Instant::now();
+            let written = rebuild((&*storage, &disk), (end, &metadata), &setup, &stop_requested)?.checkpoint;
             match written == metadata.records {
-                true => Ok((written, began.elapsed())),
-                false => Err(io::Error::other("it could not be written")),
+                true => Ok((written, started_at.elapsed())),
+                false => Err(io::Error::other("the checkpoint could not be written")),
             }
         };
         let thread = thread::Builder::new().name("checkpoint".to_owned()).spawn(write).ok()?;
@@ -129,14 +132,14 @@ impl Job {
 }
 
 /// Waits until no other checkpoint is being written.
-fn wait_for_turn(stop: &AtomicBool) -> io::Result<MutexGuard<'static, ()>> {
+fn wait_for_other_checkpoints(stop: &AtomicBool) -> io::Result<MutexGuard<'static, ()>> {
     loop {
-        match TURN.try_lock() {
-            Ok(turn) => return Ok(turn),
+        match WRITE_LOCK.try_lock() {
+            Ok(guard) => return Ok(guard),
             // The lock guards no data, so a panic leaves nothing half changed.
-            Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
+            Err(TryLockError::Poisoned(poisoned)) => return Ok(poisoned.into_inner()),
             Err(TryLockError::WouldBlock) if stop.load(Ordering::Relaxed) => return Err(stopped_error()),
-            Err(TryLockError::WouldBlock) => thread::park_timeout(ASKED),
+            Err(TryLockError::WouldBlock) => thread::park_timeout(POLL_INTERVAL),
         }
     }
 }

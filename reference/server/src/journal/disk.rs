@@ -26,7 +26,8 @@ pub(super) const REWINDS: TableDefinition<'_, u64, u64> = TableDefinition::new("
 const SNAPSHOTS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("snapshots");
 /// Seals by the number of records up to them. Journals of format 1 have none.
 pub(super) const SEALS: TableDefinition<'_, u64, SealRow> = TableDefinition::new("seals");
-/// One row each: `setup`, `opening`, `seal`, `snapshot` and `worlds`; `end` in journals of format 1.
+/// Single values by name: `setup`, `opening` (the options of the world), `seal`, `snapshot` (the highest number) and
+/// `worlds`; `end` in journals of format 1.
 pub(super) const FACTS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("facts");
 /// The memory of an open journal: the cache of redb and the stack of the writer.
 pub(crate) const OPEN_BYTES: u64 = 128 * 1_024;
@@ -46,12 +47,12 @@ pub(crate) struct Batch {
     pub(crate) worlds: Option<u64>,
 }
 
-/// An open journal.
+/// The open database of a journal.
 pub(crate) struct Disk {
     database: Database,
     storage: Arc<dyn Storage>,
     access: DatabaseAccess,
-    sealed: Mutex<NewestSeal>,
+    newest_seal: Mutex<NewestSeal>,
 }
 
 /// The seal of the last commit.
@@ -67,11 +68,11 @@ impl Disk {
     ///
     /// `WouldBlock` if another process has the database open; otherwise the error of the storage.
     pub(crate) fn open(storage: &Arc<dyn Storage>, access: DatabaseAccess) -> io::Result<Disk> {
-        let database = storage.open(access).map_err(|error| explain(error.into()))?;
-        let sealed = Mutex::new(NewestSeal { seal: None, commit: 0 });
-        let disk = Disk { database, storage: Arc::clone(storage), access, sealed };
+        let database = storage.open(access).map_err(|error| to_io_error(error.into()))?;
+        let newest_seal = Mutex::new(NewestSeal { seal: None, commit: 0 });
+        let disk = Disk { database, storage: Arc::clone(storage), access, newest_seal };
         if let Some(LastSeal { commit, .. }) = disk.last_seal()? {
-            *lock(&disk.sealed) = NewestSeal { seal: disk.seal_within(u64::MAX)?, commit };
+            *lock(&disk.newest_seal) = NewestSeal { seal: disk.seal_within(u64::MAX)?, commit };
         }
         Ok(disk)
     }
@@ -81,7 +82,7 @@ impl Disk {
         self.fact("setup")
     }
 
-    /// Returns the request that opened the world, if there was one.
+    /// Returns the options of the request that opened the world, in JSON, if there was one.
     pub(crate) fn options(&self) -> io::Result<Option<Vec<u8>>> {
         self.fact("opening")
     }
@@ -93,7 +94,7 @@ impl Disk {
 
     pub(super) fn last_seal(&self) -> io::Result<Option<LastSeal>> {
         let Some(text) = self.fact("seal")? else { return Ok(None) };
-        serde_json::from_slice(&text).map(Some).map_err(|_| damage_error("its last seal is not readable"))
+        serde_json::from_slice(&text).map(Some).map_err(|_| damage_error("its last seal is unreadable"))
     }
 
     /// Returns the last seal at or before a position; `None` in a journal without seals.
@@ -134,7 +135,7 @@ impl Disk {
     pub(super) fn append_all(&self, batches: &[Batch]) -> io::Result<()> {
         self.commit(|transaction, seal| {
             batches.iter().try_for_each(|batch| {
-                let before = seal.expect("a journal is sealed before it is written to");
+                let before = seal.expect("a journal has a seal before it is written to");
                 write_batch(transaction, batch, before, seal)
             })
         })
@@ -142,7 +143,7 @@ impl Disk {
 
     /// Records that the last commit was acknowledged.
     pub(super) fn acknowledge_last(&self) -> io::Result<()> {
-        self.acknowledge(&lock(&self.sealed))
+        self.acknowledge(&lock(&self.newest_seal))
     }
 
     /// Deletes the records from `from` on, which were never acknowledged. `from` is the end of a commit.
@@ -191,16 +192,16 @@ impl Disk {
 
     /// Returns the position of the world; `None` if nothing was written yet.
     pub(crate) fn end(&self) -> io::Result<Option<CommitEnd>> {
-        if let Some(seal) = lock(&self.sealed).seal {
+        if let Some(seal) = lock(&self.newest_seal).seal {
             return Ok(seal.end);
         }
         let Some(text) = self.fact("end")? else { return Ok(None) };
-        serde_json::from_slice(&text).map(Some).map_err(|_| damage_error("its end is not readable"))
+        serde_json::from_slice(&text).map(Some).map_err(|_| damage_error("its end is unreadable"))
     }
 
     /// Returns `true` if the commits have seals.
     pub(crate) fn is_sealed(&self) -> bool {
-        lock(&self.sealed).seal.is_some()
+        lock(&self.newest_seal).seal.is_some()
     }
 
     /// Returns all rewinds.
@@ -217,36 +218,37 @@ impl Disk {
         })?;
         let last = self.fact("snapshot")?.map_or(0, |text| parse_number(&text));
         let read = |text: &Vec<u8>| {
-            serde_json::from_slice(text).map_err(|_| damage_error("one of its snapshots is not readable"))
+            serde_json::from_slice(text).map_err(|_| damage_error("one of its snapshots is unreadable"))
         };
         Ok((texts.iter().map(read).collect::<io::Result<_>>()?, last))
     }
 
-    /// Reads a range of records, in pieces of whole lines.
+    /// Passes a range of records to `visit`, in pieces of whole lines.
     pub(crate) fn read(
         &self,
         range: Range<u64>,
-        mut take: impl FnMut(&[u8]) -> io::Result<()>,
+        mut visit: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
-        let mut at = range.start;
-        while at < range.end {
+        let mut next = range.start;
+        while next < range.end {
             // One transaction per chunk, because the reader may take long.
             let chunk = self.with_transaction(|transaction| {
                 let table = transaction.open_table(CHUNKS)?;
-                let found = table.range(..=at)?.next_back().transpose()?;
+                let found = table.range(..=next)?.next_back().transpose()?;
                 Ok(found.map(|(first, lines)| (first.value(), lines.value().to_vec())))
             })?;
-            let (first, lines) = chunk.ok_or_else(|| damage_error(format!("record {at} is missing")))?;
+            let (first, lines) = chunk.ok_or_else(|| damage_error(format!("record {next} is missing")))?;
             let end = (first + count_lines(&lines)).min(range.end);
-            if end <= at {
-                return Err(damage_error(format!("record {at} is missing")));
+            if end <= next {
+                return Err(damage_error(format!("record {next} is missing")));
             }
-            take(lines_in_range(&lines, at - first..end - first))?;
-            at = end;
+            visit(lines_in_range(&lines, next - first..end - first))?;
+            next = end;
         }
         Ok(())
     }
 
+    /// Returns the single value of this name.
     pub(super) fn fact(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         self.with_transaction(|transaction| {
             let table = match transaction.open_table(FACTS) {
@@ -262,36 +264,36 @@ impl Disk {
         &self,
         read: impl FnOnce(&redb::ReadTransaction) -> Result<T, redb::Error>,
     ) -> io::Result<T> {
-        let transaction = self.database.begin_read().map_err(|error| explain(error.into()))?;
-        read(&transaction).map_err(explain)
+        let transaction = self.database.begin_read().map_err(|error| to_io_error(error.into()))?;
+        read(&transaction).map_err(to_io_error)
     }
 
-    /// Makes a commit and records it as acknowledged.
+    /// Makes a commit and records it as acknowledged. `write` receives the newest seal and updates it.
     fn commit(
         &self,
         write: impl FnOnce(&redb::WriteTransaction, &mut Option<Seal>) -> Result<(), redb::Error>,
     ) -> io::Result<()> {
-        let mut sealed = lock(&self.sealed);
-        let NewestSeal { mut seal, commit } = *sealed;
+        let mut newest_seal = lock(&self.newest_seal);
+        let NewestSeal { mut seal, commit } = *newest_seal;
         let commit = commit + 1;
-        let transaction = self.database.begin_write().map_err(|error| explain(error.into()))?;
-        write(&transaction, &mut seal).map_err(explain)?;
+        let transaction = self.database.begin_write().map_err(|error| to_io_error(error.into()))?;
+        write(&transaction, &mut seal).map_err(to_io_error)?;
         if let Some(seal) = &seal {
-            write_last_seal(&transaction, seal, commit).map_err(explain)?;
+            write_last_seal(&transaction, seal, commit).map_err(to_io_error)?;
         }
-        transaction.commit().map_err(|error| explain(error.into()))?;
-        *sealed = NewestSeal { seal, commit };
+        transaction.commit().map_err(|error| to_io_error(error.into()))?;
+        *newest_seal = NewestSeal { seal, commit };
         if self.access != DatabaseAccess::Replacement {
             self.storage.check_in_place()?;
-            self.acknowledge(&sealed)?;
+            self.acknowledge(&newest_seal)?;
         }
         Ok(())
     }
 
     /// Records the newest commit as acknowledged.
-    fn acknowledge(&self, sealed: &NewestSeal) -> io::Result<()> {
-        let Some(Seal { records, chain, .. }) = sealed.seal else { return Ok(()) };
-        let (offset, bytes) = AcknowledgedCommit { commit: sealed.commit, records, chain }.slot();
+    fn acknowledge(&self, newest_seal: &NewestSeal) -> io::Result<()> {
+        let Some(Seal { records, chain, .. }) = newest_seal.seal else { return Ok(()) };
+        let (offset, bytes) = AcknowledgedCommit { commit: newest_seal.commit, records, chain }.slot();
         self.storage.write_acknowledged(offset, &bytes)
     }
 }
@@ -301,7 +303,7 @@ fn insert_seal(transaction: &redb::WriteTransaction, seal: &Seal) -> Result<(), 
     Ok(())
 }
 
-/// Writes a batch within a transaction.
+/// Writes a batch within a transaction and sets `seal` to the one after it. `before`: the seal before the batch.
 fn write_batch(
     transaction: &redb::WriteTransaction,
     batch: &Batch,
@@ -336,7 +338,7 @@ fn write_batch(
     Ok(())
 }
 
-/// Writes the digest that only the last commit has.
+/// Writes the digest of the snapshots and counts, which only the last commit has.
 fn write_last_seal(
     transaction: &redb::WriteTransaction,
     seal: &Seal,
@@ -386,7 +388,7 @@ pub(super) fn rewinds_within(
 }
 
 impl Disk {
-    /// Computes the digest that only the last commit has.
+    /// Computes the digest of the snapshots and counts, which only the last commit has.
     pub(super) fn digest_after(&self, seal: &Seal, commit: u64) -> io::Result<Digest> {
         self.with_transaction(|transaction| {
             last_digest(
@@ -406,15 +408,16 @@ pub(crate) fn count_lines(lines: &[u8]) -> u64 {
 
 /// Returns the lines with these numbers, counted from 0.
 pub(crate) fn lines_in_range(lines: &[u8], range: Range<u64>) -> &[u8] {
-    let ends = lines.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+    let ends = lines.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(index, _)| index + 1);
     let mut starts = std::iter::once(0).chain(ends);
     let mut start_of = |n: u64| starts.nth(usize::try_from(n).unwrap_or(usize::MAX)).unwrap_or(lines.len());
-    let from = start_of(range.start);
-    let to = match range.end - range.start {
-        0 => from,
-        n => start_of(n - 1),
+    let start = start_of(range.start);
+    let end = match range.end - range.start {
+        0 => start,
+        // `start_of` continues after the line that it found last.
+        count => start_of(count - 1),
     };
-    &lines[from..to]
+    &lines[start..end]
 }
 
 fn json(value: &impl serde::Serialize) -> Vec<u8> {
@@ -425,7 +428,7 @@ fn parse_number(text: &[u8]) -> u64 {
     serde_json::from_slice(text).unwrap_or(0)
 }
 
-pub(super) fn explain(error: redb::Error) -> io::Error {
+fn to_io_error(error: redb::Error) -> io::Error {
     match error {
         redb::Error::Io(error) => error,
         redb::Error::DatabaseAlreadyOpen => io::Error::new(

@@ -17,9 +17,9 @@ use super::{
 pub(crate) const RECORDS_MAX: usize = 64 * 1_024 * 1_024;
 /// The largest size of a world file, in bytes.
 pub const WORLD_FILE_MAX: u64 = RECORDS_MAX as u64 + 64 * 1_024;
-/// The beginning of the first line of a file.
-const MARK: &str = "chargeproof world";
-const NO_WORLD: &str = "it is not a snapshot file; download one with GET /sandbox/snapshots/{id}";
+/// The value of `file` in the first line.
+const FILE_KIND: &str = "chargeproof world";
+const NOT_A_WORLD: &str = "it is not a snapshot file; download one with GET /sandbox/snapshots/{id}";
 
 /// The first line of a file.
 #[derive(Serialize, Deserialize)]
@@ -28,7 +28,8 @@ struct FileHead {
     /// The kind of file.
     file: String,
     setup: SetupRecord,
-    tip: WorldPosition,
+    #[serde(rename = "tip")]
+    end: WorldPosition,
     /// The digest of everything after this line, in hex.
     sha256: String,
 }
@@ -43,11 +44,11 @@ pub(crate) struct WorldFile {
 
 impl WorldFile {
     /// Returns a file with these records, which are moved out of `records`.
-    pub(crate) fn encode(setup: &Setup, tip: WorldPosition, records: &mut Vec<u8>) -> Vec<u8> {
+    pub(crate) fn encode(setup: &Setup, end: WorldPosition, records: &mut Vec<u8>) -> Vec<u8> {
         let head = FileHead {
-            file: MARK.to_owned(),
+            file: FILE_KIND.to_owned(),
             setup: SetupRecord::from_setup(setup),
-            tip,
+            end,
             sha256: hex::encode(Sha256::digest(&records)),
         };
         let mut file = serde_json::to_vec(&head).expect("strings and numbers are JSON");
@@ -66,20 +67,21 @@ impl WorldFile {
                 file.len()
             )));
         }
-        let end = file.iter().position(|byte| *byte == b'\n').ok_or_else(|| damage_error(NO_WORLD))?;
-        let (head, records) = (&file[..end], &file[end + 1..]);
-        let value: Value = serde_json::from_slice(head).map_err(|_| damage_error(NO_WORLD))?;
-        if value["file"] != MARK {
-            return Err(damage_error(NO_WORLD));
+        let head_end =
+            file.iter().position(|byte| *byte == b'\n').ok_or_else(|| damage_error(NOT_A_WORLD))?;
+        let (head, records) = (&file[..head_end], &file[head_end + 1..]);
+        let value: Value = serde_json::from_slice(head).map_err(|_| damage_error(NOT_A_WORLD))?;
+        if value["file"] != FILE_KIND {
+            return Err(damage_error(NOT_A_WORLD));
         }
         // The format first, because it determines the other fields of the head.
         SetupRecord::parse(value["setup"].to_string().as_bytes())?;
         let head: FileHead = serde_json::from_value(value)
-            .map_err(|error| damage_error(format!("its head is not readable: {error}")))?;
+            .map_err(|error| damage_error(format!("its first line is unreadable: {error}")))?;
         if head.sha256 != hex::encode(Sha256::digest(records)) {
             return Err(damage_error("it was truncated or changed: its records do not match its digest"));
         }
-        Ok(WorldFile { setup: head.setup, tip: head.tip, records: records.to_vec() })
+        Ok(WorldFile { setup: head.setup, tip: head.end, records: records.to_vec() })
     }
 
     /// Replays the world.

@@ -9,7 +9,7 @@ use super::world_position::WorldPosition;
 /// A named moment of a world, to restore it or to branch from it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
-    /// Its number among those of its world, from 1 on.
+    /// The number among the snapshots of its world, from 1 on.
     pub(crate) n: u64,
     pub(crate) name: String,
     /// The number of records up to the snapshot, abandoned ones included.
@@ -46,17 +46,17 @@ pub(crate) fn record_ranges(rewinds: &[Rewind], position: u64) -> Vec<Range<u64>
 
 /// Returns the position at which the first `count` records of a path had been written.
 pub(crate) fn position_of(count: u64, path: &[Range<u64>]) -> u64 {
-    let mut left = count;
+    let mut remaining = count;
     for range in path {
         let length = range.end - range.start;
-        if left == 0 {
+        if remaining == 0 {
             break;
         }
         // The end of this range, not the start of the next one, which is on another branch.
-        if left <= length {
-            return range.start + left;
+        if remaining <= length {
+            return range.start + remaining;
         }
-        left -= length;
+        remaining -= length;
     }
     0
 }
@@ -65,9 +65,9 @@ pub(crate) fn position_of(count: u64, path: &[Range<u64>]) -> u64 {
 mod tests {
     use super::*;
 
-    /// Checks the position that a history leads to. `rewinds`: pairs of `at` and `to`.
+    /// Checks the ranges of records that lead to a position. `rewinds`: pairs of `at` and `to`.
     #[track_caller]
-    fn check(rewinds: &[(u64, u64)], position: u64, expected: &str) {
+    fn check_ranges(rewinds: &[(u64, u64)], position: u64, expected: &str) {
         let rewinds: Vec<Rewind> = rewinds.iter().map(|(at, to)| Rewind { at: *at, to: *to }).collect();
         let path: Vec<String> =
             record_ranges(&rewinds, position).iter().map(|range| format!("{range:?}")).collect();
@@ -75,25 +75,25 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rewind_every_record_leads_to_a_position() {
-        check(&[], 0, "");
-        check(&[], 7, "0..7");
+    fn without_a_rewind_all_records_lead_to_a_position() {
+        check_ranges(&[], 0, "");
+        check_ranges(&[], 7, "0..7");
     }
 
     #[test]
     fn abandoned_records_are_left_out() {
-        check(&[(7, 3)], 9, "0..3 7..9");
-        check(&[(7, 0)], 9, "7..9");
-        check(&[(7, 7)], 9, "0..7 7..9");
+        check_ranges(&[(7, 3)], 9, "0..3 7..9");
+        check_ranges(&[(7, 0)], 9, "7..9");
+        check_ranges(&[(7, 7)], 9, "0..7 7..9");
     }
 
     #[test]
     fn a_position_on_an_abandoned_branch_is_reached() {
-        check(&[(7, 3)], 5, "0..5");
-        check(&[(7, 3)], 7, "0..7");
-        check(&[(7, 3), (9, 5)], 12, "0..5 9..12");
-        check(&[(7, 3), (12, 9)], 14, "0..3 7..9 12..14");
-        check(&[(7, 3), (12, 5), (20, 15)], 22, "0..5 12..15 20..22");
+        check_ranges(&[(7, 3)], 5, "0..5");
+        check_ranges(&[(7, 3)], 7, "0..7");
+        check_ranges(&[(7, 3), (9, 5)], 12, "0..5 9..12");
+        check_ranges(&[(7, 3), (12, 9)], 14, "0..3 7..9 12..14");
+        check_ranges(&[(7, 3), (12, 5), (20, 15)], 22, "0..5 12..15 20..22");
     }
 
     #[test]
@@ -104,8 +104,9 @@ mod tests {
             let rewinds: Vec<Rewind> = rewinds.into_iter().map(|(at, to)| Rewind { at, to }).collect();
             let all: Vec<u64> = record_ranges(&rewinds, position).into_iter().flatten().collect();
             for count in 0..=all.len() {
-                let at = position_of(count as u64, &record_ranges(&rewinds, position));
-                let reached: Vec<u64> = record_ranges(&rewinds, at).into_iter().flatten().collect();
+                let reached_position = position_of(count as u64, &record_ranges(&rewinds, position));
+                let reached: Vec<u64> =
+                    record_ranges(&rewinds, reached_position).into_iter().flatten().collect();
                 assert_eq!(reached, all[..count], "{count} of {all:?}");
             }
         }

@@ -2,23 +2,23 @@
 //! earlier moment.
 //!
 //! A world is a deterministic state machine, so its inputs are all that has to be stored. One record is one call of
-//! the host (`call`): a request, an advance of the clock, the result of a webhook post. It carries a digest of the
+//! the host (`call`): a request, an advance of the clock, the result of a delivery attempt. It carries a digest of the
 //! outcome (`outcome`), so a replay with a different result is detected at the first record that differs. The
 //! first record is preceded by the setup: seed, start and settings (`setup`). `world` is the world that records its
-//! calls, after each call and under the same lock: only then is it known whether the call changed anything. A
-//! request that only reads leaves a record only if it counts against a limit or something was due.
+//! calls, after each call and under the same lock, because the outcome decides whether a record is needed: a request
+//! that only reads is recorded only if it counts against a rate limit or a scheduled event was due.
 //!
 //! *Durability.* With a directory, records are stored in a database (`disk`, by redb) in a directory (`storage`,
 //! which tests replace by a failing one). One thread commits (`writer`). A request that changed something takes a
 //! ticket and waits, after it has released the world's lock, for the commit that contains its record; one commit
-//! serves all that wait. The response and the webhook posts that follow from the record leave after it. Records
+//! serves all that wait. The response and the delivery attempts that follow from the record are sent after it. Records
 //! that no response depends on are committed within a second. If the disk fails, the world returns to its last
 //! commit and is read-only until the disk works again. Without a directory the records stay in memory, up to a
 //! bound.
 //!
 //! *Integrity.* Each commit has a seal, the running digest of all records up to it (`seal`), and the newest
 //! acknowledged commit is also stored in a separate file. `verify` checks both before a journal is opened; `recover`
-//! copies the sound part of a damaged one, on request.
+//! copies the undamaged part of a damaged one, on request.
 //!
 //! *Start.* `open` finds the newest checkpoint (`checkpoint`), the stored state after some of the records, and
 //! replays the records after it (`rebuild`, `replay`). A checkpoint is a cache: a damaged one, or one from another
@@ -27,11 +27,11 @@
 //!
 //! *Rewind.* Restoring a snapshot deletes no record. It appends a rewind to the position of the snapshot, and
 //! `history` computes the records that lead to a position. `file` is a world with its records as one file, to be
-//! taken to another server.
+//! opened by another server.
 //!
 //! ```text
 //! position     0  1  2  3  4 │ rewind to 2 │ 5  6
-//! records      a  b  c  d  e │             │ f  g      the world now: a b f g
+//! records      a  b  c  d  e │             │ f  g      history of the world: a b f g
 //! ```
 //!
 //! Must not contain: a rule of the service, JSON of the API, or a wait under the world's lock.
@@ -113,7 +113,7 @@ pub(crate) enum Journal {
 
 /// The records of a world without a directory.
 pub(crate) struct MemoryJournal {
-    /// One record a line; `None` once there were too many.
+    /// One record per line; `None` once they exceeded `bytes_max`.
     lines: Option<Vec<u8>>,
     /// The largest number of bytes.
     bytes_max: usize,
@@ -188,7 +188,7 @@ impl Journal {
         }
     }
 
-    /// Returns the ticket of the commit that a response has to wait for; `None` if everything required is on the disk.
+    /// Returns the ticket of the commit that a response has to wait for; `None` if all required records are on the disk.
     pub(crate) fn ticket(&self) -> Option<Ticket> {
         match self {
             Journal::Memory(_) => None,
@@ -196,11 +196,11 @@ impl Journal {
         }
     }
 
-    /// Runs `posts`, which sends webhooks, once the records that led to them are on the disk.
-    pub(crate) fn send_after_commit(&self, posts: impl FnOnce() + Send + 'static) {
+    /// Runs `dispatch`, which starts delivery attempts, once the records that led to them are on the disk.
+    pub(crate) fn send_after_commit(&self, dispatch: impl FnOnce() + Send + 'static) {
         match self {
-            Journal::Memory(_) => posts(),
-            Journal::Disk(writer) => writer.queue_posts(Box::new(posts)),
+            Journal::Memory(_) => dispatch(),
+            Journal::Disk(writer) => writer.queue_posts(Box::new(dispatch)),
         }
     }
 
@@ -209,10 +209,10 @@ impl Journal {
         if let Journal::Disk(writer) = self { Some(writer) } else { None }
     }
 
-    fn with_metadata<T>(&self, act: impl FnOnce(&mut JournalMetadata) -> T) -> T {
+    fn with_metadata<T>(&self, access: impl FnOnce(&mut JournalMetadata) -> T) -> T {
         match self {
-            Journal::Memory(memory) => act(&mut lock(memory).metadata),
-            Journal::Disk(writer) => writer.with_metadata(act),
+            Journal::Memory(memory) => access(&mut lock(memory).metadata),
+            Journal::Disk(writer) => writer.with_metadata(access),
         }
     }
 
@@ -225,7 +225,7 @@ impl Journal {
     ///
     /// # Errors
     ///
-    /// [`SnapshotError::TooLong`]
+    /// [`SnapshotError::JournalTooLong`]
     pub(crate) fn position(&self) -> Result<u64, SnapshotError> {
         match self {
             Journal::Disk(writer) => Ok(writer.with_metadata(|metadata| metadata.records)),
@@ -257,7 +257,7 @@ impl Journal {
         }
     }
 
-    /// Requests a commit of everything recorded so far.
+    /// Requests a commit of all records so far; returns its ticket, `None` if nothing is left to commit.
     pub(crate) fn request_commit(&self) -> Option<Ticket> {
         self.writer().and_then(Writer::request_commit)
     }
@@ -295,7 +295,7 @@ impl Journal {
         found
     }
 
-    /// Records that the world continues from the position `to`. The call that restores it follows.
+    /// Records that the world continues from the position `to`. The next record is the call that restores it.
     pub(crate) fn rewind(&self, to: u64) {
         let rewind = self.with_metadata(|metadata| {
             let rewind = Rewind { at: metadata.records, to };
@@ -325,11 +325,12 @@ impl Journal {
         self.with_metadata(|metadata| metadata.snapshot(n).cloned())
     }
 
-    /// Reads the records that lead to a position, in pieces of whole lines. On a disk, they must have been committed.
+    /// Passes the records that lead to a position to `visit`, in pieces of whole lines. On a disk, they must have been
+    /// committed.
     pub(crate) fn read(
         &self,
         position: u64,
-        mut take: impl FnMut(&[u8]) -> io::Result<()>,
+        mut visit: impl FnMut(&[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         let ranges = self.with_metadata(|metadata| record_ranges(&metadata.rewinds, position));
         match self {
@@ -339,11 +340,11 @@ impl Journal {
                 pieces
                     .ok_or_else(|| damage_error("its records are no longer stored"))?
                     .iter()
-                    .try_for_each(|piece| take(piece))
+                    .try_for_each(|piece| visit(piece))
             }
             Journal::Disk(writer) => {
                 let disk = writer.disk().ok_or_else(|| io::Error::other("the disk is failing"))?;
-                ranges.into_iter().try_for_each(|range| disk.read(range, &mut take))
+                ranges.into_iter().try_for_each(|range| disk.read(range, &mut visit))
             }
         }
     }
@@ -370,7 +371,7 @@ pub(crate) struct OpenedJournal {
 /// A new world whose journal does not exist yet.
 pub(crate) struct NewWorld {
     pub(crate) setup: Setup,
-    /// The recorded inputs.
+    /// The recorded calls, one per line.
     pub(crate) records: Vec<u8>,
     pub(crate) world: ReplayedWorld,
 }
@@ -389,7 +390,7 @@ pub(crate) struct RunningWorld {
     /// `None` for a world that cannot be restored.
     pub(crate) journal: Option<Arc<Journal>>,
     pub(crate) setup: Setup,
-    /// Webhook posts to repeat under their ids.
+    /// Delivery attempts to repeat under their ids.
     pub(crate) in_flight: Vec<OutgoingAttempt>,
     pub(crate) last_end: Option<CommitEnd>,
 }
@@ -462,8 +463,9 @@ pub(crate) fn open_or_create(
     data: Option<&Data>,
     from: Option<&[u8]>,
 ) -> io::Result<RunningWorld> {
-    let in_file = |error: io::Error| io::Error::new(error.kind(), format!("the world in the file: {error}"));
-    let file = from.map(WorldFile::parse).transpose().map_err(in_file)?;
+    let file_error =
+        |error: io::Error| io::Error::new(error.kind(), format!("the world in the file: {error}"));
+    let file = from.map(WorldFile::parse).transpose().map_err(file_error)?;
     let mut setup = requested.clone();
     if let Some(file) = &file {
         setup = file.setup.to_setup(&requested.public_url);
@@ -476,15 +478,15 @@ pub(crate) fn open_or_create(
         let storage = Arc::new(Directory::new(data.directory.clone(), data.options(storage::CACHE_BYTES)));
         storage.create().map_err(|error| {
             invalid_input(format!(
-                "`{}` cannot store a world: {error}; `--data` takes a directory",
+                "`{}` cannot store a world: {error}; `--data` must be a directory",
                 data.directory.display()
             ))
         })?;
-        let judge = |record: &SetupRecord| record.judge(requested, data.seed, data.start);
-        return Ok(RunningWorld::from_journal(Writer::open(storage, &setup, file.as_ref(), judge)?));
+        let check_setup = |record: &SetupRecord| record.judge(requested, data.seed, data.start);
+        return Ok(RunningWorld::from_journal(Writer::open(storage, &setup, file.as_ref(), check_setup)?));
     }
     let Some(file) = file else { return Ok(RunningWorld::in_memory(&setup, MEMORY_MAX)) };
-    let world = file.replay(&setup).map_err(in_file)?;
+    let world = file.replay(&setup).map_err(file_error)?;
     Ok(RunningWorld::from_records(NewWorld { setup, records: file.records, world }, MEMORY_MAX))
 }
 

@@ -26,7 +26,7 @@ use crate::clock;
 
 /// A stored world that was opened on request.
 pub(crate) struct StoredWorld {
-    /// The request that opened it.
+    /// The options of the request that opened it, in JSON.
     pub(crate) options: Vec<u8>,
     pub(crate) opened: OpenedJournal,
 }
@@ -35,7 +35,7 @@ impl Writer {
     /// Opens and replays a journal; or creates one, with the records of `world_file` if given. The undamaged part of a damaged
     /// journal is opened if the storage [recovers](Storage::recovers).
     ///
-    /// `judge` checks that the server may continue a world with this setup.
+    /// `check_setup` returns the reason why the server may not continue a world with this setup.
     ///
     /// # Errors
     ///
@@ -45,7 +45,7 @@ impl Writer {
         storage: Arc<dyn Storage>,
         new_setup: &Setup,
         world_file: Option<&WorldFile>,
-        judge: impl Fn(&SetupRecord) -> Result<(), String>,
+        check_setup: impl Fn(&SetupRecord) -> Result<(), String>,
     ) -> io::Result<OpenedJournal> {
         open_or_recover(&storage, |notices| {
             verify(&storage)?;
@@ -65,7 +65,7 @@ impl Writer {
                     );
                     return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
                 }
-                Some(text) => (parse_setup(&*storage, &text, &judge)?, disk.end()?),
+                Some(text) => (parse_setup(&*storage, &text, &check_setup)?, disk.end()?),
             };
             resume(&storage, disk, record.to_setup(&new_setup.public_url), last_end, notices)
         })
@@ -80,7 +80,7 @@ impl Writer {
     pub(crate) fn open_stored(
         storage: Arc<dyn Storage>,
         public_url: &str,
-        judge: impl Fn(&SetupRecord) -> Result<(), String>,
+        check_setup: impl Fn(&SetupRecord) -> Result<(), String>,
     ) -> io::Result<Option<StoredWorld>> {
         open_or_recover(&storage, |notices| {
             verify(&storage)?;
@@ -90,7 +90,7 @@ impl Writer {
                 storage.remove()?;
                 return Ok(None);
             };
-            let (record, last_end) = (parse_setup(&*storage, &text, &judge)?, disk.end()?);
+            let (record, last_end) = (parse_setup(&*storage, &text, &check_setup)?, disk.end()?);
             let opened = resume(&storage, disk, record.to_setup(public_url), last_end, notices)?;
             Ok(Some(StoredWorld { options, opened }))
         })
@@ -101,25 +101,26 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// The disk cannot be read; or it still cannot be written, and the world is restored already.
+    /// The disk cannot be read; or it still cannot be written and the world was restored by an earlier call.
     pub(crate) fn reopen(&self, setup: &Setup) -> io::Result<(ReplayedWorld, Option<ReopenedDisk>)> {
-        let (end, metadata) = self.last_commit();
-        let removed = self.removed_disk();
+        let (commit_end, metadata) = self.last_commit();
+        let removed_disk = self.removed_disk();
         // The commit that failed may nevertheless be on the disk. It was never acknowledged, so it is removed.
         let writable = self
             .storage
             .check_in_place()
             .and_then(|()| Disk::open(&self.storage, DatabaseAccess::Write))
             .and_then(|disk| disk.truncate(metadata.records).map(|()| disk));
-        let (disk, is_writable) = match (writable, removed) {
+        let (disk, is_writable) = match (writable, removed_disk) {
             (Ok(disk), _) => (Arc::new(disk), true),
             (Err(error), _) if self.durability() == DurabilityState::ReadOnly => return Err(error),
-            (Err(_), Some(removed)) => (removed, false),
+            (Err(_), Some(removed_disk)) => (removed_disk, false),
             (Err(_), None) => (Arc::new(Disk::open(&self.storage, DatabaseAccess::Read)?), false),
         };
-        let never = AtomicBool::new(false);
-        let tip = end.map(|(tip, _)| tip);
-        let RebuiltWorld { world, .. } = rebuild((&*self.storage, &disk), (tip, &metadata), setup, &never)?;
+        let never_stop = AtomicBool::new(false);
+        let end = commit_end.map(|(end, _)| end);
+        let RebuiltWorld { world, .. } =
+            rebuild((&*self.storage, &disk), (end, &metadata), setup, &never_stop)?;
         Ok((world, is_writable.then_some(ReopenedDisk(disk))))
     }
 }
@@ -130,20 +131,22 @@ fn open_or_recover<T>(
     open: impl Fn(Vec<String>) -> io::Result<T>,
 ) -> io::Result<T> {
     let mut notices = Vec::new();
-    let mut records = u64::MAX;
+    let mut records_before = u64::MAX;
     loop {
         let error = match open(notices.clone()) {
             Err(error) => error,
-            opened => return opened,
+            Ok(opened) => return Ok(opened),
         };
         match Damage::from_error(&error) {
-            // Each round leaves fewer records, so this ends.
-            Some(damage) if storage.recovers() && damage.good.is_some_and(|good| good.records < records) => {
+            // Each iteration leaves fewer records, so the loop ends.
+            Some(damage)
+                if storage.recovers() && damage.good.is_some_and(|good| good.records < records_before) =>
+            {
                 let good = damage.good.expect("the guard checked that there is a good commit");
                 notices.push(
                     recover(storage, damage, &good).map_err(|error| with_storage_name(&**storage, error))?,
                 );
-                records = good.records;
+                records_before = good.records;
             }
             _ => return Err(with_storage_name(&**storage, error)),
         }
@@ -168,11 +171,11 @@ fn with_storage_name(storage: &dyn Storage, error: io::Error) -> io::Error {
 fn parse_setup(
     storage: &dyn Storage,
     setup: &[u8],
-    judge: impl Fn(&SetupRecord) -> Result<(), String>,
+    check_setup: impl Fn(&SetupRecord) -> Result<(), String>,
 ) -> io::Result<SetupRecord> {
     let record = SetupRecord::parse(setup)?;
-    let refused = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
-    judge(&record).map_err(|why| refused(format!("the world in `{}` {why}", storage.name())))?;
+    let invalid_input = |why| io::Error::new(io::ErrorKind::InvalidInput, why);
+    check_setup(&record).map_err(|why| invalid_input(format!("the world in `{}` {why}", storage.name())))?;
     Ok(record)
 }
 
@@ -185,8 +188,8 @@ fn resume(
     mut notices: Vec<String>,
 ) -> io::Result<OpenedJournal> {
     let metadata = read_metadata(&disk)?;
-    let tip = last_end.map(|(tip, _)| tip);
-    let rebuilt = rebuild((&**storage, &disk), (tip, &metadata), &setup, &AtomicBool::new(false));
+    let end = last_end.map(|(end, _)| end);
+    let rebuilt = rebuild((&**storage, &disk), (end, &metadata), &setup, &AtomicBool::new(false));
     let RebuiltWorld { world, checkpoint, ignored } =
         rebuilt.map_err(|error| damage_from_replay(&disk, &metadata, error))?;
     if !disk.is_sealed() {
@@ -205,7 +208,7 @@ fn resume(
     Ok(OpenedJournal { journal: Arc::new(Journal::Disk(writer)), setup, world, last_end })
 }
 
-/// Returns the damage that a replay found.
+/// Returns the error of a replay as [`Damage`], with the last seal before the record that failed.
 fn damage_from_replay(disk: &Disk, metadata: &JournalMetadata, error: io::Error) -> io::Error {
     let Some(ReplayError { sound, .. }) = error.get_ref().and_then(|error| error.downcast_ref()) else {
         return error;

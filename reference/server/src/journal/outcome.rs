@@ -1,4 +1,4 @@
-//! The digest of a call's observable outcome: response, events, position of the world.
+//! The digest of a call's observable outcome: response, events and position of the world.
 //!
 //! It is recorded with the call and compared on replay, so a program that behaves differently is detected at the first
 //! call with another outcome.
@@ -38,7 +38,7 @@ impl TryFrom<&str> for CallOutcome {
 /// The result of a call.
 pub(crate) enum CallResult<'a> {
     Nothing,
-    /// No result, and no time: the clock may have advanced since the last call.
+    /// No result. The digest ignores the clock, which may have advanced since the last call without a record.
     Timeless,
     Response(&'a Response),
     Waiting(&'a PendingAdvance),
@@ -55,12 +55,12 @@ impl<'a> From<&'a Progress> for CallResult<'a> {
 
 /// The state before a call.
 pub(crate) struct BeforeCall {
-    happened: u64,
+    event_count: u64,
 }
 
 impl BeforeCall {
     pub(crate) fn from_sandbox(sandbox: &Sandbox) -> BeforeCall {
-        BeforeCall { happened: sandbox.log().count() }
+        BeforeCall { event_count: sandbox.log().count() }
     }
 
     /// Returns the outcome of the call: its result, its events, and the position of the world.
@@ -72,7 +72,7 @@ impl BeforeCall {
             hash_bytes(&mut hash, &position.now.to_le_bytes());
         }
         // A replaced world has a new log.
-        let from = if position.happened < self.happened { 0 } else { self.happened };
+        let from = if position.happened < self.event_count { 0 } else { self.event_count };
         for event in sandbox.log().events_after(from) {
             hash_json(&mut hash, event);
         }
@@ -104,10 +104,10 @@ fn hash_json(hash: &mut Hash, value: &impl Serialize) {
 
 /// Hashes a body without the server's address in its links, which another start may change.
 fn hash_body(hash: &mut Hash, body: &[u8], public_url: &str) {
-    let mut from = 0;
-    for at in memchr::memmem::find_iter(body, public_url) {
-        hash_bytes(hash, &body[from..at]);
-        from = at + public_url.len();
+    let mut rest_start = 0;
+    for url_start in memchr::memmem::find_iter(body, public_url) {
+        hash_bytes(hash, &body[rest_start..url_start]);
+        rest_start = url_start + public_url.len();
     }
-    hash_bytes(hash, &body[from..]);
+    hash_bytes(hash, &body[rest_start..]);
 }

@@ -12,13 +12,13 @@ use redb::{BackendError, StorageBackend};
 /// The size of a block in bytes.
 const BLOCK: u64 = 4 * 1_024;
 
-/// A storage, and the blocks written over it in memory.
+/// A storage (the base), and the blocks written over it in memory.
 #[derive(Debug)]
 pub(crate) struct Overlay<B> {
     base: B,
     state: Mutex<OverlayState>,
-    /// `true` if the storage below is locked as for writing.
-    locks: bool,
+    /// `true` if locks are passed on to the base, so that it excludes writers.
+    locks_base: bool,
 }
 
 #[derive(Debug)]
@@ -28,26 +28,26 @@ struct OverlayState {
 }
 
 impl<B: StorageBackend> Overlay<B> {
-    pub(crate) fn new(below: B) -> io::Result<Overlay<B>> {
-        let len = below.len()?;
+    pub(crate) fn new(base: B) -> io::Result<Overlay<B>> {
+        let len = base.len()?;
         Ok(Overlay {
-            base: below,
+            base,
             state: Mutex::new(OverlayState { len, blocks: BTreeMap::new() }),
-            locks: false,
+            locks_base: false,
         })
     }
 
     /// Creates an overlay that excludes other writers.
-    pub(crate) fn with_locks(below: B) -> io::Result<Overlay<B>> {
-        Ok(Overlay { locks: true, ..Overlay::new(below)? })
+    pub(crate) fn with_locks(base: B) -> io::Result<Overlay<B>> {
+        Ok(Overlay { locks_base: true, ..Overlay::new(base)? })
     }
 
     fn state(&self) -> MutexGuard<'_, OverlayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads a block from the storage below; zeros after its end.
-    fn block_below(&self, n: u64) -> io::Result<Vec<u8>> {
+    /// Reads a block of the base; zeros after its end.
+    fn base_block(&self, n: u64) -> io::Result<Vec<u8>> {
         let (start, end) = (n * BLOCK, self.base.len()?);
         let mut block = vec![0; BLOCK as usize];
         let available = end.saturating_sub(start).min(BLOCK) as usize;
@@ -60,11 +60,11 @@ impl<B: StorageBackend> Overlay<B> {
 
 impl<B: StorageBackend> StorageBackend for Overlay<B> {
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        if self.locks { self.base.try_lock_range(start, end) } else { Err(BackendError::Unsupported) }
+        if self.locks_base { self.base.try_lock_range(start, end) } else { Err(BackendError::Unsupported) }
     }
 
     fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        if self.locks { self.base.unlock_range(start, end) } else { Err(BackendError::Unsupported) }
+        if self.locks_base { self.base.unlock_range(start, end) } else { Err(BackendError::Unsupported) }
     }
 
     fn close(&self) -> io::Result<()> {
@@ -76,33 +76,33 @@ impl<B: StorageBackend> StorageBackend for Overlay<B> {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let over = self.state();
-        let mut at = offset;
+        let state = self.state();
+        let mut position = offset;
         let end = offset + out.len() as u64;
-        let is_untouched = over.blocks.range(offset / BLOCK..end.div_ceil(BLOCK)).next().is_none();
+        let is_untouched = state.blocks.range(offset / BLOCK..end.div_ceil(BLOCK)).next().is_none();
         if is_untouched && end <= self.base.len()? {
             return self.base.read(offset, out);
         }
-        while at < end {
-            let (n, within) = (at / BLOCK, (at % BLOCK) as usize);
-            let length = (BLOCK as usize - within).min((end - at) as usize);
-            let target = &mut out[(at - offset) as usize..][..length];
-            match over.blocks.get(&n) {
+        while position < end {
+            let (n, within) = (position / BLOCK, (position % BLOCK) as usize);
+            let length = (BLOCK as usize - within).min((end - position) as usize);
+            let target = &mut out[(position - offset) as usize..][..length];
+            match state.blocks.get(&n) {
                 Some(block) => target.copy_from_slice(&block[within..within + length]),
-                None => target.copy_from_slice(&self.block_below(n)?[within..within + length]),
+                None => target.copy_from_slice(&self.base_block(n)?[within..within + length]),
             }
-            at += length as u64;
+            position += length as u64;
         }
         Ok(())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        let mut over = self.state();
+        let mut state = self.state();
         // A part that is truncated and grows again is zeros. redb changes the length by whole pages.
-        for n in len.div_ceil(BLOCK)..over.len.div_ceil(BLOCK) {
-            over.blocks.insert(n, vec![0; BLOCK as usize]);
+        for n in len.div_ceil(BLOCK)..state.len.div_ceil(BLOCK) {
+            state.blocks.insert(n, vec![0; BLOCK as usize]);
         }
-        over.len = len;
+        state.len = len;
         Ok(())
     }
 
@@ -111,20 +111,20 @@ impl<B: StorageBackend> StorageBackend for Overlay<B> {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let mut over = self.state();
-        let mut at = offset;
+        let mut state = self.state();
+        let mut position = offset;
         let end = offset + data.len() as u64;
-        while at < end {
-            let (n, within) = (at / BLOCK, (at % BLOCK) as usize);
-            let length = (BLOCK as usize - within).min((end - at) as usize);
-            let block = match over.blocks.entry(n) {
+        while position < end {
+            let (n, within) = (position / BLOCK, (position % BLOCK) as usize);
+            let length = (BLOCK as usize - within).min((end - position) as usize);
+            let block = match state.blocks.entry(n) {
                 Entry::Occupied(entry) => entry.into_mut(),
-                Entry::Vacant(entry) => entry.insert(self.block_below(n)?),
+                Entry::Vacant(entry) => entry.insert(self.base_block(n)?),
             };
-            block[within..within + length].copy_from_slice(&data[(at - offset) as usize..][..length]);
-            at += length as u64;
+            block[within..within + length].copy_from_slice(&data[(position - offset) as usize..][..length]);
+            position += length as u64;
         }
-        over.len = over.len.max(end);
+        state.len = state.len.max(end);
         Ok(())
     }
 }
@@ -136,11 +136,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn writes_are_read_and_the_base_stays() {
-        let below = InMemoryBackend::new();
-        below.set_len(10_000).unwrap();
-        below.write(0, &[1; 10_000]).unwrap();
-        let overlay = Overlay::new(below).unwrap();
+    fn writes_can_be_read_and_the_base_is_unchanged() {
+        let base = InMemoryBackend::new();
+        base.set_len(10_000).unwrap();
+        base.write(0, &[1; 10_000]).unwrap();
+        let overlay = Overlay::new(base).unwrap();
         overlay.write(4_000, &[2; 5_000]).unwrap();
         overlay.set_len(12_000).unwrap();
         let mut out = vec![9; 12_000];

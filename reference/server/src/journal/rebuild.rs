@@ -20,36 +20,37 @@ use super::{
 /// A replayed world.
 pub(super) struct RebuiltWorld {
     pub(super) world: ReplayedWorld,
-    /// The position of the newest checkpoint; 0 for none.
+    /// The number of records before the newest checkpoint; 0 for none.
     pub(super) checkpoint: u64,
     /// The reason why the existing checkpoint was ignored.
     pub(super) ignored: Option<String>,
 }
 
-/// Replays the records of a path, from the checkpoint on if there is one. Writes a new checkpoint after a long replay.
+/// Replays the records that lead to the world's current position, from the checkpoint on if there is one. `end`: the
+/// position that the replay must reach. Writes a new checkpoint after a long replay.
 pub(super) fn rebuild(
     (storage, disk): (&dyn Storage, &Disk),
-    (tip, metadata): (Option<WorldPosition>, &JournalMetadata),
+    (end, metadata): (Option<WorldPosition>, &JournalMetadata),
     setup: &Setup,
     stop: &AtomicBool,
 ) -> io::Result<RebuiltWorld> {
     let ranges = record_ranges(&metadata.rewinds, metadata.records);
-    let follow = |mut replay: Replay, tail: &[Range<u64>]| {
-        for range in tail {
+    let replay_ranges = |mut replay: Replay, ranges: &[Range<u64>]| {
+        for range in ranges {
             disk.read(range.clone(), |lines| match stop.load(Ordering::Relaxed) {
                 true => Err(checkpoint::stopped_error()),
                 false => replay.replay_lines(lines),
             })?;
         }
-        replay.finish(tip)
+        replay.finish(end)
     };
-    let after = storage.checkpoint_after();
-    let kept = after.map_or(Ok(None), |_| checkpoint::read((storage, disk), setup, &ranges));
-    let resumed = kept.and_then(|kept| {
-        let Some((sandbox, position)) = kept else { return Ok(None) };
+    let checkpoint_after = storage.checkpoint_after();
+    let checkpoint = checkpoint_after.map_or(Ok(None), |_| checkpoint::read((storage, disk), setup, &ranges));
+    let resumed = checkpoint.and_then(|checkpoint| {
+        let Some((sandbox, position)) = checkpoint else { return Ok(None) };
         let tail = checkpoint::records_after(&ranges, position);
         let before = checkpoint::record_count(&ranges) - checkpoint::record_count(&tail);
-        let world = follow(Replay::resume(sandbox, before), &tail)?;
+        let world = replay_ranges(Replay::resume(sandbox, before), &tail)?;
         Ok(Some((world, position, tail)))
     });
     let (resumed, ignored) = match resumed {
@@ -58,9 +59,9 @@ pub(super) fn rebuild(
     };
     let (world, mut position, tail) = match resumed {
         Some(resumed) => resumed,
-        None => (follow(Replay::new(setup), &ranges)?, 0, ranges),
+        None => (replay_ranges(Replay::new(setup), &ranges)?, 0, ranges),
     };
-    let is_long = after.is_some_and(|after| checkpoint::record_count(&tail) >= after);
+    let is_long = checkpoint_after.is_some_and(|after| checkpoint::record_count(&tail) >= after);
     if is_long && checkpoint::write((storage, disk), (setup, metadata.records), &world.sandbox, stop).is_ok()
     {
         position = metadata.records;

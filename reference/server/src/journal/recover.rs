@@ -21,13 +21,13 @@ pub(super) fn recover(storage: &Arc<dyn Storage>, damage: &Damage, good: &Seal) 
         let to = Disk::open(storage, DatabaseAccess::Replacement)?;
         copy((&from, &to), good, damage.has_sound_facts)
     });
-    copied.unwrap_or_else(|| Err(damage_error("its sound part could not be read")))?;
-    let aside = storage.replace_damaged()?;
+    copied.unwrap_or_else(|| Err(damage_error("its undamaged part could not be read")))?;
+    let damaged_name = storage.replace_damaged()?;
     // The last commit of the replacement is now the newest acknowledged one.
     storage.write_acknowledged(0, &AcknowledgedCommit::NONE)?;
     Disk::open(storage, DatabaseAccess::Write)?.acknowledge_last()?;
     Ok(format!(
-        "the world in `{}` was damaged ({}) and was recovered to its state after {}; the damaged file is kept as `{aside}`",
+        "the world in `{}` was damaged ({}) and was recovered to its state after {}; the damaged file is kept as `{damaged_name}`",
         storage.name(),
         damage.reason(),
         CommitLabel(good)
@@ -38,24 +38,25 @@ fn copy((from, to): (&Disk, &Disk), good: &Seal, has_sound_facts: bool) -> io::R
     let setup = from.setup()?.ok_or_else(|| damage_error("it has no world"))?;
     let end = from.seal_within(0)?.and_then(|first| first.end);
     to.initialize(&setup, from.options()?.as_deref(), &Batch { end, ..Batch::default() })?;
-    let mut at = 0;
-    while at < good.records {
-        let batches = batches(from, at..good.records)?;
+    let mut copied = 0;
+    while copied < good.records {
+        let batches = batches(from, copied..good.records)?;
         to.append_all(&batches)?;
-        at = to.records()?;
+        copied = to.records()?;
     }
     if has_sound_facts {
         let (snapshots, last) = from.snapshots()?;
-        let reached = snapshots.into_iter().filter(|snapshot| snapshot.position <= good.records);
-        // The highest number first, even of a deleted snapshot, so that no number is used twice.
-        let snapshots =
-            std::iter::once((last, None)).chain(reached.map(|reached| (reached.n, Some(reached)))).collect();
+        let snapshots = snapshots.into_iter().filter(|snapshot| snapshot.position <= good.records);
+        // The deletion of the highest number comes first: it records the number, so that none is used twice.
+        let snapshots = std::iter::once((last, None))
+            .chain(snapshots.map(|snapshot| (snapshot.n, Some(snapshot))))
+            .collect();
         to.append(&Batch { snapshots, worlds: Some(from.world_count()?), ..Batch::default() })?;
     }
     Ok(())
 }
 
-/// Reads the next commits that have records.
+/// Reads the next commits that have records, up to about [`BYTES_AT_ONCE`].
 fn batches(from: &Disk, records: Range<u64>) -> io::Result<Vec<Batch>> {
     from.with_transaction(|transaction| {
         let (chunks, seals, rewinds) = (
@@ -67,9 +68,9 @@ fn batches(from: &Disk, records: Range<u64>) -> io::Result<Vec<Batch>> {
         for chunk in chunks.range(records)? {
             let (first, lines) = chunk?;
             let (first, lines) = (first.value(), lines.value().to_vec());
-            let until = first + count_lines(&lines);
-            let end = seals.get(until)?.and_then(|row| Seal::from_row(until, row.value()).end);
-            let rewinds = rewinds_within(&rewinds, first..until)?;
+            let chunk_end = first + count_lines(&lines);
+            let end = seals.get(chunk_end)?.and_then(|row| Seal::from_row(chunk_end, row.value()).end);
+            let rewinds = rewinds_within(&rewinds, first..chunk_end)?;
             bytes += lines.len();
             batches.push(Batch { first, lines, end, rewinds, ..Batch::default() });
             if bytes > BYTES_AT_ONCE {

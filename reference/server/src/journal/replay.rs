@@ -28,29 +28,30 @@ pub(crate) struct ReplayedWorld {
 /// A replay in progress.
 pub(crate) struct Replay {
     sandbox: Sandbox,
+    /// The number of records read so far.
     records: u64,
 }
 
 thread_local! {
-    /// `true` while this thread replays a call from a file.
-    static IS_TRYING: Cell<bool> = const { Cell::new(false) };
+    /// `true` while this thread is in [`catch_panic`].
+    static CATCHES_PANICS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a call from a file. A panic means that the file is damaged or from another program: returns `None` and prints
-/// nothing.
-pub(super) fn catch_panic<T>(call: impl FnOnce() -> T) -> Option<T> {
+/// Runs code that depends on the content of a file. A panic means that the file is damaged or from another program:
+/// returns `None` and prints nothing.
+pub(super) fn catch_panic<T>(run: impl FnOnce() -> T) -> Option<T> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
-        let print = panic::take_hook();
-        panic::set_hook(Box::new(move |bug| {
-            if !IS_TRYING.get() {
-                print(bug);
+        let default_hook = panic::take_hook();
+        panic::set_hook(Box::new(move |panic_info| {
+            if !CATCHES_PANICS.get() {
+                default_hook(panic_info);
             }
         }));
     });
-    IS_TRYING.set(true);
-    let result = catch_unwind(AssertUnwindSafe(call)).ok();
-    IS_TRYING.set(false);
+    CATCHES_PANICS.set(true);
+    let result = catch_unwind(AssertUnwindSafe(run)).ok();
+    CATCHES_PANICS.set(false);
     result
 }
 
@@ -104,28 +105,29 @@ impl Replay {
         lines.split_inclusive(|byte| *byte == b'\n').try_for_each(|line| self.replay_line(line).map(drop))
     }
 
-    /// Replays the records of another world. Returns the records of this one.
+    /// Replays the records of another world, translated for this one. Returns the translated records.
     pub(crate) fn replay_renamed(&mut self, lines: &[u8], renaming: &Renaming) -> io::Result<Vec<u8>> {
-        let mut renamed = Vec::with_capacity(lines.len());
+        let mut translated = Vec::with_capacity(lines.len());
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
-            let call = renaming.rename_call(self.read(line)?.call);
+            let call = renaming.rename_call(self.next_call(line)?.call);
             let text = serde_json::to_vec(&call).expect("strings and numbers are JSON");
             let outcome = self.replay_call(call)?;
             let call: HostCall<'_> = serde_json::from_slice(&text).expect("the call was serialized above");
-            renamed.extend(call.to_line(outcome));
+            translated.extend(call.to_line(outcome));
         }
-        Ok(renamed)
+        Ok(translated)
     }
 
-    fn read<'a>(&mut self, line: &'a [u8]) -> io::Result<JournalLine<'a>> {
+    /// Parses a line and counts it.
+    fn next_call<'a>(&mut self, line: &'a [u8]) -> io::Result<JournalLine<'a>> {
         self.records += 1;
-        JournalLine::read(line).ok_or_else(|| self.record_error("is not readable"))
+        JournalLine::read(line).ok_or_else(|| self.record_error("is unreadable"))
     }
 
     fn replay_call(&mut self, call: HostCall<'_>) -> io::Result<CallOutcome> {
-        let made = catch_panic(|| call.replay(&mut self.sandbox)).flatten();
+        let outcome = catch_panic(|| call.replay(&mut self.sandbox)).flatten();
         self.sandbox.forget_outgoing();
-        made.ok_or_else(|| self.record_error("does not belong to this world"))
+        outcome.ok_or_else(|| self.record_error("does not belong to this world"))
     }
 
     /// Returns an error about the last record.
@@ -136,9 +138,9 @@ impl Replay {
 
     /// Replays one line; returns `true` if a new world replaced the one before.
     fn replay_line(&mut self, line: &[u8]) -> io::Result<bool> {
-        let JournalLine { outcome: recorded, call } = self.read(line)?;
+        let JournalLine { outcome: recorded, call } = self.next_call(line)?;
         let (era, _) = self.sandbox.lineage();
-        let is_succession = matches!(call, HostCall::Succeed { .. });
+        let continues_lineage = matches!(call, HostCall::Succeed { .. });
         let outcome = self.replay_call(call)?;
         if recorded.is_some_and(|recorded| recorded != outcome) {
             let label = JournalLine::read(line).map(|line| line.call.label()).unwrap_or_default();
@@ -146,7 +148,7 @@ impl Replay {
                 "({label}) has a different outcome than when it was recorded: another version of this program recorded it"
             )));
         }
-        Ok(!is_succession && self.sandbox.lineage().0 != era)
+        Ok(!continues_lineage && self.sandbox.lineage().0 != era)
     }
 
     /// Advances the clock to a moment and appends the records of the advance.
@@ -165,21 +167,21 @@ impl Replay {
         }
     }
 
-    /// Returns the world, if it reached the recorded position.
+    /// Returns the world, if it reached the recorded position `end`.
     ///
     /// # Errors
     ///
     /// `InvalidData` if it reached another one: another version of the program wrote the records, or they were changed.
-    pub(crate) fn finish(mut self, tip: Option<WorldPosition>) -> io::Result<ReplayedWorld> {
+    pub(crate) fn finish(mut self, end: Option<WorldPosition>) -> io::Result<ReplayedWorld> {
         // An advance of the clock without events leaves no record.
-        if let Some(WorldPosition { now, .. }) = tip
+        if let Some(WorldPosition { now, .. }) = end
             && self.sandbox.next_due().is_none_or(|due| due.0 > now)
         {
             self.sandbox.advance_to(Timestamp(now));
         }
         let reached = WorldPosition::from_sandbox(&self.sandbox);
-        if let Some(recorded) = tip.filter(|recorded| *recorded != reached) {
-            let time = |tip: &WorldPosition| Timestamp(tip.now).to_string();
+        if let Some(recorded) = end.filter(|recorded| *recorded != reached) {
+            let time = |position: &WorldPosition| Timestamp(position.now).to_string();
             return Err(damage_error(format!(
                 "its {} records lead to {} and {} events, but {} and {} were recorded: another version of \
                  this program recorded them",
@@ -196,21 +198,21 @@ impl Replay {
     }
 }
 
-/// A search for the records before a moment, by replay.
+/// A search for the records before a moment `at`, by replay.
 pub(crate) struct Finder {
     replay: Replay,
     at: Timestamp,
     /// The start of the present world.
-    begun: Timestamp,
+    world_start: Timestamp,
     /// The number of records before the first one after the moment.
-    before: Option<u64>,
+    records_before: Option<u64>,
 }
 
 impl Finder {
     pub(crate) fn new(setup: &Setup, at: Timestamp) -> Finder {
         let replay = Replay::new(setup);
-        let begun = replay.sandbox.now();
-        Finder { replay, at, begun, before: None }
+        let world_start = replay.sandbox.now();
+        Finder { replay, at, world_start, records_before: None }
     }
 
     /// Replays the records of these lines.
@@ -223,11 +225,11 @@ impl Finder {
             let is_new_world = self.replay.replay_line(line)?;
             let now = self.replay.sandbox.now();
             if is_new_world {
-                (self.begun, self.before) = (now, None);
+                (self.world_start, self.records_before) = (now, None);
             }
             // A call that moves the clock past the moment comes after it.
-            if self.before.is_none() && now > self.at {
-                self.before = Some(self.replay.records - 1);
+            if self.records_before.is_none() && now > self.at {
+                self.records_before = Some(self.replay.records - 1);
             }
         }
         Ok(())
@@ -235,6 +237,6 @@ impl Finder {
 
     /// Returns the start of the world, and the number of records that lead to the moment if it is later.
     pub(crate) fn result(&self) -> (Timestamp, u64) {
-        (self.begun, self.before.unwrap_or(self.replay.records))
+        (self.world_start, self.records_before.unwrap_or(self.replay.records))
     }
 }

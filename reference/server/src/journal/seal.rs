@@ -24,7 +24,8 @@ impl Digest {
         &self.0
     }
 
-    /// Returns the digest of some parts, in order. Each is preceded by its length, so that the borders count.
+    /// Returns the digest of some parts, in order. Each is preceded by its length, so that different splits of the
+    /// same bytes differ.
     pub(super) fn from_parts<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> Digest {
         let mut hash = Sha256::new();
         for part in parts {
@@ -65,7 +66,7 @@ pub(crate) type CommitEnd = (WorldPosition, u64);
 pub(crate) struct Seal {
     /// The number of records up to it.
     pub(crate) records: u64,
-    /// Covers the setup of the world and all records up to here.
+    /// The digest of the setup of the world and all records up to here.
     pub(crate) chain: Digest,
     /// `None` if it is unknown: nothing was written, or an earlier version of the program stored only the last end.
     pub(crate) end: Option<CommitEnd>,
@@ -85,8 +86,8 @@ impl Seal {
     pub(super) fn next(&self, rewinds: &[Rewind], lines: &[u8], count: u64, end: Option<CommitEnd>) -> Seal {
         let mut numbers = Vec::with_capacity(32 + 16 * rewinds.len());
         numbers.extend(rewinds.iter().flat_map(|rewind| [rewind.at, rewind.to]).flat_map(u64::to_le_bytes));
-        let (_, now, happened, wall) = row_of(&self.chain, end);
-        let last_end = [now, happened, wall].map(u64::to_le_bytes).concat();
+        let (_, now, event_count, wall) = row_of(&self.chain, end);
+        let last_end = [now, event_count, wall].map(u64::to_le_bytes).concat();
         let chain = Digest::from_parts([&self.chain.0[..], &numbers, &last_end, lines]);
         Seal { records: self.records + count, chain, end }
     }
@@ -95,16 +96,17 @@ impl Seal {
         row_of(&self.chain, self.end)
     }
 
-    pub(super) fn from_row(records: u64, (chain, now, happened, wall): SealRow) -> Seal {
+    pub(super) fn from_row(records: u64, (chain, now, event_count, wall): SealRow) -> Seal {
         // Zero means that the end is unknown.
-        let end = (now != 0).then_some((WorldPosition { now, happened }, wall));
+        let end = (now != 0).then_some((WorldPosition { now, happened: event_count }, wall));
         Seal { records, chain: Digest(chain), end }
     }
 }
 
 fn row_of(chain: &Digest, end: Option<CommitEnd>) -> SealRow {
-    let (WorldPosition { now, happened }, wall) = end.unwrap_or((WorldPosition { now: 0, happened: 0 }, 0));
-    (chain.0, now, happened, wall)
+    let (WorldPosition { now, happened: event_count }, wall) =
+        end.unwrap_or((WorldPosition { now: 0, happened: 0 }, 0));
+    (chain.0, now, event_count, wall)
 }
 
 /// The digest of the last commit, beside its seal.
@@ -113,7 +115,7 @@ fn row_of(chain: &Digest, end: Option<CommitEnd>) -> SealRow {
 pub(crate) struct LastSeal {
     /// The number of the commit.
     pub(crate) commit: u64,
-    /// Covers the seal, the number, the snapshots and the counts.
+    /// The digest of the seal, the number of the commit, the snapshots and the counts.
     pub(crate) digest: Digest,
 }
 
@@ -161,16 +163,16 @@ mod tests {
     }
 
     #[test]
-    fn an_incomplete_slot_leaves_the_one_before() {
+    fn an_incomplete_slot_leaves_the_previous_commit_readable() {
         let mut file = vec![0; 2 * SLOT_BYTES];
         assert_eq!(AcknowledgedCommit::parse_newest(&[]), None);
         for commit in 1..6 {
             let (offset, bytes) = acknowledged_commit(commit).slot();
             let target = usize::try_from(offset).unwrap();
             for torn in [0, 1, 40, 150] {
-                let mut half = file.clone();
-                half[target..target + torn].copy_from_slice(&bytes[..torn]);
-                let newest = AcknowledgedCommit::parse_newest(&half).map_or(0, |found| found.commit);
+                let mut incomplete = file.clone();
+                incomplete[target..target + torn].copy_from_slice(&bytes[..torn]);
+                let newest = AcknowledgedCommit::parse_newest(&incomplete).map_or(0, |found| found.commit);
                 assert!(newest <= commit && newest + 2 >= commit, "{newest} after {torn} bytes of {commit}");
             }
             file[target..target + SLOT_BYTES].copy_from_slice(&bytes);

@@ -25,7 +25,8 @@ pub(crate) struct SetupRecord {
     header_prefix: String,
     user_agent: String,
     /// `true` if deliveries are sent over the real network.
-    posts: bool,
+    #[serde(rename = "posts")]
+    uses_network: bool,
     /// The part of API keys after the mode: the world's id, if a request created the world.
     key_tag: String,
     /// The mode of `/sandbox` calls that do not specify one; live in formats without this field.
@@ -37,9 +38,9 @@ fn mode_of_old_formats() -> Mode {
     Mode::Live
 }
 
-/// The only field that every format has.
+/// The field that all formats share.
 #[derive(Deserialize)]
-struct AnyFormat {
+struct FormatField {
     format: u32,
 }
 
@@ -53,7 +54,7 @@ impl SetupRecord {
             key_prefix: setup.dialect.key_prefix.clone(),
             header_prefix: setup.dialect.header_prefix.clone(),
             user_agent: setup.dialect.user_agent.clone(),
-            posts: setup.reach == Reach::Network,
+            uses_network: setup.reach == Reach::Network,
             key_tag: setup.key_tag.clone(),
             default_mode: setup.default_mode,
         }
@@ -65,8 +66,8 @@ impl SetupRecord {
     ///
     /// `InvalidData` if it is unreadable or of an unknown format.
     pub(crate) fn parse(text: &[u8]) -> io::Result<SetupRecord> {
-        let AnyFormat { format } =
-            serde_json::from_slice(text).map_err(|_| damage_error("its head is not readable"))?;
+        let FormatField { format } =
+            serde_json::from_slice(text).map_err(|_| damage_error("its setup is unreadable"))?;
         if !(FORMAT_OLDEST..=FORMAT).contains(&format) {
             let why = format!(
                 "it has format {format}, and this program reads formats {FORMAT_OLDEST} to {FORMAT}: open it with the \
@@ -75,13 +76,13 @@ impl SetupRecord {
             return Err(damage_error(why));
         }
         let read: SetupRecord = serde_json::from_slice(text)
-            .map_err(|error| damage_error(format!("its head is not readable: {error}")))?;
+            .map_err(|error| damage_error(format!("its setup is unreadable: {error}")))?;
         Ok(SetupRecord { format: FORMAT, ..read })
     }
 
-    /// Returns `true` if a journal with this setup has seals.
+    /// Returns `true` if the journal of this setup, in JSON, has seals.
     pub(crate) fn has_seals(text: &[u8]) -> bool {
-        serde_json::from_slice(text).is_ok_and(|AnyFormat { format }| format > FORMAT_OLDEST)
+        serde_json::from_slice(text).is_ok_and(|FormatField { format }| format > FORMAT_OLDEST)
     }
 
     /// Returns the text that [`SetupRecord::parse`] reads.
@@ -102,7 +103,7 @@ impl SetupRecord {
                 user_agent: self.user_agent.clone(),
             },
             journal: false,
-            reach: if self.posts { Reach::Network } else { Reach::Simulated },
+            reach: if self.uses_network { Reach::Network } else { Reach::Simulated },
             wallet_cache: None,
             key_tag: self.key_tag.clone(),
             default_mode: self.default_mode,
@@ -128,8 +129,8 @@ impl SetupRecord {
                 )
             })
         };
-        let posts = |posts: bool| if posts { "network" } else { "simulated" };
-        let all = [
+        let reach = |uses_network: bool| if uses_network { "network" } else { "simulated" };
+        let differences = [
             seed.and_then(|seed| differs("the seed", &self.seed.to_string(), &seed.0.to_string())),
             start.and_then(|start| {
                 differs("the start", &Timestamp(self.start).to_string(), &start.to_string())
@@ -138,9 +139,9 @@ impl SetupRecord {
             differs("the key prefix", &self.key_prefix, &given.dialect.key_prefix),
             differs("the header prefix", &self.header_prefix, &given.dialect.header_prefix),
             differs("the user agent", &self.user_agent, &given.dialect.user_agent),
-            differs("the reach", posts(self.posts), posts(given.reach == Reach::Network)),
+            differs("the reach", reach(self.uses_network), reach(given.reach == Reach::Network)),
         ];
-        all.into_iter().flatten().next().map_or(Ok(()), Err)
+        differences.into_iter().flatten().next().map_or(Ok(()), Err)
     }
 }
 

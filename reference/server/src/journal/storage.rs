@@ -13,11 +13,11 @@ use super::overlay::Overlay;
 
 /// The file of the database.
 pub(super) const FILE: &str = "world.redb";
-/// A database that is being written to replace a damaged one.
-const NEXT_FILE: &str = "world.redb.next";
-const ACKNOWLEDGED: &str = "world.acknowledged";
-const CHECKPOINT: &str = "world.state";
-const NEXT_CHECKPOINT: &str = "world.state.next";
+/// The file of a database that is being written to replace a damaged one.
+const REPLACEMENT_FILE: &str = "world.redb.next";
+const ACKNOWLEDGED_FILE: &str = "world.acknowledged";
+const CHECKPOINT_FILE: &str = "world.state";
+const NEXT_CHECKPOINT_FILE: &str = "world.state.next";
 /// The bytes that redb caches for the first world. Small, because a journal is appended to and read once.
 pub(crate) const CACHE_BYTES: usize = 4 * 1_024 * 1_024;
 
@@ -57,7 +57,7 @@ pub(crate) trait Storage: Send + Sync {
     /// Reads the file of the newest acknowledged commit; empty if there is none.
     fn read_acknowledged(&self) -> io::Result<Vec<u8>>;
 
-    /// Writes a part of that file. Survives the end of the process, but not always a power cut.
+    /// Writes a part of that file. The write survives the end of the process, but not always a power cut.
     fn write_acknowledged(&self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Replaces the damaged database by the [replacement](DatabaseAccess::Replacement). Returns the new name of the damaged one.
@@ -98,9 +98,9 @@ pub(crate) struct Directory {
     options: DirectoryOptions,
     /// The open file of the newest acknowledged commit.
     acknowledged: Mutex<Option<File>>,
-    /// The identity of the open database in the file system.
+    /// The device and inode of the open database.
     #[cfg(unix)]
-    opened: Mutex<Option<(u64, u64)>>,
+    database_identity: Mutex<Option<(u64, u64)>>,
 }
 
 impl Directory {
@@ -111,7 +111,7 @@ impl Directory {
             options,
             acknowledged: Mutex::default(),
             #[cfg(unix)]
-            opened: Mutex::default(),
+            database_identity: Mutex::default(),
         }
     }
 
@@ -133,9 +133,9 @@ impl Directory {
     }
 
     /// Deletes an incomplete checkpoint, because records may need its space.
-    fn drop_next_checkpoint(&self) {
+    fn delete_incomplete_checkpoint(&self) {
         // A failure loses nothing.
-        let _ = fs::remove_file(self.path.join(NEXT_CHECKPOINT));
+        let _ = fs::remove_file(self.path.join(NEXT_CHECKPOINT_FILE));
     }
 
     fn file(&self, name: &str, access: FileAccess) -> io::Result<File> {
@@ -151,7 +151,7 @@ impl Directory {
         let file = self.file(FILE, access)?;
         #[cfg(unix)]
         {
-            *lock(&self.opened) = Some(identity(&file.metadata()?));
+            *lock(&self.database_identity) = Some(identity(&file.metadata()?));
         }
         FileBackend::new(file)
     }
@@ -173,7 +173,7 @@ fn identity(file: &fs::Metadata) -> (u64, u64) {
 
 /// Makes the entries of a directory durable.
 fn sync_directory(path: &Path) -> io::Result<()> {
-    // Other systems cannot open a directory.
+    // Only Unix can open a directory.
     if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
 }
 
@@ -197,19 +197,19 @@ impl Storage for Directory {
                     sync_directory(&self.path)?;
                 }
                 // The lock excludes a second writer.
-                self.drop_next_checkpoint();
+                self.delete_incomplete_checkpoint();
                 Ok(database)
             }
             DatabaseAccess::Verify => {
-                let below = FileBackend::new(self.file(FILE, FileAccess::Write)?)?;
-                open_database(Overlay::with_locks(below)?, access, cache)
+                let base = FileBackend::new(self.file(FILE, FileAccess::Write)?)?;
+                open_database(Overlay::with_locks(base)?, access, cache)
             }
             DatabaseAccess::Read => {
-                let below = FileBackend::new(self.file(FILE, FileAccess::Read)?)?;
-                open_database(Overlay::new(below)?, access, cache)
+                let base = FileBackend::new(self.file(FILE, FileAccess::Read)?)?;
+                open_database(Overlay::new(base)?, access, cache)
             }
             DatabaseAccess::Replacement => {
-                let file = self.file(NEXT_FILE, FileAccess::Create)?;
+                let file = self.file(REPLACEMENT_FILE, FileAccess::Create)?;
                 file.set_len(0)?;
                 open_database(FileBackend::new(file)?, access, cache)
             }
@@ -224,7 +224,7 @@ impl Storage for Directory {
     fn check_in_place(&self) -> io::Result<()> {
         let current = fs::metadata(self.path.join(FILE));
         match current {
-            Ok(current) if Some(identity(&current)) == *lock(&self.opened) => Ok(()),
+            Ok(current) if Some(identity(&current)) == *lock(&self.database_identity) => Ok(()),
             Ok(_) => Err(io::Error::other(format!(
                 "`{FILE}` was replaced while the server runs; restore the original file, or restart the server"
             ))),
@@ -243,7 +243,7 @@ impl Storage for Directory {
     }
 
     fn read_acknowledged(&self) -> io::Result<Vec<u8>> {
-        match fs::read(self.path.join(ACKNOWLEDGED)) {
+        match fs::read(self.path.join(ACKNOWLEDGED_FILE)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             read => read,
         }
@@ -251,25 +251,25 @@ impl Storage for Directory {
 
     fn write_acknowledged(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         use std::io::{Seek as _, SeekFrom, Write as _};
-        let mut open = lock(&self.acknowledged);
-        let file = match &mut *open {
+        let mut acknowledged = lock(&self.acknowledged);
+        let file = match &mut *acknowledged {
             Some(file) => file,
-            none => none.insert(self.file(ACKNOWLEDGED, FileAccess::Create)?),
+            closed => closed.insert(self.file(ACKNOWLEDGED_FILE, FileAccess::Create)?),
         };
         file.seek(SeekFrom::Start(offset))?;
         file.write_all(bytes)
     }
 
     fn replace_damaged(&self) -> io::Result<String> {
-        let free = |n: &u32| !self.path.join(format!("{FILE}.damaged-{n}")).exists();
-        let n = (1..).find(free).expect("a directory has fewer than 2^32 files");
-        let aside = format!("{FILE}.damaged-{n}");
+        let is_free = |n: &u32| !self.path.join(format!("{FILE}.damaged-{n}")).exists();
+        let n = (1..).find(is_free).expect("a directory has fewer than 2^32 files, so a number is free");
+        let damaged_name = format!("{FILE}.damaged-{n}");
         // A copy, so that the database exists at every moment.
-        fs::copy(self.path.join(FILE), self.path.join(&aside))?;
-        File::open(self.path.join(&aside))?.sync_all()?;
-        fs::rename(self.path.join(NEXT_FILE), self.path.join(FILE))?;
+        fs::copy(self.path.join(FILE), self.path.join(&damaged_name))?;
+        File::open(self.path.join(&damaged_name))?.sync_all()?;
+        fs::rename(self.path.join(REPLACEMENT_FILE), self.path.join(FILE))?;
         sync_directory(&self.path)?;
-        Ok(aside)
+        Ok(damaged_name)
     }
 
     fn remove(&self) -> io::Result<()> {
@@ -278,21 +278,21 @@ impl Storage for Directory {
     }
 
     fn read_checkpoint(&self) -> io::Result<Option<Vec<u8>>> {
-        match fs::read(self.path.join(CHECKPOINT)) {
+        match fs::read(self.path.join(CHECKPOINT_FILE)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             read => read.map(Some),
         }
     }
 
     fn write_checkpoint(&self, write: &mut WriteTo<'_>) -> io::Result<()> {
-        let mut file = self.file(NEXT_CHECKPOINT, FileAccess::Create)?;
+        let mut file = self.file(NEXT_CHECKPOINT_FILE, FileAccess::Create)?;
         file.set_len(0)?;
         let written = write(&mut file).and_then(|()| file.sync_all()).and_then(|()| {
-            fs::rename(self.path.join(NEXT_CHECKPOINT), self.path.join(CHECKPOINT))?;
+            fs::rename(self.path.join(NEXT_CHECKPOINT_FILE), self.path.join(CHECKPOINT_FILE))?;
             sync_directory(&self.path)
         });
         if written.is_err() {
-            self.drop_next_checkpoint();
+            self.delete_incomplete_checkpoint();
         }
         written
     }
@@ -340,16 +340,16 @@ mod tests {
             names.sort();
             names
         };
-        let full = directory.write_checkpoint(&mut |file| {
+        let failed = directory.write_checkpoint(&mut |file| {
             file.write_all(b"half of the sec")?;
             Err(io::ErrorKind::StorageFull.into())
         });
-        assert_eq!(full.unwrap_err().kind(), io::ErrorKind::StorageFull);
-        assert_eq!(files(), [CHECKPOINT]);
+        assert_eq!(failed.unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(files(), [CHECKPOINT_FILE]);
         assert_eq!(directory.read_checkpoint().unwrap().unwrap(), b"first");
-        // A killed process leaves one behind.
-        fs::write(temp_dir.path().join(NEXT_CHECKPOINT), "half").unwrap();
+        // A killed process leaves an incomplete checkpoint behind.
+        fs::write(temp_dir.path().join(NEXT_CHECKPOINT_FILE), "half").unwrap();
         drop(directory.open(DatabaseAccess::Create).unwrap());
-        assert_eq!(files(), [FILE, CHECKPOINT]);
+        assert_eq!(files(), [FILE, CHECKPOINT_FILE]);
     }
 }

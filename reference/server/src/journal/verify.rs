@@ -50,7 +50,9 @@ impl fmt::Display for Damage {
                 self.why,
                 CommitLabel(good)
             ),
-            None => write!(f, "{}; nothing of it can be opened: restore the directory from a copy", self.why),
+            None => {
+                write!(f, "{}; no part of it can be opened: restore the directory from a backup", self.why)
+            }
         }
     }
 }
@@ -96,13 +98,13 @@ pub(super) fn verify(storage: &Arc<dyn Storage>) -> io::Result<()> {
         {
             Err(error)
         }
-        Some(Err(error)) => Err(locate(storage, &error.to_string()).into()),
-        None => Err(locate(storage, "it is damaged").into()),
+        Some(Err(error)) => Err(locate_damage(storage, &error.to_string()).into()),
+        None => Err(locate_damage(storage, "it is damaged").into()),
     }
 }
 
-/// Finds the first damaged record of a database with damaged pages.
-fn locate(storage: &Arc<dyn Storage>, why: &str) -> Damage {
+/// Finds the first damaged record of a database with damaged pages. `why`: the error of its verification.
+fn locate_damage(storage: &Arc<dyn Storage>, why: &str) -> Damage {
     let found = catch_panic(|| {
         let disk = Disk::open(storage, DatabaseAccess::Read)?;
         verify_seals(&disk, storage)?;
@@ -110,7 +112,7 @@ fn locate(storage: &Arc<dyn Storage>, why: &str) -> Damage {
     });
     match found {
         Some(Ok(Some(last))) => {
-            Damage::new(Some(last), format!("{why}, but all its {} records are sound", last.records))
+            Damage::new(Some(last), format!("{why}, but all its {} records are undamaged", last.records))
         }
         Some(Err(error)) => {
             Damage::from_error(&error).cloned().unwrap_or_else(|| Damage::new(None, why.to_owned()))
@@ -122,14 +124,15 @@ fn locate(storage: &Arc<dyn Storage>, why: &str) -> Damage {
 fn verify_seals(disk: &Disk, storage: &Arc<dyn Storage>) -> io::Result<()> {
     let Some(setup) = disk.setup()? else { return Ok(()) };
     if disk.last_seal()?.is_none() && !SetupRecord::has_seals(&setup) {
-        // Written by an earlier version of the program.
+        // An earlier version of the program wrote it without seals.
         return Ok(());
     }
     let first = match disk.seal_within(0)? {
         Some(stored) if Seal::first(&setup, disk.options()?.as_deref(), stored.end) == stored => stored,
         _ => {
-            let why =
-                format!("`{FILE}` is damaged: the initial settings of the world (seed, start, limit, names)");
+            let why = format!(
+                "`{FILE}` is damaged: the initial settings of the world (seed, start, rate limit, prefixes)"
+            );
             return Err(Damage::new(None, why).into());
         }
     };
@@ -152,8 +155,10 @@ fn verify_seals(disk: &Disk, storage: &Arc<dyn Storage>) -> io::Result<()> {
         );
         return Err(Damage::new(Some(last), why).into());
     }
-    let then = disk.seal_within(acknowledged.records)?;
-    if then.is_none_or(|then| then.records != acknowledged.records || then.chain != acknowledged.chain) {
+    let stored = disk.seal_within(acknowledged.records)?;
+    if stored
+        .is_none_or(|stored| stored.records != acknowledged.records || stored.chain != acknowledged.chain)
+    {
         let why = format!(
             "the first {} records in `{FILE}` are not the acknowledged ones: another file replaced it",
             acknowledged.records
@@ -166,7 +171,7 @@ fn verify_seals(disk: &Disk, storage: &Arc<dyn Storage>) -> io::Result<()> {
 /// Verifies the seals from the first to the last, which is returned.
 fn verify_chain(disk: &Disk, first: Seal) -> io::Result<Seal> {
     let mut good = first;
-    let followed = disk.with_transaction(|transaction| {
+    let first_damaged = disk.with_transaction(|transaction| {
         let (chunks, seals, rewinds) = (
             transaction.open_table(CHUNKS)?,
             transaction.open_table(SEALS)?,
@@ -191,13 +196,13 @@ fn verify_chain(disk: &Disk, first: Seal) -> io::Result<Seal> {
         let last = seals.last()?.map(|(records, _)| records.value());
         Ok(last.filter(|last| *last != good.records).map(|last| good.records..last))
     });
-    let named = |why: String| Damage::new(Some(good), format!("`{FILE}` is damaged: {why}")).into();
-    match followed {
+    let damage_of = |why: String| Damage::new(Some(good), format!("`{FILE}` is damaged: {why}")).into();
+    match first_damaged {
         Ok(None) => Ok(good),
-        Ok(Some(Range { start, end })) if end <= start + 1 => Err(named(format!("record {}", start + 1))),
-        Ok(Some(Range { start, end })) => Err(named(format!("records {} to {end}", start + 1))),
+        Ok(Some(Range { start, end })) if end <= start + 1 => Err(damage_of(format!("record {}", start + 1))),
+        Ok(Some(Range { start, end })) => Err(damage_of(format!("records {} to {end}", start + 1))),
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Err(named(format!("the records from {} on ({error})", good.records + 1)))
+            Err(damage_of(format!("the records from {} on ({error})", good.records + 1)))
         }
         Err(error) => Err(error),
     }

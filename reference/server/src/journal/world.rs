@@ -1,7 +1,7 @@
 //! [`JournaledWorld`]: a world that records its calls.
 //!
 //! A call is recorded after it was made and under the same lock, because its outcome decides whether a record is needed:
-//! reads, advances of the clock and refused keys leave no record unless something was due.
+//! reads, advances of the clock and refused keys leave no record unless a scheduled event was due.
 
 use std::{net::IpAddr, sync::Arc};
 
@@ -32,21 +32,21 @@ impl JournaledWorld {
 
     /// Accesses the sandbox without a record.
     #[cfg(test)]
-    pub(crate) fn peek<T>(&mut self, look: impl FnOnce(&mut Sandbox) -> T) -> T {
-        look(&mut self.sandbox)
+    pub(crate) fn peek<T>(&mut self, access: impl FnOnce(&mut Sandbox) -> T) -> T {
+        access(&mut self.sandbox)
     }
 
     /// Records a call with its outcome since `before`.
-    fn record(&self, call: &HostCall<'_>, need: FsyncPolicy, before: BeforeCall, result: CallResult<'_>) {
+    fn record(&self, call: &HostCall<'_>, fsync: FsyncPolicy, before: BeforeCall, result: CallResult<'_>) {
         let outcome = before.outcome(&self.sandbox, result);
-        self.journal.record(call, outcome, need, WorldPosition::from_sandbox(&self.sandbox));
+        self.journal.record(call, outcome, fsync, WorldPosition::from_sandbox(&self.sandbox));
     }
 
     fn before_call(&self) -> BeforeCall {
         BeforeCall::from_sandbox(&self.sandbox)
     }
 
-    /// Returns `true` if something is due before a call at `now`.
+    /// Returns `true` if a scheduled event is due before a call at `now`.
     fn is_due(&self, now: Timestamp) -> bool {
         self.sandbox.next_due().is_some_and(|due| due <= now)
     }
@@ -59,8 +59,9 @@ impl JournaledWorld {
     ) -> Result<AdmittedRequest, Response> {
         let (was_due, before) = (self.is_due(now), self.before_call());
         let admitted = admit(&mut self.sandbox);
-        let counted = self.sandbox.setup().rate_limit.is_some() && !is_refused_key(admitted.as_ref().err());
-        if was_due || counted {
+        let is_counted =
+            self.sandbox.setup().rate_limit.is_some() && !is_refused_key(admitted.as_ref().err());
+        if was_due || is_counted {
             let authorization = authorization.map(Bytes::from_slice);
             let call = HostCall::Admit { at: now.0, authorization };
             self.record(&call, FsyncPolicy::Later, before, CallResult::Nothing);
@@ -69,12 +70,12 @@ impl JournaledWorld {
     }
 }
 
-/// Returns `true` if a request changes nothing but the limit of its key.
+/// Returns `true` if a request changes nothing but the rate limit count of its key.
 fn is_read(request: &Request<'_>) -> bool {
     matches!(request.method, "GET" | "HEAD")
 }
 
-/// Returns `true` if the key was refused: it is unknown or above its limit. Neither counts.
+/// Returns `true` if the key was refused because it is unknown or above its rate limit. Such requests are not counted.
 fn is_refused_key(refusal: Option<&Response>) -> bool {
     refusal.is_some_and(|refusal| matches!(refusal.status, 401 | 429))
 }
@@ -145,17 +146,20 @@ impl World for JournaledWorld {
         let (was_due, before) = (self.is_due(now), self.before_call());
         let progress = self.sandbox.call_as(now, admitted, request);
         if was_due || !is_read(request) {
-            let (who, request_record) = (admitted.record(), RecordedRequest::from_request(request));
-            let call = HostCall::RespondAs { at: now.0, who, request: request_record };
+            let call = HostCall::RespondAs {
+                at: now.0,
+                who: admitted.record(),
+                request: RecordedRequest::from_request(request),
+            };
             self.record(&call, fsync_policy(request), before, (&progress).into());
         }
         progress
     }
 
     fn continue_call(&mut self, now: Timestamp, pending: PendingAdvance) -> Progress {
-        let (record, before) = (pending.record(), self.before_call());
+        let (pending_record, before) = (pending.record(), self.before_call());
         let progress = self.sandbox.continue_call(now, pending);
-        let call = HostCall::GoOn { at: now.0, pending: record };
+        let call = HostCall::GoOn { at: now.0, pending: pending_record };
         self.record(&call, FsyncPolicy::BeforeResponse, before, (&progress).into());
         progress
     }

@@ -1,4 +1,4 @@
-//! The position of a world: what a replay must reach.
+//! [`WorldPosition`]: the clock and event count that a replay must reach.
 
 use serde::{Deserialize, Serialize};
 use simulator::sandbox::Sandbox;
@@ -10,6 +10,7 @@ pub(crate) struct WorldPosition {
     /// The time of the service clock, in microseconds since 1970.
     pub(crate) now: u64,
     /// The number of events.
+    #[serde(rename = "happened")]
     pub(crate) happened: u64,
 }
 

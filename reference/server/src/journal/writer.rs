@@ -24,18 +24,18 @@ use super::{
 use crate::clock;
 
 /// The delay of a commit that no request waits for.
-const LATER: Duration = Duration::from_secs(1);
-/// The number of bytes of waiting records that starts a commit without that delay.
-const LATER_BYTES_MAX: usize = 1_024 * 1_024;
+const COMMIT_DELAY: Duration = Duration::from_secs(1);
+/// More bytes of waiting records start a commit without that delay.
+const PENDING_BYTES_MAX: usize = 1_024 * 1_024;
 /// The interval at which an idle writer checks for work.
-const REST: Duration = Duration::from_secs(3_600);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(3_600);
 
-/// Sends the webhook posts of a commit.
-type Posts = Box<dyn FnOnce() + Send>;
+/// Starts the delivery attempts that follow from a commit.
+type Dispatch = Box<dyn FnOnce() + Send>;
 
 /// The progress of the disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Progress {
+struct DiskProgress {
     /// The number of failures. Inputs that were recorded before a failure and are not durable are lost.
     failures: u64,
     /// The number of durable inputs.
@@ -73,31 +73,30 @@ pub(crate) struct Writer {
 struct WriterState {
     queue: Mutex<Queue>,
     wake: Condvar,
-    progress: watch::Sender<Progress>,
+    progress: watch::Sender<DiskProgress>,
 }
 
 struct Queue {
     disk: Option<Arc<Disk>>,
     /// The open database whose file was removed or replaced; it can still be read.
-    removed: Option<Arc<Disk>>,
+    removed_disk: Option<Arc<Disk>>,
     metadata: JournalMetadata,
     /// The content of the next commit.
     batch: Batch,
-    /// Posts to send after the next commit.
-    waiting_posts: Vec<Posts>,
+    /// Run after the next commit.
+    waiting_dispatches: Vec<Dispatch>,
     /// `true` if a request waits for the next commit.
     is_urgent: bool,
-    /// The number of inputs: records, snapshots, rewinds, posts.
+    /// The number of inputs: records, snapshots, rewinds, dispatches.
     inputs: u64,
     /// The number of inputs that must be durable before a response is sent.
     required: u64,
     /// The progress of the disk. Written here first, so that a holder of the queue needs no second lock.
-    progress: Progress,
+    progress: DiskProgress,
     /// The end of the latest commit, and the metadata then.
-    last: (Option<CommitEnd>, JournalMetadata),
+    last_commit: (Option<CommitEnd>, JournalMetadata),
     durability: DurabilityState,
-    /// The reason why the disk failed.
-    why: String,
+    failure_reason: String,
     is_closing: bool,
     /// `true` if the stored world is to be deleted.
     is_discarded: bool,
@@ -107,7 +106,7 @@ struct Queue {
 pub(super) struct NewJournal {
     setup: Vec<u8>,
     options: Vec<u8>,
-    first: Batch,
+    first_batch: Batch,
 }
 
 impl Writer {
@@ -120,8 +119,9 @@ impl Writer {
         (lines, end): (Vec<u8>, CommitEnd),
     ) -> io::Result<Writer> {
         let metadata = JournalMetadata { records: count_lines(&lines), ..JournalMetadata::default() };
-        let first = Batch { lines, end: Some(end), ..Batch::default() };
-        let new_journal = NewJournal { setup: SetupRecord::from_setup(setup).to_json(), options, first };
+        let first_batch = Batch { lines, end: Some(end), ..Batch::default() };
+        let new_journal =
+            NewJournal { setup: SetupRecord::from_setup(setup).to_json(), options, first_batch };
         let checkpoints = Checkpoints::new(Arc::clone(&storage), setup.clone(), 0);
         Writer::start(storage, Err(new_journal), (Some(end), metadata), checkpoints)
     }
@@ -142,32 +142,32 @@ impl Writer {
         let shared = Arc::new(WriterState {
             queue: Mutex::new(Queue {
                 disk,
-                removed: None,
+                removed_disk: None,
                 batch: Batch { first: records, ..Batch::default() },
-                waiting_posts: Vec::new(),
+                waiting_dispatches: Vec::new(),
                 is_urgent: false,
                 inputs,
                 required: inputs,
-                progress: Progress::default(),
-                last: (last_end, metadata.clone()),
+                progress: DiskProgress::default(),
+                last_commit: (last_end, metadata.clone()),
                 metadata,
                 durability: DurabilityState::Durable,
-                why: String::new(),
+                failure_reason: String::new(),
                 is_closing: false,
                 is_discarded: false,
             }),
             wake: Condvar::new(),
-            progress: watch::Sender::new(Progress::default()),
+            progress: watch::Sender::new(DiskProgress::default()),
         });
         let thread = {
             let (shared, storage) = (Arc::clone(&shared), Arc::clone(&storage));
-            let write = move || {
+            let run = move || {
                 if let Some(new_journal) = new_journal {
                     shared.create_file(&storage, &new_journal);
                 }
-                shared.write(&*storage, &mut checkpoints);
+                shared.run(&*storage, &mut checkpoints);
             };
-            thread::Builder::new().name("journal".to_owned()).spawn(write)?
+            thread::Builder::new().name("journal".to_owned()).spawn(run)?
         };
         Ok(Writer { shared, storage, thread: Mutex::new(Some(thread)), notices: Vec::new() })
     }
@@ -188,7 +188,7 @@ impl Writer {
         if fsync == FsyncPolicy::BeforeResponse {
             queue.request_commit();
             self.shared.wake.notify_one();
-        } else if queue.batch.lines.len() == line.len() || queue.batch.lines.len() > LATER_BYTES_MAX {
+        } else if queue.batch.lines.len() == line.len() || queue.batch.lines.len() > PENDING_BYTES_MAX {
             // The first record sets the time of the next commit; a large batch starts it.
             self.shared.wake.notify_one();
         }
@@ -207,20 +207,20 @@ impl Writer {
         self.add_to_batch(|batch| batch.rewinds.push(rewind));
     }
 
-    fn add_to_batch(&self, act: impl FnOnce(&mut Batch)) {
+    fn add_to_batch(&self, add: impl FnOnce(&mut Batch)) {
         let mut queue = self.queue();
         if queue.durability == DurabilityState::Durable {
-            act(&mut queue.batch);
+            add(&mut queue.batch);
             queue.inputs += 1;
             queue.request_commit();
             self.shared.wake.notify_one();
         }
     }
 
-    pub(super) fn queue_posts(&self, posts: Posts) {
+    pub(super) fn queue_posts(&self, dispatch: Dispatch) {
         let mut queue = self.queue();
         if queue.durability == DurabilityState::Durable {
-            queue.waiting_posts.push(posts);
+            queue.waiting_dispatches.push(dispatch);
             queue.inputs += 1;
             queue.request_commit();
             self.shared.wake.notify_one();
@@ -229,7 +229,7 @@ impl Writer {
 
     pub(super) fn ticket(&self) -> Option<Ticket> {
         let queue = self.queue();
-        let Progress { failures, durable } = queue.progress;
+        let DiskProgress { failures, durable } = queue.progress;
         if queue.durability != DurabilityState::Durable {
             // Inputs after the failure were not recorded, so the ticket of an earlier failure never succeeds.
             return Some(Ticket { failures: failures.wrapping_sub(1), durable });
@@ -237,7 +237,7 @@ impl Writer {
         (durable < queue.required).then_some(Ticket { failures, durable: queue.required })
     }
 
-    /// Starts the next commit without delay. Responses do not wait for it.
+    /// Starts the next commit without delay; returns its ticket.
     pub(super) fn request_commit(&self) -> Option<Ticket> {
         self.queue().request_commit();
         self.shared.wake.notify_one();
@@ -247,7 +247,8 @@ impl Writer {
     /// Waits for a commit; returns `false` if it failed.
     pub(crate) async fn wait(&self, ticket: Ticket) -> bool {
         let mut progress = self.shared.progress.subscribe();
-        let is_decided = |now: &Progress| now.failures != ticket.failures || now.durable >= ticket.durable;
+        let is_decided =
+            |now: &DiskProgress| now.failures != ticket.failures || now.durable >= ticket.durable;
         match progress.wait_for(is_decided).await {
             Ok(reached) => reached.failures == ticket.failures,
             // The writer ended without this commit.
@@ -255,12 +256,12 @@ impl Writer {
         }
     }
 
-    /// Waits until the disk has failed more than `times` times; returns the number of failures.
-    pub(crate) async fn wait_for_failure(&self, times: u64) -> u64 {
+    /// Waits until the disk has failed more than `known` times; returns the number of failures.
+    pub(crate) async fn wait_for_failure(&self, known: u64) -> u64 {
         let mut progress = self.shared.progress.subscribe();
-        let failed = progress.wait_for(|now| now.failures > times).await.map(|now| now.failures);
+        let failures = progress.wait_for(|now| now.failures > known).await.map(|now| now.failures);
         // The sender lives as long as this writer.
-        failed.unwrap_or(times)
+        failures.unwrap_or(known)
     }
 
     /// Returns the notices for the operator about opening the journal, one sentence each.
@@ -275,11 +276,11 @@ impl Writer {
 
     /// Returns the reason why changes are not stored.
     pub(crate) fn failure_reason(&self) -> String {
-        self.queue().why.clone()
+        self.queue().failure_reason.clone()
     }
 
-    pub(super) fn with_metadata<T>(&self, act: impl FnOnce(&mut JournalMetadata) -> T) -> T {
-        act(&mut self.queue().metadata)
+    pub(super) fn with_metadata<T>(&self, access: impl FnOnce(&mut JournalMetadata) -> T) -> T {
+        access(&mut self.queue().metadata)
     }
 
     /// Returns the disk; `None` while it fails.
@@ -291,19 +292,19 @@ impl Writer {
     pub(super) fn removed_disk(&self) -> Option<Arc<Disk>> {
         let mut queue = self.queue();
         if self.storage.check_in_place().is_ok() {
-            queue.removed = None;
+            queue.removed_disk = None;
         }
-        queue.removed.clone()
+        queue.removed_disk.clone()
     }
 
     /// Returns the end of the latest commit, and the metadata then.
     pub(super) fn last_commit(&self) -> (Option<CommitEnd>, JournalMetadata) {
-        self.queue().last.clone()
+        self.queue().last_commit.clone()
     }
 
     /// Returns the end of the latest commit.
     pub(crate) fn last_end(&self) -> Option<CommitEnd> {
-        self.queue().last.0
+        self.queue().last_commit.0
     }
 
     /// Continues with the world that [`Writer::reopen`] returned: writable if there is a disk, read-only otherwise.
@@ -313,7 +314,7 @@ impl Writer {
         queue.disk = disk.map(|ReopenedDisk(disk)| disk);
     }
 
-    /// Closes the file and deletes it; done once the ticket is reached.
+    /// Closes the file and deletes the stored world; done once the ticket is reached.
     pub(crate) fn discard(&self) -> Option<Ticket> {
         {
             let mut queue = self.queue();
@@ -361,38 +362,42 @@ impl Queue {
 
     fn has_work(&self) -> bool {
         self.is_urgent
-            || self.batch.lines.len() > LATER_BYTES_MAX
+            || self.batch.lines.len() > PENDING_BYTES_MAX
             || (self.is_closing && !self.batch.lines.is_empty())
     }
 
     /// Starts a checkpoint if one is due; returns the time until the next check.
     fn poll(&self, checkpoints: &mut Checkpoints) -> Option<Duration> {
-        let (end, metadata) = &self.last;
+        let (end, metadata) = &self.last_commit;
         checkpoints.poll(self.disk.as_ref()?, end.map(|(position, _)| position), metadata)
     }
 
     fn fail(&mut self, storage: &dyn Storage, error: &io::Error) {
         self.progress.failures += 1;
-        // Every waiting request learns of the failure.
+        // Wakes every request that waits; each compares the number of failures with its ticket's.
         self.progress.durable = self.inputs;
-        self.why = error.to_string();
+        self.failure_reason = error.to_string();
         self.durability = DurabilityState::Lost;
         let disk = self.disk.take();
         // If the file still exists, it is opened again, and redb locks it against a second opener.
-        self.removed = disk.filter(|_| storage.check_in_place().is_err());
-        self.metadata = self.last.1.clone();
+        self.removed_disk = disk.filter(|_| storage.check_in_place().is_err());
+        self.metadata = self.last_commit.1.clone();
         self.batch = Batch { first: self.metadata.records, ..Batch::default() };
         self.required = self.inputs;
-        self.waiting_posts.clear();
+        self.waiting_dispatches.clear();
         self.is_urgent = false;
     }
 }
 
 impl WriterState {
-    /// Creates the file.
-    fn create_file(&self, storage: &Arc<dyn Storage>, NewJournal { setup, options, first }: &NewJournal) {
+    /// Creates the database of a new journal.
+    fn create_file(
+        &self,
+        storage: &Arc<dyn Storage>,
+        NewJournal { setup, options, first_batch }: &NewJournal,
+    ) {
         let created = Disk::open(storage, DatabaseAccess::Create)
-            .and_then(|disk| disk.initialize(setup, Some(options), first).map(|()| Arc::new(disk)));
+            .and_then(|disk| disk.initialize(setup, Some(options), first_batch).map(|()| Arc::new(disk)));
         let mut queue = lock(&self.queue);
         match created {
             Ok(disk) => (queue.disk, queue.progress.durable) = (Some(disk), 1),
@@ -402,7 +407,7 @@ impl WriterState {
     }
 
     /// Commits batches until the journal is closed.
-    fn write(&self, storage: &dyn Storage, checkpoints: &mut Checkpoints) {
+    fn run(&self, storage: &dyn Storage, checkpoints: &mut Checkpoints) {
         let mut queue = lock(&self.queue);
         loop {
             while !queue.has_work() {
@@ -421,13 +426,15 @@ impl WriterState {
                     return;
                 }
                 if queue.batch.lines.is_empty() || queue.disk.is_none() {
-                    let pause = queue.poll(checkpoints).unwrap_or(REST);
+                    let pause = queue.poll(checkpoints).unwrap_or(IDLE_CHECK_INTERVAL);
                     let waited = self.wake.wait_timeout(queue, pause);
                     queue = waited.unwrap_or_else(std::sync::PoisonError::into_inner).0;
                     continue;
                 }
-                let (next, waited) =
-                    self.wake.wait_timeout(queue, LATER).unwrap_or_else(std::sync::PoisonError::into_inner);
+                let (next, waited) = self
+                    .wake
+                    .wait_timeout(queue, COMMIT_DELAY)
+                    .unwrap_or_else(std::sync::PoisonError::into_inner);
                 queue = next;
                 if waited.timed_out() {
                     break;
@@ -437,7 +444,7 @@ impl WriterState {
             let metadata = queue.metadata.clone();
             let batch = take(&mut queue.batch);
             queue.batch.first = metadata.records;
-            let (waiting_posts, inputs) = (take(&mut queue.waiting_posts), queue.inputs);
+            let (waiting_dispatches, inputs) = (take(&mut queue.waiting_dispatches), queue.inputs);
             queue.is_urgent = false;
             drop(queue);
             let written = disk.append(&batch);
@@ -448,11 +455,11 @@ impl WriterState {
             queue = lock(&self.queue);
             match written {
                 Ok(()) => {
-                    queue.last.0 = batch.end.or(queue.last.0);
-                    queue.last.1 = metadata;
+                    queue.last_commit.0 = batch.end.or(queue.last_commit.0);
+                    queue.last_commit.1 = metadata;
                     queue.progress.durable = inputs;
                     self.progress.send_replace(queue.progress);
-                    waiting_posts.into_iter().for_each(|posts| posts());
+                    waiting_dispatches.into_iter().for_each(|dispatch| dispatch());
                     queue.poll(checkpoints);
                 }
                 Err(error) => {

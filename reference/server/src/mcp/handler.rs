@@ -1,4 +1,4 @@
-//! [`Handler`]: answers requests of the MCP SDK with server information, tools and results of calls.
+//! [`Handler`]: responds to MCP requests with server information, tools and results of calls.
 
 use http::request::Parts;
 use reference_core::{
@@ -39,7 +39,7 @@ pub(super) struct Handler;
 
 fn caller(context: &RequestContext<RoleServer>) -> Result<&Caller, ErrorData> {
     let parts = context.extensions.get::<Parts>().and_then(|parts| parts.extensions.get::<Caller>());
-    parts.ok_or_else(|| ErrorData::internal_error("the request names no caller", None))
+    parts.ok_or_else(|| ErrorData::internal_error("the caller of the request is unknown", None))
 }
 
 impl Handler {
@@ -52,16 +52,16 @@ impl Handler {
         Ok(self.get_info().with_instructions(instructions.join(" ")))
     }
 
-    /// Checks that a call may move the clock: it is shared, and a model's mistake must not expire the charges of other
-    /// users.
-    fn judge_clock(backend: &Backend, tool: &str, arguments: &JsonObject) -> Result<(), String> {
+    /// Checks that a call may move the clock if it does: the clock is shared, and a model's mistake must not expire the
+    /// charges of other users.
+    fn check_clock_move(backend: &Backend, tool: &str, arguments: &JsonObject) -> Result<(), String> {
         let text = |name: &str| arguments.get(name).and_then(Value::as_str);
-        let moves = match tool {
+        let moves_clock = match tool {
             "advance" => true,
             "mine" => arguments.get("at_once") != Some(&Value::Bool(true)),
             _ => false,
         };
-        if !moves {
+        if !moves_clock {
             return Ok(());
         }
         if !backend.host.is_frozen() && backend.mcp_clock == McpClock::FrozenOnly {
@@ -163,15 +163,16 @@ impl ServerHandler for Handler {
         let name = &request.name;
         let Some(tool) = Toolbox::get().find(name, caller.in_sandbox) else {
             let why = match Toolbox::get().find(name, true) {
-                Some(_) => {
-                    "it needs a key of mode test, on the server's own machine or with its sandbox token"
-                }
+                Some(_) => "it requires a test key, and the server's own machine or its sandbox token",
                 None => "tools/list lists the available tools",
             };
-            return Err(ErrorData::invalid_params(format!("no tool `{name}` for this key: {why}"), None));
+            return Err(ErrorData::invalid_params(
+                format!("the tool `{name}` is not available: {why}"),
+                None,
+            ));
         };
         let arguments = request.arguments.unwrap_or_default();
-        let request = match Handler::judge_clock(&caller.backend, name, &arguments)
+        let request = match Handler::check_clock_move(&caller.backend, name, &arguments)
             .and_then(|()| tool.request(arguments))
         {
             Ok(request) => request,
@@ -184,13 +185,13 @@ impl ServerHandler for Handler {
         };
         match caller.backend.host.respond_as(&caller.admitted, &request).await {
             Ok(response) => Ok(tool_result(&response).into()),
-            Err(broken) => Err(ErrorData::internal_error(Refusal::from(broken).to_string(), None)),
+            Err(error) => Err(ErrorData::internal_error(Refusal::from(error).to_string(), None)),
         }
     }
 }
 
-/// Converts an API response to a tool result. An error has no structured content: clients validate that against the
-/// tool's output schema, whatever `isError` is.
+/// Converts an API response to a tool result. An error has no structured content: clients validate it against the tool's
+/// output schema, even if `isError` is true.
 fn tool_result(response: &Response) -> CallToolResult {
     let value: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     if response.status >= 400 {
@@ -206,9 +207,9 @@ fn tool_result(response: &Response) -> CallToolResult {
 fn refusal_text(refusal: &Value, response: &Response) -> String {
     let message = refusal["message"].as_str().unwrap_or("The call was refused.");
     let mut text = format!("HTTP {}: {message}", response.status);
-    for (field, all) in refusal["errors"].as_object().into_iter().flatten() {
-        for sentence in all.as_array().into_iter().flatten().filter_map(Value::as_str) {
-            text.push_str(&format!("\n{field}: {sentence}"));
+    for (field, messages) in refusal["errors"].as_object().into_iter().flatten() {
+        for message in messages.as_array().into_iter().flatten().filter_map(Value::as_str) {
+            text.push_str(&format!("\n{field}: {message}"));
         }
     }
     if let Some((_, seconds)) = response.headers.iter().find(|(name, _)| *name == "retry-after") {

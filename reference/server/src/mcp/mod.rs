@@ -33,13 +33,13 @@ use crate::{
 
 const JSON: &str = "application/json";
 
-/// The caller of a tool.
+/// The client that calls a tool.
 #[derive(Clone)]
 struct Caller {
     /// The world of the caller's key.
     backend: Arc<Backend>,
     admitted: AdmittedRequest,
-    /// The start of links.
+    /// The base URL of links in responses.
     base: String,
     /// `true` if the caller may use the sandbox tools.
     in_sandbox: bool,
@@ -63,7 +63,7 @@ impl Mcp {
         Mcp { service: StreamableHttpService::new(|| Ok(Handler), sessions, config) }
     }
 
-    /// Answers a request to `/mcp`.
+    /// Responds to a request to `/mcp`.
     pub(crate) async fn answer(
         &self,
         backend: &Arc<Backend>,
@@ -75,44 +75,45 @@ impl Mcp {
     ) -> Result<Answer, Refusal> {
         backend.host.wait_until_readable().await;
         let admitted = backend.host.admit(authorization)?;
-        // After the request was counted: rejected requests count too.
-        let from_here = gate::check_host_and_origin(addrs, head, authority, &backend.addresses)?;
+        // Checked after `admit`, because rejected requests count against the rate limit too.
+        let is_local = gate::check_host_and_origin(addrs, head, authority, &backend.addresses)?;
         let admitted = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(answer::from_world(refusal)?),
         };
-        let may_act = from_here || backend.token.matches_token_header(&head.headers);
+        let may_use_sandbox = is_local || backend.token.matches_token_header(&head.headers);
         let caller = Caller {
             backend: Arc::clone(backend),
             admitted,
             base: backend.addresses.base_url(authority).into_owned(),
-            in_sandbox: admitted.mode() == reference_core::mode::Mode::Test && may_act,
+            in_sandbox: admitted.mode() == reference_core::mode::Mode::Test && may_use_sandbox,
         };
         let body = match body.read().await {
             Ok(body) => body,
             Err(refusal) => return Ok(answer::with_quota(refusal.answer(), admitted.quota())?),
         };
-        let sent = body.clone();
+        let request_body = body.clone();
         let mut request = http::Request::new(Full::new(body));
         *request.method_mut() = head.method.clone();
         *request.uri_mut() = head.uri.clone();
         *request.headers_mut() = head.headers.clone();
         request.extensions_mut().insert(caller);
-        let answer = from_sdk_response(self.service.handle(request).await).await?;
-        // The SDK reports an invalid body as a wrong content type.
-        let is_unread = answer.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json(&head.headers);
-        let answer = if is_unread { not_a_message(&sent) } else { answer };
-        Ok(answer::with_quota(answer, admitted.quota())?)
+        let response = from_sdk_response(self.service.handle(request).await).await?;
+        // The SDK responds to an invalid body as to a wrong content type.
+        let is_invalid_body =
+            response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && is_json(&head.headers);
+        let response = if is_invalid_body { invalid_body_response(&request_body) } else { response };
+        Ok(answer::with_quota(response, admitted.quota())?)
     }
 }
 
 /// Returns `true` if the content type is JSON, as the SDK reads it.
 fn is_json(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(JSON.as_bytes()))
+    headers.get(CONTENT_TYPE).is_some_and(|value| value.as_bytes().starts_with(JSON.as_bytes()))
 }
 
 /// Returns the error for a body that is not one JSON-RPC message.
-fn not_a_message(body: &[u8]) -> Answer {
+fn invalid_body_response(body: &[u8]) -> Answer {
     let error = match serde_json::from_slice::<serde::de::IgnoredAny>(body) {
         Ok(_) => ErrorData::invalid_request("The body is not one message of JSON-RPC 2.0.", None),
         Err(error) => ErrorData::parse_error(format!("The body is not JSON: {error}."), None),
@@ -121,19 +122,19 @@ fn not_a_message(body: &[u8]) -> Answer {
     answer::json(StatusCode::BAD_REQUEST, message.to_string())
 }
 
-/// Converts a response of the SDK. Its errors are plain text; those of this server are JSON.
+/// Converts a response of the SDK. Its errors are plain text; they become JSON like the other errors of this server.
 async fn from_sdk_response(
     response: http::Response<http_body_util::combinators::BoxBody<Bytes, std::convert::Infallible>>,
 ) -> Result<Answer, Refusal> {
     let (head, body) = response.into_parts();
-    let kind = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    // The SDK is configured for single responses, and no handler sends more than one.
-    if kind.is_some_and(|kind| kind.starts_with(b"text/event-stream")) {
+    let content_type = head.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    // The SDK is configured for single responses, so it sends no event stream.
+    if content_type.is_some_and(|value| value.starts_with(b"text/event-stream")) {
         return Err(Refusal::Broken);
     }
     let Ok(body) = body.collect().await;
     let body = body.to_bytes();
-    let mut answer = if body.is_empty() || is_json(&head.headers) {
+    let mut response = if body.is_empty() || is_json(&head.headers) {
         answer::json(head.status, body)
     } else {
         let message = String::from_utf8_lossy(&body);
@@ -141,8 +142,8 @@ async fn from_sdk_response(
     };
     for (name, value) in &head.headers {
         if name != CONTENT_TYPE {
-            answer.headers_mut().insert(name.clone(), value.clone());
+            response.headers_mut().insert(name.clone(), value.clone());
         }
     }
-    Ok(answer)
+    Ok(response)
 }

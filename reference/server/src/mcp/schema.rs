@@ -15,7 +15,7 @@ pub(super) struct Arguments {
 pub(super) fn resolve_references(value: &Value, document: &Value) -> Value {
     match value {
         Value::Object(map) => {
-            let mut found = match map.get("$ref").and_then(Value::as_str) {
+            let mut resolved = match map.get("$ref").and_then(Value::as_str) {
                 Some(reference) => {
                     let target = document.pointer(reference.trim_start_matches('#'));
                     match resolve_references(target.unwrap_or(&Value::Null), document) {
@@ -26,12 +26,12 @@ pub(super) fn resolve_references(value: &Value, document: &Value) -> Value {
                 None => Map::new(),
             };
             // Keywords beside a reference override those of its target.
-            for (key, inner) in map.iter().filter(|(key, _)| *key != "$ref") {
-                found.insert(key.clone(), resolve_references(inner, document));
+            for (key, value) in map.iter().filter(|(key, _)| *key != "$ref") {
+                resolved.insert(key.clone(), resolve_references(value, document));
             }
-            Value::Object(found)
+            Value::Object(resolved)
         }
-        Value::Array(all) => all.iter().map(|inner| resolve_references(inner, document)).collect(),
+        Value::Array(all) => all.iter().map(|element| resolve_references(element, document)).collect(),
         other => other.clone(),
     }
 }
@@ -45,8 +45,9 @@ pub(super) fn parameter_schema(parameter: &Value) -> Value {
     schema
 }
 
-/// Returns the fields of a body as arguments. Allowed combinations are left to its description and to the service: few
-/// clients support alternatives at the top of a tool's schema. `keeps_null`: null has a meaning in this operation.
+/// Returns the fields of a body as arguments. The schema does not state which combinations are allowed, because few
+/// clients support alternatives at the top level; the description does, and the service checks them. `keeps_null`: null
+/// has a meaning in this operation.
 pub(super) fn body_arguments(body: &Value, document: &Value, keeps_null: bool) -> Arguments {
     let body = resolve_references(body, document);
     let Some(fields) = body.get("properties").and_then(Value::as_object) else {
@@ -62,41 +63,42 @@ pub(super) fn body_arguments(body: &Value, document: &Value, keeps_null: bool) -
 /// Returns the schema of an operation's successful response; `None` if it is not an object.
 pub(super) fn response_schema(operation: &Value, document: &Value) -> Option<Map<String, Value>> {
     let responses = operation["responses"].as_object()?;
-    let (_, good) = responses.iter().find(|(status, _)| status.starts_with('2'))?;
-    match resolve_references(&good["content"]["application/json"]["schema"], document) {
+    let (_, success) = responses.iter().find(|(status, _)| status.starts_with('2'))?;
+    match resolve_references(&success["content"]["application/json"]["schema"], document) {
         Value::Object(schema) if schema.get("type").is_some_and(|kind| kind == "object") => Some(schema),
         _ => None,
     }
 }
 
-/// Removes the alternatives that mean "not given": clients omit the argument instead.
+/// Removes the alternatives that mean "not given": clients omit the argument instead. `keeps_null`: null has a meaning
+/// of its own.
 fn simplify(schema: &Value, keeps_null: bool) -> Value {
     let Value::Object(map) = schema else { return schema.clone() };
     let mut map: Map<String, Value> = map
         .iter()
-        .map(|(word, inner)| {
-            let inner = match (word.as_str(), inner) {
+        .map(|(keyword, value)| {
+            let value = match (keyword.as_str(), value) {
                 ("properties", Value::Object(fields)) => {
                     fields.iter().map(|(name, field)| (name.clone(), simplify(field, keeps_null))).collect()
                 }
-                ("items" | "additionalProperties", inner) => simplify(inner, keeps_null),
+                ("items" | "additionalProperties", schema) => simplify(schema, keeps_null),
                 ("anyOf" | "oneOf", Value::Array(all)) => all
                     .iter()
-                    .filter(|schema| !is_omitted(schema, keeps_null))
+                    .filter(|schema| !means_not_given(schema, keeps_null))
                     .map(|schema| simplify(schema, keeps_null))
                     .collect(),
-                _ => inner.clone(),
+                _ => value.clone(),
             };
-            (word.clone(), inner)
+            (keyword.clone(), value)
         })
         .collect();
     if !keeps_null
         && let Some(Value::Array(types)) = map.get("type")
-        && let [one, Value::String(null)] = &types[..]
+        && let [kind, Value::String(null)] = &types[..]
         && null == "null"
     {
-        let one = one.clone();
-        map.insert("type".to_owned(), one);
+        let kind = kind.clone();
+        map.insert("type".to_owned(), kind);
     }
     match map.get("anyOf").and_then(Value::as_array).map(Vec::as_slice) {
         Some([Value::Object(only)]) => {
@@ -110,10 +112,10 @@ fn simplify(schema: &Value, keeps_null: bool) -> Value {
 }
 
 /// Returns `true` for a schema that allows only `null` or the empty string.
-fn is_omitted(schema: &Value, keeps_null: bool) -> bool {
+fn means_not_given(schema: &Value, keeps_null: bool) -> bool {
     let is_null = schema["type"] == "null" && !keeps_null;
-    let is_nothing = schema["maxLength"] == 0;
-    is_null || is_nothing && !keeps_null
+    let is_empty_text = schema["maxLength"] == 0;
+    is_null || is_empty_text && !keeps_null
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! [`Toolbox`]: the tools, one for each operation of the OpenAPI document that a key may use.
 //!
-//! Tools are derived from the document, which is the only list of operations, so they cannot differ from it. Its
-//! `x-destructive` operations remove something, or cannot be undone: time does not go back either. Its `x-idempotent`
-//! ones change nothing more when repeated.
+//! Tools are derived from the document, which is the only list of operations, so they cannot differ from it. Operations
+//! with `x-destructive` remove something or cannot be undone, such as an advance of the clock. Those with
+//! `x-idempotent` change nothing more when repeated.
 
 use std::sync::{Arc, LazyLock};
 
@@ -16,10 +16,10 @@ use super::schema;
 use crate::openapi;
 
 const IDEMPOTENCY_KEY: &str = "idempotency_key";
-/// Arguments that the key determines.
-const OF_THE_KEY: [&str; 2] = ["account", "mode"];
-/// The characters that are not encoded in a path segment.
-const IN_A_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+/// Arguments whose values the key determines.
+const DETERMINED_BY_KEY: [&str; 2] = ["account", "mode"];
+/// The characters that are percent-encoded in a path segment.
+const ENCODED_IN_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// All tools, those of the API first.
 pub(super) struct Toolbox {
@@ -30,12 +30,12 @@ pub(super) struct Toolbox {
 pub(super) struct Tool {
     pub(super) shown: McpTool,
     method: &'static str,
-    /// `/v1/charges/{id}`
+    /// The path template, such as `/v1/charges/{id}`.
     path: String,
-    in_path: Vec<String>,
-    in_query: Vec<String>,
+    path_arguments: Vec<String>,
+    query_arguments: Vec<String>,
     /// The fields of the body; `None` if there is no body.
-    in_body: Option<Vec<String>>,
+    body_fields: Option<Vec<String>>,
 }
 
 /// The HTTP request of a tool call.
@@ -51,19 +51,19 @@ pub(super) struct ToolRequest {
 impl Toolbox {
     /// Returns the toolbox, created once per process.
     pub(super) fn get() -> &'static Toolbox {
-        static TOOLBOX: LazyLock<Toolbox> = LazyLock::new(Toolbox::read);
+        static TOOLBOX: LazyLock<Toolbox> = LazyLock::new(Toolbox::from_document);
         &TOOLBOX
     }
 
-    fn read() -> Toolbox {
+    fn from_document() -> Toolbox {
         let document: Value = serde_json::from_str(openapi::DOCUMENT).expect("the tests parse the document");
         let mut tools = Vec::new();
         for (path, item) in document["paths"].as_object().into_iter().flatten() {
             for method in ["GET", "POST", "PATCH", "DELETE"] {
                 let operation = &item[method.to_lowercase()];
                 let id = operation["operationId"].as_str().unwrap_or_default();
-                if (path.starts_with("/v1/") && !id.is_empty()) || is_for_keys(method, path) {
-                    tools.push(Tool::read(&document, method, path, id, operation));
+                if (path.starts_with("/v1/") && !id.is_empty()) || is_sandbox_tool(method, path) {
+                    tools.push(Tool::from_operation(&document, method, path, id, operation));
                 }
             }
         }
@@ -72,59 +72,62 @@ impl Toolbox {
     }
 
     /// Returns the tools that a client may use.
-    pub(super) fn tools_for(&self, in_sandbox: bool) -> Vec<McpTool> {
-        self.available(in_sandbox).map(|tool| tool.shown.clone()).collect()
+    pub(super) fn tools_for(&self, may_use_sandbox: bool) -> Vec<McpTool> {
+        self.available(may_use_sandbox).map(|tool| tool.shown.clone()).collect()
     }
 
     /// Returns the tool with this name, if the client may use it.
-    pub(super) fn find(&self, name: &str, in_sandbox: bool) -> Option<&Tool> {
-        self.available(in_sandbox).find(|tool| tool.shown.name == name)
+    pub(super) fn find(&self, name: &str, may_use_sandbox: bool) -> Option<&Tool> {
+        self.available(may_use_sandbox).find(|tool| tool.shown.name == name)
     }
 
-    fn available(&self, in_sandbox: bool) -> impl Iterator<Item = &Tool> {
-        self.tools.iter().filter(move |tool| in_sandbox || tool.path.starts_with("/v1/"))
+    fn available(&self, may_use_sandbox: bool) -> impl Iterator<Item = &Tool> {
+        self.tools.iter().filter(move |tool| may_use_sandbox || tool.path.starts_with("/v1/"))
     }
 }
 
 impl Tool {
-    fn read(document: &Value, method: &'static str, path: &str, id: &str, operation: &Value) -> Tool {
+    fn from_operation(
+        document: &Value,
+        method: &'static str,
+        path: &str,
+        id: &str,
+        operation: &Value,
+    ) -> Tool {
         let mut arguments = JsonObject::new();
         let mut required = Vec::new();
-        let (mut in_path, mut in_query) = (Vec::new(), Vec::new());
+        let (mut path_arguments, mut query_arguments) = (Vec::new(), Vec::new());
         for parameter in operation["parameters"].as_array().into_iter().flatten() {
             let parameter = schema::resolve_references(parameter, document);
             let name = parameter["name"].as_str().unwrap_or_default().to_owned();
-            let described = schema::parameter_schema(&parameter);
+            let argument = schema::parameter_schema(&parameter);
             match parameter["in"].as_str() {
                 Some("path") => {
                     required.push(Value::from(name.as_str()));
-                    in_path.push(name.clone());
-                    arguments.insert(name, described);
+                    path_arguments.push(name.clone());
+                    arguments.insert(name, argument);
                 }
                 Some("query") => {
-                    in_query.push(name.clone());
-                    arguments.insert(name, described);
+                    query_arguments.push(name.clone());
+                    arguments.insert(name, argument);
                 }
                 // The only header that a caller may set.
-                _ => drop(arguments.insert(IDEMPOTENCY_KEY.to_owned(), described)),
+                _ => drop(arguments.insert(IDEMPOTENCY_KEY.to_owned(), argument)),
             }
         }
         let body = &operation["requestBody"]["content"]["application/json"]["schema"];
         let body = schema::body_arguments(body, document, method == "PATCH");
         let fields = body.properties.keys().cloned().collect();
-        let in_body = operation.get("requestBody").is_some().then_some(fields);
+        let body_fields = operation.get("requestBody").is_some().then_some(fields);
         required.extend(body.required);
         arguments.extend(body.properties);
-        for (name, described) in arguments.iter_mut().filter(|(name, _)| OF_THE_KEY.contains(&name.as_str()))
+        for (name, argument) in
+            arguments.iter_mut().filter(|(name, _)| DETERMINED_BY_KEY.contains(&name.as_str()))
         {
-            described["description"] = format!("The key's own {name}; no other is reached.").into();
+            argument["description"] = format!("The key's own {name}; no other is reached.").into();
         }
 
-        let text = |field: &str| operation[field].as_str().unwrap_or_default();
-        let (title, more) = (text("summary").to_owned(), text("description"));
-        let sentences = [title.as_str(), more, &body.description].into_iter().filter(|text| !text.is_empty());
-        let description =
-            sentences.map(|text| format!("{}.", text.trim_end_matches('.'))).collect::<Vec<_>>().join(" ");
+        let description = tool_description(operation, &body.description);
         let mut input = JsonObject::new();
         input.insert("type".to_owned(), "object".into());
         input.insert("properties".to_owned(), Value::Object(arguments));
@@ -132,36 +135,36 @@ impl Tool {
             input.insert("required".to_owned(), Value::Array(required));
         }
         input.insert("additionalProperties".to_owned(), Value::Bool(false));
-        let reads = method == "GET";
+        let is_read = method == "GET";
         let hints = ToolAnnotations::from_raw(
             None,
-            Some(reads),
-            (!reads).then(|| operation["x-destructive"] == true),
-            (!reads).then(|| operation["x-idempotent"] == true),
+            Some(is_read),
+            (!is_read).then(|| operation["x-destructive"] == true),
+            (!is_read).then(|| operation["x-idempotent"] == true),
             Some(false),
         );
         let mut shown = McpTool::new(to_snake_case(id), description, Arc::new(input)).with_annotations(hints);
-        shown.title = Some(title);
+        shown.title = Some(operation["summary"].as_str().unwrap_or_default().to_owned());
         shown.output_schema = schema::response_schema(operation, document).map(Arc::new);
-        Tool { shown, method, path: path.to_owned(), in_path, in_query, in_body }
+        Tool { shown, method, path: path.to_owned(), path_arguments, query_arguments, body_fields }
     }
 
-    /// Returns a sentence that lists the arguments.
-    fn argument_names(&self) -> String {
+    /// Returns the end of a sentence that lists the arguments.
+    fn argument_list(&self) -> String {
         let names = self.shown.input_schema["properties"].as_object().into_iter().flat_map(Map::keys);
         match names.map(String::as_str).collect::<Vec<_>>().join(", ") {
-            none if none.is_empty() => "this tool takes none.".to_owned(),
-            some => format!("this tool takes {some}."),
+            names if names.is_empty() => "this tool has no arguments.".to_owned(),
+            names => format!("the arguments of this tool are {names}."),
         }
     }
 
-    /// Converts arguments to a request, or returns a message about a missing argument.
+    /// Converts arguments to a request, or returns a message about a missing or unknown argument.
     pub(super) fn request(&self, mut arguments: Map<String, Value>) -> Result<ToolRequest, String> {
         let mut path = self.path.clone();
-        for name in &self.in_path {
+        for name in &self.path_arguments {
             let value = arguments.remove(name).filter(|value| !value.is_null());
             let value = value.ok_or_else(|| format!("The {name} field is required."))?;
-            let segment = utf8_percent_encode(&value_text(&value), IN_A_SEGMENT).to_string();
+            let segment = utf8_percent_encode(&value_text(&value), ENCODED_IN_SEGMENT).to_string();
             path = path.replace(&format!("{{{name}}}"), &segment);
         }
         let idempotency_key = match self.method {
@@ -169,24 +172,33 @@ impl Tool {
             _ => arguments.remove(IDEMPOTENCY_KEY).filter(|key| !key.is_null()).map(|key| value_text(&key)),
         };
         let mut query = form_urlencoded::Serializer::new(String::new());
-        for name in &self.in_query {
+        for name in &self.query_arguments {
             if let Some(value) = arguments.remove(name).filter(|value| !value.is_null()) {
                 query.append_pair(name, &value_text(&value));
             }
         }
         let query = Some(query.finish()).filter(|query| !query.is_empty());
-        let fields = self.in_body.as_deref().unwrap_or_default();
+        let fields = self.body_fields.as_deref().unwrap_or_default();
         if let Some(name) = arguments.keys().find(|name| !fields.contains(name)) {
-            return Err(format!("The {name} argument is unknown; {}", self.argument_names()));
+            return Err(format!("The {name} argument is unknown; {}", self.argument_list()));
         }
-        let body = if self.in_body.is_some() { Value::Object(arguments).to_string() } else { String::new() };
+        let body =
+            if self.body_fields.is_some() { Value::Object(arguments).to_string() } else { String::new() };
         Ok(ToolRequest { method: self.method, path, query, idempotency_key, body })
     }
 }
 
-/// Returns `true` if an API key may call the sandbox so: the call then stays within the key's account and mode, but for
-/// the clock, which is shared.
-fn is_for_keys(method: &str, path: &str) -> bool {
+/// Joins the summary and description of an operation and the description of its body.
+fn tool_description(operation: &Value, body_description: &str) -> String {
+    let text = |field: &str| operation[field].as_str().unwrap_or_default();
+    let parts = [text("summary"), text("description"), body_description];
+    let sentences = parts.into_iter().filter(|text| !text.is_empty());
+    sentences.map(|text| format!("{}.", text.trim_end_matches('.'))).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns `true` if an API key may make this sandbox call: its effect is limited to the account and mode of the key,
+/// except for the clock, which is shared.
+fn is_sandbox_tool(method: &str, path: &str) -> bool {
     let route = ROUTES.iter().find(|route| route.path == path);
     let mut methods = route.into_iter().flat_map(|route| route.methods);
     methods.any(|route| route.method == method && route.reach == RouteReach::Book)
@@ -217,7 +229,7 @@ mod tests {
 
     #[track_caller]
     fn check(tool: &str, arguments: Value, expected: Result<(&str, &str, Option<&str>, &str), &str>) {
-        let tool = Toolbox::get().find(tool, true).expect("there is such a tool");
+        let tool = Toolbox::get().find(tool, true).expect("the tool exists");
         let Value::Object(arguments) = arguments else { panic!("arguments are an object") };
         let request = tool.request(arguments);
         let found = match &request {
@@ -257,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_never_leaves_its_segment() {
+    fn an_argument_stays_within_its_path_segment() {
         check(
             "get_charge",
             json!({"id": "../keys?x#"}),
@@ -270,15 +282,16 @@ mod tests {
     fn invalid_arguments_are_reported() {
         check("get_charge", json!({}), Err("The id field is required."));
         check("get_charge", json!({"id": null}), Err("The id field is required."));
-        let unknown = "The mode argument is unknown; this tool takes none.";
+        let unknown = "The mode argument is unknown; this tool has no arguments.";
         check("get_account", json!({"mode": "live"}), Err(unknown));
-        let unknown = "The code argument is unknown; this tool takes after, by, stop_early, to.";
+        let unknown =
+            "The code argument is unknown; the arguments of this tool are after, by, stop_early, to.";
         check("advance", json!({"by": "1s", "code": 1}), Err(unknown));
     }
 
     #[test]
     fn an_idempotency_key_is_a_header() {
-        let tool = Toolbox::get().find("create_charge", false).expect("it is there");
+        let tool = Toolbox::get().find("create_charge", false).expect("the tool exists");
         let Value::Object(arguments) = json!({"asset": "BTC", "idempotency_key": "k"}) else {
             unreachable!()
         };
@@ -288,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sandbox_call_of_a_key_is_a_tool() {
+    fn every_sandbox_call_that_keys_may_make_is_a_tool() {
         let found = Toolbox::get().tools.iter().filter(|tool| tool.path.starts_with("/sandbox")).count();
         let methods = ROUTES.iter().flat_map(|route| route.methods);
         assert_eq!(found, methods.filter(|method| method.reach == RouteReach::Book).count());

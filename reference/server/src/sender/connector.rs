@@ -26,7 +26,7 @@ pub(super) trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection for S {}
 
 impl WebhookSender {
-    /// Connects to one of the checked addresses only.
+    /// Connects to the receiver: to an address of the forward's target, or to one of the endpoint's that was checked.
     pub(super) async fn connect(
         &self,
         tenant: Tenant,
@@ -39,12 +39,13 @@ impl WebhookSender {
             Some(target) => self.forward_addresses(&share, target, until).await?,
             None => self.public_addresses(&share, url, until).await?,
         };
+        // Set before connecting, in case that no address accepts.
         trace.note = target.zip(addresses.first()).map(|(target, first)| target.log_note(first.ip()));
         let stream = connect_first(&addresses, until).await?;
-        let reached = stream.peer_addr().map_err(|error| unreachable_error(&url.host(), &error))?;
-        trace.address = Some(reached.to_string());
-        trace.note = target.map(|target| target.log_note(reached.ip()));
-        // A request is one write; waiting for more would only delay it.
+        let address = stream.peer_addr().map_err(|error| unreachable_error(&url.host(), &error))?;
+        trace.address = Some(address.to_string());
+        trace.note = target.map(|target| target.log_note(address.ip()));
+        // A request is one write, which Nagle's algorithm would only delay.
         let _ = stream.set_nodelay(true);
         if target.is_some_and(|target| !target.is_encrypted) {
             return Ok(Box::new(stream));
@@ -60,8 +61,8 @@ impl WebhookSender {
             }
         };
         let encrypted = timeout_at(until, self.tls.connect(name, stream)).await;
-        let encrypted = encrypted.map_err(|_| unreachable_error(&reached, &"TLS: no handshake in time"))?;
-        Ok(Box::new(encrypted.map_err(|error| unreachable_error(&reached, &format!("TLS: {error}")))?))
+        let encrypted = encrypted.map_err(|_| unreachable_error(&address, &"TLS: no handshake in time"))?;
+        Ok(Box::new(encrypted.map_err(|error| unreachable_error(&address, &format!("TLS: {error}")))?))
     }
 
     /// Returns the addresses of the endpoint's host, after checking that all are public.
@@ -72,10 +73,10 @@ impl WebhookSender {
         until: Instant,
     ) -> Result<Vec<SocketAddr>, AttemptResult> {
         let host = url.host();
-        let found = self.addresses(share, host, until).await?;
-        match address_rule::judge_resolved(&found) {
-            Ok(()) => Ok(with_port(found, url.port())),
-            // Not a violation of the rule, and possibly temporary.
+        let addresses = self.addresses(share, host, until).await?;
+        match address_rule::judge_resolved(&addresses) {
+            Ok(()) => Ok(with_port(addresses, url.port())),
+            // Not a violation of the address rule, and possibly temporary.
             Err(refusal @ Refusal::Unresolved) => Err(unreachable_error(host, &refusal)),
             Err(refusal) if forward::is_local(&refusal) => {
                 Err(AttemptResult::Refused(format!("{host}: {refusal}; {LOCAL_HINT}")))
@@ -84,18 +85,18 @@ impl WebhookSender {
         }
     }
 
-    /// Connects to the target of a forward. The address rule does not apply to it.
+    /// Returns the addresses of a forward's target, to which the address rule does not apply.
     async fn forward_addresses(
         &self,
         share: &Share,
         target: &Target,
         until: Instant,
     ) -> Result<Vec<SocketAddr>, AttemptResult> {
-        let found = self.addresses(share, &target.host, until).await?;
-        if found.is_empty() {
+        let addresses = self.addresses(share, &target.host, until).await?;
+        if addresses.is_empty() {
             return Err(unreachable_error(&target.host, &Refusal::Unresolved));
         }
-        Ok(with_port(found, target.port))
+        Ok(with_port(addresses, target.port))
     }
 
     /// Returns the addresses of a host; an IP address needs no lookup.
@@ -119,17 +120,17 @@ impl WebhookSender {
 /// Connects to the first address that accepts. Each attempt gets an equal share of the remaining time, so an address
 /// that never responds leaves time for the others.
 async fn connect_first(addresses: &[SocketAddr], until: Instant) -> Result<TcpStream, AttemptResult> {
-    let mut last = None;
-    for (address, left) in addresses.iter().zip((1..=addresses.len()).rev()) {
-        let share = until.saturating_duration_since(Instant::now())
-            / u32::try_from(left).expect("a name has few addresses");
-        match timeout(share, TcpStream::connect(address)).await {
+    let mut last_error = None;
+    for (address, remaining) in addresses.iter().zip((1..=addresses.len()).rev()) {
+        let timeout_share = until.saturating_duration_since(Instant::now())
+            / u32::try_from(remaining).expect("a name has fewer than 2^32 addresses");
+        match timeout(timeout_share, TcpStream::connect(address)).await {
             Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => last = Some(unreachable_error(address, &error)),
-            Err(_) => last = Some(unreachable_error(address, &"no connection in time")),
+            Ok(Err(error)) => last_error = Some(unreachable_error(address, &error)),
+            Err(_) => last_error = Some(unreachable_error(address, &"no connection in time")),
         }
     }
-    Err(last.expect("a checked host has an address"))
+    Err(last_error.expect("a checked host has an address"))
 }
 
 fn with_port(addresses: Vec<IpAddr>, port: u16) -> Vec<SocketAddr> {

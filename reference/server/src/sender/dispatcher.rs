@@ -15,16 +15,16 @@ use super::{
     queue::{Pace, SendLimits, SendQueue},
 };
 
-const STOPPED: &str = "the server stopped";
-const ENDED: &str = "its world ended";
+const SERVER_STOPPED: &str = "the server stopped";
+const WORLD_ENDED: &str = "its world ended";
 
 /// The queue and the running attempts. Each attempt is reported exactly once.
 pub(crate) struct Dispatcher {
     sender: Arc<WebhookSender>,
     queue: SendQueue<Tenant, WorldAttempt>,
-    under_way: JoinSet<AttemptReport>,
+    tasks: JoinSet<AttemptReport>,
     /// The running attempts by their tasks.
-    attempts: HashMap<Id, RunningAttempt>,
+    running: HashMap<Id, RunningAttempt>,
     owners: Arc<dyn AttemptOwners>,
 }
 
@@ -45,13 +45,14 @@ impl Dispatcher {
         Dispatcher {
             sender,
             queue: SendQueue::new(limits),
-            under_way: JoinSet::new(),
-            attempts: HashMap::new(),
+            tasks: JoinSet::new(),
+            running: HashMap::new(),
             owners,
         }
     }
 
-    /// Makes attempts until it is stopped. Then no attempt is started, and running ones may take the given time.
+    /// Makes attempts until `stop` receives a drain time. Then no further attempt starts, and running ones are aborted
+    /// after the drain time.
     pub(crate) async fn run(
         mut self,
         mut attempts: UnboundedReceiver<WorldAttempt>,
@@ -61,49 +62,50 @@ impl Dispatcher {
             while let Some((tenant, host, attempt)) = self.queue.start() {
                 self.start(tenant, host, attempt);
             }
-            let yields = self.make_room();
+            let next_abort_at = self.free_slots();
             tokio::select! {
                 biased;
                 drain_time = &mut stop => break drain_time.unwrap_or_default(),
-                Some(ended) = self.under_way.join_next_with_id() => self.finish_attempt(ended),
+                Some(ended) = self.tasks.join_next_with_id() => self.finish_attempt(ended),
                 Some(attempt) = attempts.recv() => self.enqueue(attempt),
-                () = sleep_until(yields.unwrap_or_else(Instant::now)), if yields.is_some() => {}
+                () = sleep_until(next_abort_at.unwrap_or_else(Instant::now)), if next_abort_at.is_some() => {}
             }
         };
         attempts.close();
         while let Ok(attempt) = attempts.try_recv() {
-            self.report_unsent(&attempt, STOPPED);
+            self.report_unsent(&attempt, SERVER_STOPPED);
         }
         for attempt in self.queue.drain() {
-            self.report_unsent(&attempt, STOPPED);
+            self.report_unsent(&attempt, SERVER_STOPPED);
         }
         let until = Instant::now() + drain_time;
-        while let Ok(Some(ended)) = timeout_at(until, self.under_way.join_next_with_id()).await {
+        while let Ok(Some(ended)) = timeout_at(until, self.tasks.join_next_with_id()).await {
             self.finish_attempt(ended);
         }
-        self.under_way.abort_all();
-        while let Some(ended) = self.under_way.join_next_with_id().await {
+        self.tasks.abort_all();
+        while let Some(ended) = self.tasks.join_next_with_id().await {
             self.finish_attempt(ended);
         }
     }
 
     /// Aborts long attempts in favour of accounts that need a slot and have none: the longest attempt of the account
-    /// with the most slots first. Returns when the next attempt may be aborted, if an account is waiting for that.
-    fn make_room(&mut self) -> Option<Instant> {
+    /// with the most slots first. Returns the time at which the next attempt may be aborted, if an account still waits.
+    fn free_slots(&mut self) -> Option<Instant> {
         let starved = self.queue.starved_count();
-        let mut wanted =
-            starved.saturating_sub(self.attempts.values().filter(|attempt| attempt.abort.is_none()).count());
+        // Slots of attempts that were already aborted will be free soon.
+        let mut missing =
+            starved.saturating_sub(self.running.values().filter(|attempt| attempt.abort.is_none()).count());
         let yield_time = self.sender.bounds.yield_time;
-        while wanted > 0 {
+        while missing > 0 {
             let (queue, now) = (&self.queue, Instant::now());
-            let running = self.attempts.values_mut().filter(|attempt| attempt.abort.is_some());
+            let running = self.running.values_mut().filter(|attempt| attempt.abort.is_some());
             let is_long = |attempt: &RunningAttempt| now >= attempt.since + yield_time;
-            let first = running.max_by_key(|attempt| {
+            let candidate = running.max_by_key(|attempt| {
                 (is_long(attempt), queue.slots_in_use(&attempt.tenant), std::cmp::Reverse(attempt.since))
             })?;
-            if !is_long(first) {
+            if !is_long(candidate) {
                 let since = self
-                    .attempts
+                    .running
                     .values()
                     .filter(|attempt| attempt.abort.is_some())
                     .map(|attempt| attempt.since)
@@ -111,8 +113,8 @@ impl Dispatcher {
                 return since.map(|since| since + yield_time);
             }
             // An error means that the attempt has just ended, which frees a slot too.
-            let _ = first.abort.take().map(|abort| abort.send(()));
-            wanted -= 1;
+            let _ = candidate.abort.take().map(|abort| abort.send(()));
+            missing -= 1;
         }
         None
     }
@@ -127,14 +129,14 @@ impl Dispatcher {
         // The world was closed while the attempt waited.
         if !self.owners.is_open(outgoing.world) {
             self.queue.end(tenant, &host, Pace::Quick);
-            return self.report_unsent(&outgoing, ENDED);
+            return self.report_unsent(&outgoing, WORLD_ENDED);
         }
         let (id, sender) = (outgoing.attempt.id, Arc::clone(&self.sender));
         let (abort, aborted) = oneshot::channel();
         let task =
-            self.under_way.spawn(async move { sender.post(tenant, &outgoing.attempt.post, aborted).await });
+            self.tasks.spawn(async move { sender.post(tenant, &outgoing.attempt.post, aborted).await });
         let attempt = RunningAttempt { id, tenant, host, since: Instant::now(), abort: Some(abort) };
-        self.attempts.insert(task.id(), attempt);
+        self.running.insert(task.id(), attempt);
     }
 
     fn finish_attempt(&mut self, ended: Result<(Id, AttemptReport), JoinError>) {
@@ -144,18 +146,19 @@ impl Dispatcher {
                 let why = if error.is_panic() {
                     "the webhook sender failed with an internal error"
                 } else {
-                    STOPPED
+                    SERVER_STOPPED
                 };
                 (error.id(), AttemptResult::Unreachable(why.to_owned()).into())
             }
         };
         let RunningAttempt { id, tenant, host, since, .. } =
-            self.attempts.remove(&id).expect("a task ends once");
+            self.running.remove(&id).expect("a task is removed only when it ends, which it does once");
         let is_slow = since.elapsed() >= self.sender.bounds.yield_time;
         self.queue.end(tenant, &host, if is_slow { Pace::Slow } else { Pace::Quick });
         self.owners.end_attempt(tenant.world, id, report);
     }
 
+    /// Reports an attempt that was not started as failed.
     fn report_unsent(&self, outgoing: &WorldAttempt, why: &str) {
         self.owners.end_attempt(
             outgoing.world,

@@ -21,49 +21,49 @@ const BODY_BYTES_MAX: usize = 64 * 1_024;
 /// The maximum bytes of a response body that are stored in the log.
 const EXCERPT_BYTES: usize = 2 * 1_024;
 /// The maximum number of response headers that are stored, and the bytes of each value.
-const HEADERS_KEPT: usize = 64;
-const HEADER_VALUE_KEPT: usize = 512;
+const HEADERS_MAX: usize = 64;
+const HEADER_VALUE_BYTES_MAX: usize = 512;
 /// The maximum time for an orderly shutdown of a connection.
-const SHUTDOWN_TIME: Duration = Duration::from_millis(100);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Sends the request and reads the response. The record is always up to date, because the caller may cancel at any
-/// time.
+/// Sends the request and reads the response. The record is updated at every step, because the caller may cancel this
+/// future at any time.
 pub(super) async fn exchange(
     connection: Box<dyn Connection>,
-    post: &AttemptRequest,
+    attempt: &AttemptRequest,
     headers: &[(String, String)],
     record: &mut Record,
 ) -> Result<(), AttemptResult> {
-    let broken = |error: &dyn Error| AttemptResult::Unreachable(with_causes(error));
-    let mut request = Request::builder().method(Method::POST).uri(post.url.path());
+    let unreachable = |error: &dyn Error| AttemptResult::Unreachable(with_causes(error));
+    let mut request = Request::builder().method(Method::POST).uri(attempt.url.path());
     for (name, value) in headers {
         request = request.header(name, value);
     }
-    let request = request.body(Full::new(post.body.clone())).map_err(|error| broken(&error))?;
+    let request = request.body(Full::new(attempt.body.clone())).map_err(|error| unreachable(&error))?;
     let (connection, limit) = LimitedHead::new(connection);
     let (mut sender, connection) = http1::Builder::new()
         .title_case_headers(true)
         .max_buf_size(HEAD_BYTES_MAX)
         .handshake(TokioIo::new(connection))
         .await
-        .map_err(|error| broken(&error))?;
+        .map_err(|error| unreachable(&error))?;
     let mut connection = pin!(connection);
-    let mut talk = pin!(async move {
-        let answer = sender.send_request(request).await.map_err(|error| broken(&error))?;
+    let mut exchange = pin!(async move {
+        let response = sender.send_request(request).await.map_err(|error| unreachable(&error))?;
         limit.lift();
-        record.status = Some(answer.status().as_u16());
-        record.trace.response_headers = stored_headers(answer.headers());
-        Ok(read_body(answer.into_body(), &mut record.trace.response_body).await)
+        record.status = Some(response.status().as_u16());
+        record.trace.response_headers = stored_headers(response.headers());
+        Ok(read_body(response.into_body(), &mut record.trace.response_body).await)
     });
-    let talked = tokio::select! {
+    let result = tokio::select! {
         biased;
-        talked = &mut talk => talked,
-        // An error of the connection also ends the request, which returns it.
-        _ = &mut connection => return talk.await.map(|_| ()),
+        result = &mut exchange => result,
+        // An error of the connection also ends the exchange, which returns it.
+        _ = &mut connection => return exchange.await.map(|_| ()),
     };
-    if talked? == BodyRead::ToTheEnd {
+    if result? == BodyRead::Complete {
         // After an orderly shutdown the receiver need not log a broken connection.
-        let _ = timeout(SHUTDOWN_TIME, connection).await;
+        let _ = timeout(SHUTDOWN_TIMEOUT, connection).await;
     }
     Ok(())
 }
@@ -82,9 +82,9 @@ fn with_causes(error: &dyn Error) -> String {
 
 #[derive(PartialEq, Eq)]
 enum BodyRead {
-    ToTheEnd,
+    Complete,
     /// The body was truncated or exceeds the limit.
-    InPart,
+    Partial,
 }
 
 /// Reads a body up to the limit and stores its start.
@@ -92,7 +92,7 @@ async fn read_body(mut body: Incoming, excerpt_text: &mut String) -> BodyRead {
     let mut excerpt = Vec::new();
     let mut length = 0;
     while let Some(frame) = body.frame().await {
-        let Ok(frame) = frame else { return BodyRead::InPart };
+        let Ok(frame) = frame else { return BodyRead::Partial };
         let Some(data) = frame.data_ref() else { continue };
         if excerpt.len() < EXCERPT_BYTES {
             excerpt.extend_from_slice(&data[..data.len().min(EXCERPT_BYTES - excerpt.len())]);
@@ -100,26 +100,26 @@ async fn read_body(mut body: Incoming, excerpt_text: &mut String) -> BodyRead {
         }
         length += data.len();
         if length >= BODY_BYTES_MAX {
-            return BodyRead::InPart;
+            return BodyRead::Partial;
         }
     }
-    BodyRead::ToTheEnd
+    BodyRead::Complete
 }
 
 /// Returns the bytes as text, without an incomplete character at the end.
 fn text_of(bytes: &[u8]) -> String {
-    let whole = match std::str::from_utf8(bytes) {
+    let complete = match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
         _ => bytes,
     };
-    String::from_utf8_lossy(whole).into_owned()
+    String::from_utf8_lossy(complete).into_owned()
 }
 
 fn stored_headers(headers: &HeaderMap) -> Vec<(String, String)> {
-    let bounded = |value: &[u8]| text_of(&value[..value.len().min(HEADER_VALUE_KEPT)]);
+    let bounded = |value: &[u8]| text_of(&value[..value.len().min(HEADER_VALUE_BYTES_MAX)]);
     headers
         .iter()
-        .take(HEADERS_KEPT)
+        .take(HEADERS_MAX)
         .map(|(name, value)| (name.to_string(), bounded(value.as_bytes())))
         .collect()
 }

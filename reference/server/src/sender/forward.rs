@@ -1,6 +1,7 @@
 //! [`Forward`] and [`LocalHandler`]: deliveries for a public-looking host go to a server on the developer's machine.
 //!
-//! The address rule still applies to every other host, and the delivery log states its decision about this one.
+//! The address rule still applies to every host without a forward. For a forwarded host, the delivery log states the
+//! decision of the rule about the target.
 
 use std::{fmt, net::IpAddr};
 
@@ -47,12 +48,12 @@ pub(super) enum TargetName {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalHandler {
-    typed: String,
+    target_url: String,
     url: String,
     pub(crate) forward: Forward,
 }
 
-/// The reason why a string is neither a forward nor the address of a handler: a message with the value, the allowed form and an
+/// The reason why a string is neither a forward nor the address of a handler: a message with the value, the allowed format and an
 /// example. Never contains a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ForwardError {
@@ -81,14 +82,14 @@ impl Forward {
     ///
     /// [`ForwardError`] names the address that is invalid.
     pub fn parse(text: &str) -> Result<Forward, ForwardError> {
-        const FORM: &str = "a forward is `https://shop.example=http://127.0.0.1:3000`";
-        let no_separator = || ForwardError::Form(format!("`{text}` has no `=`; {FORM}"));
+        const FORMAT: &str = "a forward is `https://shop.example=http://127.0.0.1:3000`";
+        let no_separator = || ForwardError::Form(format!("`{text}` has no `=`; {FORMAT}"));
         let (from, to) = text.split_once('=').ok_or_else(no_separator)?;
         let source = address_rule::judge_url(from)
             .map_err(|refusal| ForwardError::Source(format!("`{from}`: {refusal}")))?;
         if source.is_simulated() {
             let message = format!(
-                "`{from}` is a host of the simulated network, whose deliveries are not sent over the real network; {FORM}"
+                "`{from}` is a host of the simulated network, whose deliveries are not sent over the real network; {FORMAT}"
             );
             return Err(ForwardError::Source(message));
         }
@@ -106,7 +107,7 @@ impl Forward {
 }
 
 /// The top-level domain of names for local handlers: it is reserved, so no real name collides.
-const ZONE: &str = "example";
+const HANDLER_DOMAIN: &str = "example";
 const HANDLER_PORT: u16 = 443;
 
 impl LocalHandler {
@@ -116,28 +117,28 @@ impl LocalHandler {
     ///
     /// [`ForwardError::Target`].
     pub fn parse(text: &str) -> Result<LocalHandler, ForwardError> {
-        const FORM: &str = "a handler is `http://localhost:3000/hooks`";
-        let url =
-            Url::parse(text).map_err(|error| ForwardError::Target(format!("not a URL ({error}); {FORM}")))?;
+        const FORMAT: &str = "a handler is `http://localhost:3000/hooks`";
+        let url = Url::parse(text)
+            .map_err(|error| ForwardError::Target(format!("not a URL ({error}); {FORMAT}")))?;
         let (path, query) = (url.path(), url.query().map(|query| format!("?{query}")).unwrap_or_default());
-        let mut target = Target::from_url(&url, FORM)?;
+        let mut target = Target::from_url(&url, FORMAT)?;
         target.called = TargetName::AsItself;
-        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
-        let label: String = format!("{}-{}", target.host, target.port).chars().map(plain).collect();
-        let name = format!("{}.{ZONE}", label.trim_matches('-'));
-        let typed = format!("{target}{path}{query}");
+        let label_char = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+        let label: String = format!("{}-{}", target.host, target.port).chars().map(label_char).collect();
+        let name = format!("{}.{HANDLER_DOMAIN}", label.trim_matches('-'));
+        let target_url = format!("{target}{path}{query}");
         let url = format!("https://{name}{path}{query}");
         address_rule::judge_url(&url)
-            .map_err(|refusal| ForwardError::Target(format!("`{typed}`: {refusal}")))?;
+            .map_err(|refusal| ForwardError::Target(format!("`{target_url}`: {refusal}")))?;
         let forward = Forward { host: Host::Name(name), port: HANDLER_PORT, target };
-        Ok(LocalHandler { typed, url, forward })
+        Ok(LocalHandler { target_url, url, forward })
     }
 
     /// Returns the handler at an address that is refused only because it is on this machine or in a private network.
     pub(super) fn from_refused_url(text: &str) -> Option<LocalHandler> {
         let mut url = Url::parse(text).ok()?;
         let handler = LocalHandler::parse(url.as_str()).ok()?;
-        // The rule's decision about the host, whatever the scheme.
+        // The rule decides about the host only if the scheme is allowed.
         let _ = url.set_scheme("https");
         let refusal = address_rule::judge_url(url.as_str()).err()?;
         is_local(&refusal).then_some(handler)
@@ -145,7 +146,7 @@ impl LocalHandler {
 
     /// Returns the URL of the handler, which deliveries go to.
     pub fn target(&self) -> &str {
-        &self.typed
+        &self.target_url
     }
 
     /// Returns the public-looking URL for the handler's endpoints.
@@ -169,55 +170,55 @@ pub(super) fn is_local(refusal: &Refusal) -> bool {
 
 impl Target {
     fn parse(text: &str) -> Result<Target, ForwardError> {
-        const FORM: &str = "a forward leads to `http://host[:port]` or `https://host[:port]`";
+        const FORMAT: &str = "the target of a forward is `http://host[:port]` or `https://host[:port]`";
         let url =
-            Url::parse(text).map_err(|error| ForwardError::Target(format!("`{text}`: {error}; {FORM}")))?;
-        let target = Target::from_url(&url, FORM)?;
+            Url::parse(text).map_err(|error| ForwardError::Target(format!("`{text}`: {error}; {FORMAT}")))?;
+        let target = Target::from_url(&url, FORMAT)?;
         if url.path() != "/" || url.query().is_some() {
             return Err(ForwardError::Target(format!(
-                "`{text}` has a path, and the endpoint's own path is used; {FORM}"
+                "`{text}` has a path or a query, but deliveries use those of the endpoint; {FORMAT}"
             )));
         }
         Ok(target)
     }
 
-    /// Parses the scheme, host and port of a URL. `form`: the allowed form, for errors.
-    fn from_url(url: &Url, form: &str) -> Result<Target, ForwardError> {
+    /// Parses the scheme, host and port of a URL. `format`: the allowed format, for errors.
+    fn from_url(url: &Url, format: &str) -> Result<Target, ForwardError> {
         if !url.username().is_empty() || url.password().is_some() {
-            return Err(ForwardError::Target(format!("the target carries a user name or password; {form}")));
+            return Err(ForwardError::Target(format!("the target has a user name or password; {format}")));
         }
         let is_encrypted = match url.scheme() {
             "http" => false,
             "https" => true,
-            other => return Err(ForwardError::Target(format!("`{url}` has the scheme `{other}`; {form}"))),
+            other => return Err(ForwardError::Target(format!("`{url}` has the scheme `{other}`; {format}"))),
         };
         if url.fragment().is_some() {
             return Err(ForwardError::Target(format!(
-                "`{url}` has a fragment (`#…`), which is never sent; {form}"
+                "`{url}` has a fragment (`#…`), which is never sent; {format}"
             )));
         }
         let host = match url.host() {
             Some(url::Host::Domain(name)) => Host::Name(name.to_owned()),
             Some(url::Host::Ipv4(ip)) => Host::Address(ip.into()),
             Some(url::Host::Ipv6(ip)) => Host::Address(ip.into()),
-            None => return Err(ForwardError::Target(format!("`{url}` has no host; {form}"))),
+            None => return Err(ForwardError::Target(format!("`{url}` has no host; {format}"))),
         };
         let port = url.port_or_known_default().filter(|port| *port != 0);
-        let port = port.ok_or_else(|| ForwardError::Target(format!("`{url}` has port 0; {form}")))?;
+        let port = port.ok_or_else(|| ForwardError::Target(format!("`{url}` has port 0; {format}")))?;
         Ok(Target { is_encrypted, host, port, called: TargetName::AsEndpoint })
     }
 
     /// Returns the `Host` header for the target; `None` to use that of the endpoint.
     pub(super) fn authority(&self) -> Option<String> {
-        let (usual, Target { host, port, .. }) = (self.usual_port(), self);
+        let (default_port, Target { host, port, .. }) = (self.default_port(), self);
         match self.called {
             TargetName::AsEndpoint => None,
-            TargetName::AsItself if *port == usual => Some(host.to_string()),
+            TargetName::AsItself if *port == default_port => Some(host.to_string()),
             TargetName::AsItself => Some(format!("{host}:{port}")),
         }
     }
 
-    fn usual_port(&self) -> u16 {
+    fn default_port(&self) -> u16 {
         if self.is_encrypted { 443 } else { 80 }
     }
 
@@ -236,7 +237,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.is_encrypted { "https" } else { "http" };
         write!(f, "{scheme}://{}", self.host)?;
-        if self.port == self.usual_port() { Ok(()) } else { write!(f, ":{}", self.port) }
+        if self.port == self.default_port() { Ok(()) } else { write!(f, ":{}", self.port) }
     }
 }
 
@@ -255,12 +256,13 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let found = Forward::parse(text).map_or_else(|error| format!("error: {error}"), |f| f.to_string());
+        let found = Forward::parse(text)
+            .map_or_else(|error| format!("error: {error}"), |forward| forward.to_string());
         assert_eq!(found, expected);
     }
 
     #[test]
-    fn a_forward_reads_as_it_is_written() {
+    fn a_parsed_forward_displays_as_its_normalized_text() {
         for text in [
             "https://shop.example=http://127.0.0.1:3000",
             "https://shop.example:8443=https://localhost:3443",
@@ -285,7 +287,7 @@ mod tests {
         check_refused("https://10.0.0.1=http://127.0.0.1", "a private address");
         check_refused("https://shop.sim=http://127.0.0.1", "simulated network");
         check_refused("https://shop.example/hooks=http://127.0.0.1", "has a path");
-        check_refused("https://shop.example=", "leads to");
+        check_refused("https://shop.example=", "the target of a forward is");
         check_refused("https://shop.example=ftp://127.0.0.1", "the scheme `ftp`");
         check_refused("https://shop.example=http://127.0.0.1/hooks", "has a path");
         check_refused("https://shop.example=http://127.0.0.1:0", "port 0");
@@ -301,18 +303,18 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_way(forward: &str, url: &str, expected: bool) {
+    fn check_applies(forward: &str, url: &str, expected: bool) {
         let forward = Forward::parse(forward).expect("forwards in tests are valid");
         assert_eq!(forward.applies_to(&address_rule::judge_url(url).expect("a good URL")), expected, "{url}");
     }
 
     #[test]
-    fn a_forward_serves_one_host_and_port_with_all_paths() {
+    fn a_forward_applies_to_one_host_and_port_with_all_paths() {
         let forward = "https://shop.example=http://127.0.0.1";
-        check_way(forward, "https://shop.example/hooks?a=1", true);
-        check_way(forward, "https://shop.example:443", true);
-        check_way(forward, "https://shop.example:8443", false);
-        check_way(forward, "https://other.shop.example", false);
+        check_applies(forward, "https://shop.example/hooks?a=1", true);
+        check_applies(forward, "https://shop.example:443", true);
+        check_applies(forward, "https://shop.example:8443", false);
+        check_applies(forward, "https://other.shop.example", false);
     }
 
     #[track_caller]
@@ -324,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_handler_gets_a_name_that_looks_public_and_keeps_its_own() {
+    fn a_local_handler_has_a_public_looking_url_and_its_own_host_header() {
         let name = "https://localhost-3000.example/hooks";
         check_handler("http://localhost:3000/hooks", name, "localhost:3000");
         check_handler("https://localhost:3000/hooks", name, "localhost:3000");
@@ -350,8 +352,8 @@ mod tests {
     }
 
     #[test]
-    fn only_an_address_refused_for_being_local_is_a_local_handler() {
-        let found = |text: &str| LocalHandler::from_refused_url(text).map(|handler| handler.typed);
+    fn only_a_url_refused_for_being_local_becomes_a_local_handler() {
+        let found = |text: &str| LocalHandler::from_refused_url(text).map(|handler| handler.target_url);
         for text in
             ["http://localhost:3000/hooks", "https://127.0.0.1/", "http://10.0.0.1/x", "http://shop:80/"]
         {

@@ -1,7 +1,7 @@
-//! A limit on what a receiver sends before its response begins.
+//! [`LimitedHead`]: a limit on the bytes that a receiver sends before the body of its response.
 //!
-//! hyper reads any number of interim responses (100, 102, 103). So bytes are counted below it until the head of the
-//! final response is complete.
+//! hyper reads any number of interim responses (100, 102, 103), so this stream below it counts the bytes until the head
+//! of the final response is complete.
 
 use std::{
     io,
@@ -23,7 +23,7 @@ const NO_LIMIT: usize = usize::MAX;
 /// A stream that fails when it exceeds its limit.
 pub(super) struct LimitedHead<S> {
     stream: S,
-    left: Arc<AtomicUsize>,
+    remaining: Arc<AtomicUsize>,
 }
 
 /// Removes the limit of a stream.
@@ -31,8 +31,8 @@ pub(super) struct HeadLimit(Arc<AtomicUsize>);
 
 impl<S> LimitedHead<S> {
     pub(super) fn new(stream: S) -> (LimitedHead<S>, HeadLimit) {
-        let left = Arc::new(AtomicUsize::new(HEAD_BYTES_MAX));
-        (LimitedHead { stream, left: Arc::clone(&left) }, HeadLimit(left))
+        let remaining = Arc::new(AtomicUsize::new(HEAD_BYTES_MAX));
+        (LimitedHead { stream, remaining: Arc::clone(&remaining) }, HeadLimit(remaining))
     }
 }
 
@@ -49,17 +49,17 @@ impl<S: AsyncRead + Unpin> AsyncRead for LimitedHead<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let left = self.left.load(Relaxed);
+        let remaining = self.remaining.load(Relaxed);
         // The last read may exceed the limit: a head within it arrives with the start of its body.
-        if left == 0 {
+        if remaining == 0 {
             let limit = HEAD_BYTES_MAX / 1_024;
             let why = format!("the response head and the interim responses before it exceed {limit} KiB");
             return Poll::Ready(Err(io::Error::other(why)));
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        if left != NO_LIMIT {
-            self.left.store(left.saturating_sub(buffer.filled().len() - before), Relaxed);
+        if remaining != NO_LIMIT {
+            self.remaining.store(remaining.saturating_sub(buffer.filled().len() - before), Relaxed);
         }
         Poll::Ready(Ok(()))
     }

@@ -18,56 +18,57 @@ use tokio::{
 
 use super::{Resolve, Tenant, WorldNo, queue::may_take};
 
-/// The consumer that a lookup counts for.
+/// The consumer whose quota a lookup counts against.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Share {
-    /// Deliveries of an account.
+    /// Delivery attempts of an account.
     Tenant(Tenant),
-    /// Endpoints that are saved with a key of an account.
+    /// Saving endpoints with a key of an account.
     SavingOf(Tenant),
-    /// Endpoints that are saved in a world for the account of this name; `None` if the request names no account.
+    /// Saving endpoints in a world through the sandbox, for the account of this name; `None` if the request has none.
     SavingFor(WorldNo, Option<String>),
 }
 
 /// The result of a lookup. In an `Arc`, because `io::Error` is not `Clone`.
-type LookupAnswer = Arc<io::Result<Vec<IpAddr>>>;
-type Running = BTreeMap<(Share, String), watch::Receiver<Option<LookupAnswer>>>;
+type LookupResult = Arc<io::Result<Vec<IpAddr>>>;
+type Running = BTreeMap<(Share, String), watch::Receiver<Option<LookupResult>>>;
 
 /// The lookups of a server.
 pub(super) struct Lookups {
     resolver: Arc<dyn Resolve>,
     /// The maximum number of running lookups: in total, and of one share.
-    most: (usize, usize),
+    limits: (usize, usize),
     running: Mutex<Running>,
     /// Notified when a lookup ends.
     ended: Notify,
 }
 
 impl Lookups {
-    pub(super) fn new(resolver: Arc<dyn Resolve>, most: (usize, usize)) -> Arc<Lookups> {
-        Arc::new(Lookups { resolver, most, running: Mutex::default(), ended: Notify::new() })
+    pub(super) fn new(resolver: Arc<dyn Resolve>, limits: (usize, usize)) -> Arc<Lookups> {
+        Arc::new(Lookups { resolver, limits, running: Mutex::default(), ended: Notify::new() })
     }
 
     /// Returns the addresses of `host`.
     ///
     /// # Errors
     ///
-    /// `TimedOut` if there is no answer by `until`; otherwise the error of the resolver.
+    /// `TimedOut` if there is no result by `until`; otherwise the error of the resolver.
     pub(super) async fn resolve(
         self: &Arc<Self>,
         share: &Share,
         host: &str,
         until: Instant,
     ) -> Result<Vec<IpAddr>, io::Error> {
-        let late = || io::Error::new(io::ErrorKind::TimedOut, "the name lookup timed out");
-        let answer = timeout_at(until, self.wait_for_result(share, host)).await.map_err(|_| late())?;
-        match &*answer {
+        let timed_out = || io::Error::new(io::ErrorKind::TimedOut, "the name lookup timed out");
+        let result = timeout_at(until, self.wait_for_result(share, host)).await.map_err(|_| timed_out())?;
+        match &*result {
             Ok(addresses) => Ok(addresses.clone()),
             Err(error) => Err(io::Error::new(error.kind(), error.to_string())),
         }
     }
 
-    async fn wait_for_result(self: &Arc<Self>, share: &Share, host: &str) -> LookupAnswer {
+    /// Waits for a slot and then for the result of the lookup.
+    async fn wait_for_result(self: &Arc<Self>, share: &Share, host: &str) -> LookupResult {
         let mut running = loop {
             // Register before checking, so that no notification is lost between the two.
             let mut ended = pin!(self.ended.notified());
@@ -77,8 +78,8 @@ impl Lookups {
                 None => ended.await,
             }
         };
-        match running.wait_for(Option::is_some).await.map(|answer| answer.clone()) {
-            Ok(Some(answer)) => answer,
+        match running.wait_for(Option::is_some).await.map(|result| result.clone()) {
+            Ok(Some(result)) => result,
             Ok(None) | Err(_) => {
                 Arc::new(Err(io::Error::other("the resolver failed with an internal error")))
             }
@@ -90,23 +91,23 @@ impl Lookups {
         self: &Arc<Self>,
         share: &Share,
         host: &str,
-    ) -> Option<watch::Receiver<Option<LookupAnswer>>> {
+    ) -> Option<watch::Receiver<Option<LookupResult>>> {
         let mut running = self.lock();
         let key = (share.clone(), host.to_owned());
         if let Some(same) = running.get(&key) {
             return Some(same.clone());
         }
-        let (total, per_share) = self.most;
-        let held = running.keys().filter(|(other, _)| other == share).count();
-        if held >= per_share || !may_take(held, total.saturating_sub(running.len()), total) {
+        let (total, per_share) = self.limits;
+        let slots_in_use = running.keys().filter(|(other, _)| other == share).count();
+        if slots_in_use >= per_share || !may_take(slots_in_use, total.saturating_sub(running.len()), total) {
             return None;
         }
         let (sender, receiver) = watch::channel(None);
         running.insert(key.clone(), receiver.clone());
         let slot = LookupSlot { lookups: Arc::clone(self), key };
         tokio::spawn(async move {
-            let answer = slot.lookups.resolver.resolve(&slot.key.1).await;
-            sender.send_replace(Some(Arc::new(answer)));
+            let result = slot.lookups.resolver.resolve(&slot.key.1).await;
+            sender.send_replace(Some(Arc::new(result)));
             drop(slot);
         });
         Some(receiver)

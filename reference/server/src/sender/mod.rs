@@ -1,30 +1,30 @@
 //! The webhook sender: sends deliveries over the network, shared fairly between accounts.
 //!
-//! The world decides what is sent and when; the sender makes one attempt and reports its result exactly once, even if
-//! the world has been closed, the server stops, or the attempt panics. It makes no retries.
+//! The world decides what is sent and when. The sender makes each attempt and reports its result exactly once, even if
+//! the world has been closed, the server stops, or the attempt panics. It does not retry.
 //!
 //! ```text
-//! dispatcher ── queue                                order: accounts take turns, then hosts of an account
+//! dispatcher ── queue                                order: round robin of accounts, then of an account's hosts
 //!     └── WebhookSender ──┬── connector ── lookups   resolve, check the address, connect, TLS
 //!                         └── exchange               one request, one bounded response
 //! ```
 //!
 //! *Fairness.* At most 256 attempts run at once (`SenderBounds`), 8 of one account to one host. A quarter of the slots
-//! is a reserve: an account without a slot takes its first from it, and may take more only while as many other slots
-//! stay free as it holds. A slow host fills only its own queue. If all slots are in use and an account has none,
-//! attempts that have run for more than 3 seconds are aborted, those of the account with the most slots first; an
+//! is a reserve for accounts that have no slot. An account may take a further slot only while, besides the reserve,
+//! more slots are free than it holds. A slow host fills only its own queue. If all slots are in use and an account has
+//! none, attempts that have run for more than 3 seconds are aborted, those of the account with the most slots first; an
 //! aborted attempt fails and is retried by the world's schedule. No delivery is refused for lack of slots: it waits in
 //! the queue.
 //!
-//! *Address rule.* Every attempt resolves the name again. All addresses of the answer must be public, and the
-//! connection goes to one of these addresses and not to a second resolution of the name, so DNS rebinding reaches no
-//! internal address. Redirects are not followed, proxies are not used and connections are not reused. At most 64
-//! lookups run at once, shared like slots. `forward` is the exception for development: it sends deliveries for a public
-//! host name to a handler on this machine.
+//! *Address rule.* Every attempt resolves the name again. All resolved addresses must be public, and the connection goes
+//! to one of them without resolving the name a second time, so DNS rebinding reaches no internal address. Redirects are
+//! not followed, proxies are not used and connections are not reused. At most 64 lookups run at once, shared like slots.
+//! `forward` is the exception for development: it sends deliveries for a public host name to a handler on this machine.
 //!
-//! *Result.* The status line decides: after it, an endless, slow or truncated body only shortens the excerpt in the log
-//! (`open.delivery.success`). Lookup, connection and TLS have 5 seconds together, and the attempt has 15. The signature
-//! uses the time of day, because a real receiver compares it with its own clock, whatever the service clock shows.
+//! *Result.* The status code decides. After it, an endless, slow or truncated body only shortens the excerpt in the
+//! delivery log (`open.delivery.success`). The timeout is 5 seconds for lookup, connection and TLS together, and 15 for
+//! the attempt. The signature uses the time of day instead of the service clock, because a real receiver compares it
+//! with its own clock.
 //!
 //! Example: an endpoint at `https://shop.example/hooks` whose name resolves to 203.0.113.7 and 10.0.0.4. One of them is
 //! private, so the attempt is reported as `Refused` and nothing is sent. After the DNS entry is corrected, the next
@@ -75,7 +75,7 @@ use crate::{clock, metrics::Metrics};
 
 /// The maximum number of added forwards.
 const FORWARDS_MAX: usize = 256;
-/// The hint for a receiver on this machine or in a private network.
+/// The hint in the error of an attempt to a receiver on this machine or in a private network.
 const LOCAL_HINT: &str = "to reach a handler on this machine, start with `chargeproof serve --forward-to http://localhost:3000/hooks`";
 
 /// Sends deliveries. Any number of attempts may run concurrently.
@@ -117,7 +117,7 @@ pub(crate) trait AttemptOwners: Send + Sync {
     fn end_attempt(&self, world: WorldNo, id: AttemptId, report: AttemptReport);
 }
 
-/// The part of an attempt that is known so far.
+/// The part of an attempt's report that is known so far.
 #[derive(Default)]
 struct Record {
     status: Option<u16>,
@@ -139,9 +139,9 @@ impl WebhookSender {
         let agent = &dialect.user_agent;
         http::HeaderValue::try_from(agent)
             .map_err(|_| invalid(format!("`{agent}` is not a valid user agent")))?;
-        let most = (config.bounds.lookups.max(1), config.bounds.lookups_per_account.max(1));
+        let limits = (config.bounds.lookups.max(1), config.bounds.lookups_per_account.max(1));
         Ok(WebhookSender {
-            lookups: Lookups::new(Arc::clone(&config.resolver), most),
+            lookups: Lookups::new(Arc::clone(&config.resolver), limits),
             configured: config.forwards.clone(),
             added: RwLock::default(),
             tls: TlsConnector::from(Arc::new(trust::client_config(config.extra_roots.as_deref())?)),
@@ -151,37 +151,38 @@ impl WebhookSender {
         })
     }
 
-    /// Makes one attempt for a tenant. It fails if `abort` requests its slot for another account.
+    /// Makes one attempt for a tenant. It fails if `abort` receives the request to free its slot for another account.
     ///
-    /// The status decides: after it, an endless, slow or truncated body only shortens the excerpt in the log
-    /// (`open.delivery.success`).
+    /// The status code decides the result. After it, an endless, slow or truncated body only shortens the excerpt in the
+    /// delivery log (`open.delivery.success`).
     pub(crate) async fn post(
         &self,
         tenant: Tenant,
-        post: &AttemptRequest,
+        request: &AttemptRequest,
         abort: oneshot::Receiver<()>,
     ) -> AttemptReport {
-        let begun = Instant::now();
+        let started_at = Instant::now();
         let mut record = Record::default();
+        let exchange = self.connect_and_exchange(tenant, request, &mut record);
         let ended = tokio::select! {
             biased;
-            ended = timeout(self.bounds.total_time, self.attempt(tenant, post, &mut record)) => ended,
+            ended = timeout(self.bounds.total_time, exchange) => ended,
             Ok(()) = abort => Ok(Err(AttemptResult::Unreachable(format!(
                 "aborted after {} s without a response: all {} delivery slots were in use, and another account had none",
-                begun.elapsed().as_secs(),
+                started_at.elapsed().as_secs(),
                 self.bounds.posts,
             )))),
         };
-        let outcome = match (record.status, ended) {
+        let result = match (record.status, ended) {
             (Some(status), _) => AttemptResult::Answered(status),
-            (None, Ok(Err(outcome))) => outcome,
+            (None, Ok(Err(error))) => error,
             (None, Ok(Ok(())) | Err(_)) => AttemptResult::TimedOut,
         };
-        let took = begun.elapsed();
-        self.metrics.on_attempt(&outcome, took);
+        let duration = started_at.elapsed();
+        self.metrics.on_attempt(&result, duration);
         let mut trace = record.trace;
-        trace.took_ms = u64::try_from(took.as_millis()).ok();
-        AttemptReport { result: outcome, trace: Some(Box::new(trace)) }
+        trace.took_ms = u64::try_from(duration.as_millis()).ok();
+        AttemptReport { result, trace: Some(Box::new(trace)) }
     }
 
     /// Adds a forward, or replaces the one for the same host and port. It ends with its last owner.
@@ -218,29 +219,29 @@ impl WebhookSender {
         found.as_deref().or_else(configured).map(|forward| forward.target.clone())
     }
 
-    /// Makes the attempt. `Ok` implies that the record has a status.
-    async fn attempt(
+    /// Connects, sends the request and reads the response. `Ok` implies that the record has a status.
+    async fn connect_and_exchange(
         &self,
         tenant: Tenant,
-        post: &AttemptRequest,
+        request: &AttemptRequest,
         record: &mut Record,
     ) -> Result<(), AttemptResult> {
-        let target = self.target_of(&post.url);
-        let connection = self.connect(tenant, &post.url, target.as_ref(), &mut record.trace).await?;
-        let headers = self.headers(post, target.as_ref());
+        let target = self.target_of(&request.url);
+        let connection = self.connect(tenant, &request.url, target.as_ref(), &mut record.trace).await?;
+        let headers = self.headers(request, target.as_ref());
         record.trace.request_headers = SentHeaders::Kept(headers.clone());
-        exchange::exchange(connection, post, &headers, record).await
+        exchange::exchange(connection, request, &headers, record).await
     }
 
     /// Returns the headers of an attempt, signed with the time of day.
-    fn headers(&self, post: &AttemptRequest, target: Option<&Target>) -> Vec<(String, String)> {
-        let signature = post.secret.sign(clock::unix_secs(), &post.body);
-        let delivery = (post.url.authority(), post.kind, post.id);
+    fn headers(&self, request: &AttemptRequest, target: Option<&Target>) -> Vec<(String, String)> {
+        let signature = request.secret.sign(clock::unix_secs(), &request.body);
+        let delivery = (request.url.authority(), request.kind, request.id);
         let mut headers =
-            simulator::network::delivery_headers(&self.dialect, delivery, post.body.len(), signature);
+            simulator::network::delivery_headers(&self.dialect, delivery, request.body.len(), signature);
         let host = headers.iter_mut().find(|(name, _)| name.eq_ignore_ascii_case("host"));
-        if let (Some((_, host)), Some(own)) = (host, target.and_then(Target::authority)) {
-            *host = own;
+        if let (Some((_, host)), Some(authority)) = (host, target.and_then(Target::authority)) {
+            *host = authority;
         }
         headers
     }

@@ -1,20 +1,20 @@
 //! [`SendQueue`]: the order of deliveries. Accounts take turns, and so do the hosts of an account.
 //!
-//! Pure: uses neither sockets nor time. A slow receiver delays only deliveries of its own account and host.
+//! Uses neither sockets nor time. A slow receiver delays only deliveries of its own account and host.
 //!
-//! The queue is unbounded, because the world stores every waiting delivery anyway, and refusing one would use up an
-//! attempt.
+//! The queue is unbounded, because the world stores every waiting delivery anyway, and refusing one would count as
+//! a failed attempt.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// The reserve for accounts without a slot is one part in this many.
-const RESERVE_PART: usize = 4;
+/// The reserve for accounts without a slot is the number of slots divided by this.
+const RESERVE_DIVISOR: usize = 4;
 
-/// Returns `true` if an account with `held` slots may take another one. The first slot may be any free one. For others
-/// the reserve must stay free, and besides it at least as many slots as the account holds, so that a few busy accounts
-/// leave slots for the next one.
+/// Returns `true` if an account with `held` slots may take another one. The first slot may be any free one. For a further
+/// one, more slots than the account holds must be free besides the reserve, so that a few busy accounts leave slots for
+/// others.
 pub(super) fn may_take(held: usize, free: usize, total: usize) -> bool {
-    held < if held == 0 { free } else { free.saturating_sub(total / RESERVE_PART) }
+    held < if held == 0 { free } else { free.saturating_sub(total / RESERVE_DIVISOR) }
 }
 
 /// The maximum number of concurrent attempts.
@@ -26,7 +26,7 @@ pub(super) struct SendLimits {
     pub(super) per_host: usize,
 }
 
-/// The duration of an attempt.
+/// The classification of an attempt by its duration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
     Quick,
@@ -38,16 +38,16 @@ pub(super) enum Pace {
 pub(super) struct SendQueue<A, T> {
     limits: SendLimits,
     accounts: BTreeMap<A, AccountQueue<T>>,
-    /// Accounts with a host that can start, in the order of their turns. Each occurs at most once.
+    /// Accounts with a host that has a turn, in the order of their turns. Each occurs at most once.
     turns: VecDeque<A>,
-    under_way: usize,
+    running: usize,
 }
 
 struct AccountQueue<T> {
     hosts: BTreeMap<String, HostQueue<T>>,
     /// Hosts with waiting deliveries and a free slot, in the order of their turns. Each occurs at most once.
     turns: VecDeque<String>,
-    under_way: usize,
+    running: usize,
     /// `true` if the account is in the turns.
     has_turn: bool,
     /// The pace of its latest attempt.
@@ -56,14 +56,14 @@ struct AccountQueue<T> {
 
 struct HostQueue<T> {
     waiting: VecDeque<T>,
-    under_way: usize,
+    running: usize,
     /// `true` if the host is in the turns of its account.
     has_turn: bool,
 }
 
 impl<A: Copy + Ord, T> SendQueue<A, T> {
     pub(super) fn new(limits: SendLimits) -> SendQueue<A, T> {
-        SendQueue { limits, accounts: BTreeMap::new(), turns: VecDeque::new(), under_way: 0 }
+        SendQueue { limits, accounts: BTreeMap::new(), turns: VecDeque::new(), running: 0 }
     }
 
     /// Appends an item to the queue of its host.
@@ -71,12 +71,12 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
         let queue = self.accounts.entry(account).or_insert_with(|| AccountQueue {
             hosts: BTreeMap::new(),
             turns: VecDeque::new(),
-            under_way: 0,
+            running: 0,
             has_turn: false,
             pace: Pace::Quick,
         });
         if !queue.hosts.contains_key(host) {
-            let empty = HostQueue { waiting: VecDeque::new(), under_way: 0, has_turn: false };
+            let empty = HostQueue { waiting: VecDeque::new(), running: 0, has_turn: false };
             queue.hosts.insert(host.to_owned(), empty);
         }
         queue.hosts.get_mut(host).expect("the queue was just created").waiting.push_back(item);
@@ -85,54 +85,57 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
 
     /// Takes the next item with its account and host, if there is a free slot.
     pub(super) fn start(&mut self) -> Option<(A, String, T)> {
-        let (total, free) = (self.limits.total, self.limits.total - self.under_way);
-        let held = |account: &A| self.accounts[account].under_way;
-        let first = self.turns.iter().position(|account| self.is_first(account)).filter(|_| free > 0);
-        let next = || self.turns.iter().position(|account| may_take(held(account), free, total));
-        let next = first.or_else(next)?;
+        let (total, free) = (self.limits.total, self.limits.total - self.running);
+        let slots_in_use = |account: &A| self.accounts[account].running;
+        let prioritized =
+            self.turns.iter().position(|account| self.has_priority(account)).filter(|_| free > 0);
+        let next = || self.turns.iter().position(|account| may_take(slots_in_use(account), free, total));
+        let next = prioritized.or_else(next)?;
         let account = self.turns.remove(next)?;
         let queue = self.accounts.get_mut(&account).expect("only an account with a queue has a turn");
         queue.has_turn = false;
-        let host = queue.turns.pop_front().expect("only an account with a host that has a turn has one");
-        let of_host = queue.hosts.get_mut(&host).expect("only a host with a queue has a turn");
-        of_host.has_turn = false;
-        let item = of_host.waiting.pop_front().expect("only a host with something waiting has a turn");
-        of_host.under_way += 1;
-        queue.under_way += 1;
-        self.under_way += 1;
+        let host =
+            queue.turns.pop_front().expect("an account has a turn only while one of its hosts has one");
+        let host_queue = queue.hosts.get_mut(&host).expect("only a host with a queue has a turn");
+        host_queue.has_turn = false;
+        let item = host_queue.waiting.pop_front().expect("only a host with a waiting item has a turn");
+        host_queue.running += 1;
+        queue.running += 1;
+        self.running += 1;
         self.give_turn(account, &host);
         Some((account, host, item))
     }
 
-    /// Returns `true` if an account goes first: it has no slot, and its latest attempt was not slow.
-    fn is_first(&self, account: &A) -> bool {
+    /// Returns `true` if an account has priority: it uses no slot, and its latest attempt was not slow.
+    fn has_priority(&self, account: &A) -> bool {
         let queue = &self.accounts[account];
-        queue.under_way == 0 && queue.pace == Pace::Quick
+        queue.running == 0 && queue.pace == Pace::Quick
     }
 
-    /// Returns the number of accounts that go first and find no free slot.
+    /// Returns the number of accounts with priority that wait because no slot is free.
     pub(super) fn starved_count(&self) -> usize {
-        if self.under_way < self.limits.total {
+        if self.running < self.limits.total {
             return 0;
         }
-        self.turns.iter().filter(|account| self.is_first(account)).count()
+        self.turns.iter().filter(|account| self.has_priority(account)).count()
     }
 
     /// Returns the number of slots that an account uses.
     pub(super) fn slots_in_use(&self, account: &A) -> usize {
-        self.accounts.get(account).map_or(0, |queue| queue.under_way)
+        self.accounts.get(account).map_or(0, |queue| queue.running)
     }
 
     /// Frees the slot of an item that was started for this account and host.
     pub(super) fn end(&mut self, account: A, host: &str, pace: Pace) {
         let queue =
             self.accounts.get_mut(&account).expect("an item that ends was started, so its queue exists");
-        let of_host = queue.hosts.get_mut(host).expect("an item that ends was started, so its queue exists");
+        let host_queue =
+            queue.hosts.get_mut(host).expect("an item that ends was started, so its queue exists");
         queue.pace = pace;
-        of_host.under_way -= 1;
-        queue.under_way -= 1;
-        self.under_way -= 1;
-        if of_host.under_way == 0 && of_host.waiting.is_empty() {
+        host_queue.running -= 1;
+        queue.running -= 1;
+        self.running -= 1;
+        if host_queue.running == 0 && host_queue.waiting.is_empty() {
             queue.hosts.remove(host);
         }
         if queue.hosts.is_empty() {
@@ -148,10 +151,10 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
         self.accounts.retain(|_, queue| {
             queue.has_turn = false;
             queue.turns.clear();
-            queue.hosts.retain(|_, of_host| {
-                of_host.has_turn = false;
-                all.extend(of_host.waiting.drain(..));
-                of_host.under_way > 0
+            queue.hosts.retain(|_, host_queue| {
+                host_queue.has_turn = false;
+                all.extend(host_queue.waiting.drain(..));
+                host_queue.running > 0
             });
             !queue.hosts.is_empty()
         });
@@ -161,12 +164,12 @@ impl<A: Copy + Ord, T> SendQueue<A, T> {
     /// Adds the host to the turns of its account if it can start, and the account to the turns.
     fn give_turn(&mut self, account: A, host: &str) {
         let Some(queue) = self.accounts.get_mut(&account) else { return };
-        if let Some(of_host) = queue.hosts.get_mut(host)
-            && !of_host.has_turn
-            && !of_host.waiting.is_empty()
-            && of_host.under_way < self.limits.per_host
+        if let Some(host_queue) = queue.hosts.get_mut(host)
+            && !host_queue.has_turn
+            && !host_queue.waiting.is_empty()
+            && host_queue.running < self.limits.per_host
         {
-            of_host.has_turn = true;
+            host_queue.has_turn = true;
             queue.turns.push_back(host.to_owned());
         }
         if !queue.has_turn && !queue.turns.is_empty() {
@@ -211,34 +214,34 @@ mod tests {
     }
 
     #[test]
-    fn accounts_take_turns_whatever_their_hosts() {
+    fn accounts_take_turns_regardless_of_their_number_of_hosts() {
         check(99, 9, "Xa1 Xb1 Xc1 Xd1 Ya1 Ya2 ?", "Xa1 Ya1 Xb1 Ya2 Xc1 Xd1 |");
     }
 
     #[test]
-    fn a_full_host_holds_up_no_other() {
+    fn a_host_at_its_limit_does_not_delay_other_hosts() {
         check(99, 2, "Xa1 Xa2 Xa3 Xa4 Xb1 ? -Xb -Xa ?", "Xa1 Xb1 Xa2 | Xa3 |");
     }
 
     #[test]
-    fn a_full_host_is_full_for_one_account_only() {
+    fn the_limit_of_a_host_is_per_account() {
         check(99, 1, "Xa1 Xa2 ? Ya1 ?", "Xa1 | Ya1 |");
     }
 
     #[test]
-    fn an_account_leaves_a_reserve_and_as_many_slots_as_it_takes() {
+    fn an_account_leaves_the_reserve_and_as_many_slots_as_it_holds_free() {
         check(8, 9, "Xa1 Xa2 Xa3 Xa4 Xa5 Xa6 ? Ya1 Ya2 Ya3 ? Za1 Za2 ?", "Xa1 Xa2 Xa3 | Ya1 Ya2 | Za1 |");
         check(8, 9, "Xa1 Xa2 Xa3 Xa4 ? -Xa ?", "Xa1 Xa2 Xa3 | Xa4 |");
     }
 
     #[test]
-    fn the_reserve_is_for_accounts_that_hold_nothing() {
+    fn the_reserve_is_for_accounts_without_a_slot() {
         let steps = "Xa1 Xa2 Xa3 Xa4 ? Ya1 Ya2 ? Za1 Za2 ? Va1 Va2 ? Wa1 ? Ua1 ! ?";
         check(8, 9, steps, "Xa1 Xa2 Xa3 | Ya1 Ya2 | Za1 | Va1 | Wa1 | !1 |");
     }
 
     #[test]
-    fn an_account_that_holds_nothing_goes_first_unless_its_latest_attempt_was_slow() {
+    fn an_account_without_a_slot_has_priority_unless_its_latest_attempt_was_slow() {
         check(2, 9, "Xa1 Ya1 ? Xa2 Ya2 Za1 ! -Ya ?", "Xa1 Ya1 | !1 Ya2 |");
         check(2, 9, "Xa1 Ya1 ? Xa2 Ya2 Za1 ~Ya ! ?", "Xa1 Ya1 | !0 Za1 |");
         check(2, 9, "Xa1 Ya1 ? Ya2 ~Ya Xa2 Za1 ? !", "Xa1 Ya1 | Za1 | !0");

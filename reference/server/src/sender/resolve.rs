@@ -22,14 +22,14 @@ pub trait Resolve: fmt::Debug + Send + Sync {
     fn resolve<'a>(&'a self, host: &'a str) -> Resolved<'a>;
 }
 
-/// The operating system's resolver, as configured there.
+/// The operating system's resolver.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemResolver;
 
 impl Resolve for SystemResolver {
     fn resolve<'a>(&'a self, host: &'a str) -> Resolved<'a> {
         let host = host.to_owned();
-        Box::pin(on_a_thread(move || {
+        Box::pin(run_on_thread(move || {
             // The port is not used.
             let found = (host.as_str(), 0).to_socket_addrs()?;
             let mut addresses: Vec<IpAddr> = found.map(|socket| socket.ip()).collect();
@@ -41,13 +41,13 @@ impl Resolve for SystemResolver {
 
 /// Runs a blocking lookup on a separate thread instead of the runtime's: a runtime waits for its threads on shutdown,
 /// and a lookup may take half a minute.
-async fn on_a_thread<T: Send + 'static>(
-    look_up: impl FnOnce() -> io::Result<T> + Send + 'static,
+async fn run_on_thread<T: Send + 'static>(
+    lookup: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     let (sender, receiver) = oneshot::channel();
     thread::Builder::new().name("name lookup".to_owned()).spawn(move || {
-        // The receiver may have been dropped.
-        let _ = sender.send(look_up());
+        // An error means that the receiver was dropped.
+        let _ = sender.send(lookup());
     })?;
     receiver.await.map_err(|_| io::Error::other("the resolver failed with an internal error"))?
 }
@@ -63,16 +63,16 @@ mod tests {
     #[test]
     fn a_runtime_that_ends_does_not_wait_for_a_lookup() {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let (began, has_begun) = mpsc::channel();
-        let (end, ends) = mpsc::channel::<()>();
-        let lookup = runtime.spawn(on_a_thread(move || {
-            began.send(()).expect("the test listens");
-            ends.recv().map_err(io::Error::other)
+        let (started_sender, started) = mpsc::channel();
+        let (end_sender, end) = mpsc::channel::<()>();
+        let lookup = runtime.spawn(run_on_thread(move || {
+            started_sender.send(()).expect("the test has the receiver");
+            end.recv().map_err(io::Error::other)
         }));
         runtime.block_on(tokio::task::yield_now());
-        has_begun.recv().expect("the lookup begins");
+        started.recv().expect("the lookup starts");
         drop(runtime);
-        assert!(end.send(()).is_ok(), "the lookup is still under way when the runtime has ended");
+        assert!(end_sender.send(()).is_ok(), "the lookup is still running when the runtime has ended");
         drop(lookup);
     }
 

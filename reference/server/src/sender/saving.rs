@@ -36,24 +36,24 @@ pub(crate) enum HostCheck {
 }
 
 impl WebhookSender {
-    /// Resolves the host in a request that saves an endpoint; `None` if the request saves none, or needs no lookup.
-    /// `account`: the account of its key, if it has one.
+    /// Resolves the host in a request that saves an endpoint; returns `None` if the request saves none, or needs no
+    /// lookup. `account`: the account of the request's key, if it has one.
     pub(crate) async fn check_host(
         &self,
         world: WorldNo,
         account: Option<AccountNo>,
         request: &Request<'_>,
     ) -> Option<HostCheck> {
-        let (typed, named) = typed_url(request)?;
+        let (url_text, account_name) = endpoint_url_and_account(request)?;
         let share = match account {
             Some(account) => Share::SavingOf(Tenant { world, account }),
-            None => Share::SavingFor(world, named),
+            None => Share::SavingFor(world, account_name),
         };
-        let url = match address_rule::judge_url(&typed) {
+        let url = match address_rule::judge_url(&url_text) {
             Ok(url) if url.is_simulated() => return None,
             Ok(url) => url,
             Err(refusal) => {
-                let handler = LocalHandler::from_refused_url(&typed)?;
+                let handler = LocalHandler::from_refused_url(&url_text)?;
                 return Some(local_refusal(&refusal.to_string(), &handler));
             }
         };
@@ -66,7 +66,7 @@ impl WebhookSender {
         Some(match self.lookups.resolve(&share, name, until).await {
             Ok(addresses) => match address_rule::judge_resolved(&addresses) {
                 Err(refusal) if is_local(&refusal) => {
-                    local_refusal(&format!("{host}: {refusal}"), &LocalHandler::parse(&typed).ok()?)
+                    local_refusal(&format!("{host}: {refusal}"), &LocalHandler::parse(&url_text).ok()?)
                 }
                 _ => HostCheck::Resolved { host, addresses },
             },
@@ -76,7 +76,8 @@ impl WebhookSender {
     }
 }
 
-/// Returns `true` if a request may save an endpoint. Fast, because it runs for every request.
+/// Returns `true` if a request may save an endpoint. Checks only the method and the path, because it runs for every
+/// request.
 pub(crate) fn may_save(request: &Request<'_>) -> bool {
     matches!(request.method, "POST" | "PATCH") && request.path.starts_with("/sandbox/endpoints")
 }
@@ -90,9 +91,9 @@ fn local_refusal(refusal: &str, handler: &LocalHandler) -> HostCheck {
     ))
 }
 
-/// Returns the URL in a request that saves an endpoint, and the account that the request names. The world reports an
-/// invalid body.
-fn typed_url(request: &Request<'_>) -> Option<(String, Option<String>)> {
+/// Returns the endpoint URL in a request that saves an endpoint, and the account that the request names; `None` if the
+/// body is invalid, which the world reports.
+fn endpoint_url_and_account(request: &Request<'_>) -> Option<(String, Option<String>)> {
     #[derive(Deserialize)]
     struct Body {
         url: String,
@@ -111,7 +112,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(method: &str, path: &str, body: &str, expected: Option<&str>) {
+    fn check_url(method: &str, path: &str, body: &str, expected: Option<&str>) {
         let request = Request {
             method,
             path,
@@ -122,7 +123,7 @@ mod tests {
             base: "http://localhost",
             body: body.as_bytes(),
         };
-        let found = typed_url(&request).map(|(url, _)| url);
+        let found = endpoint_url_and_account(&request).map(|(url, _)| url);
         assert_eq!(found.as_deref(), expected, "{method} {path} {body}");
     }
 
@@ -130,17 +131,22 @@ mod tests {
     fn only_saving_an_endpoint_needs_a_lookup() {
         let body = r#"{"url":"https://Shop.example/hooks","events":["charge.paid"]}"#;
         let url = Some("https://Shop.example/hooks");
-        check("POST", "/sandbox/endpoints", body, url);
-        check("PATCH", "/sandbox/endpoints/abc", body, url);
-        check("GET", "/sandbox/endpoints", body, None);
-        check("POST", "/v1/charges", body, None);
-        check("POST", "/sandbox/pay", body, None);
+        check_url("POST", "/sandbox/endpoints", body, url);
+        check_url("PATCH", "/sandbox/endpoints/abc", body, url);
+        check_url("GET", "/sandbox/endpoints", body, None);
+        check_url("POST", "/v1/charges", body, None);
+        check_url("POST", "/sandbox/pay", body, None);
     }
 
     #[test]
     fn a_body_without_a_url_is_left_to_the_world() {
-        check("PATCH", "/sandbox/endpoints/abc", "{}", None);
-        check("POST", "/sandbox/endpoints", "[", None);
-        check("POST", "/sandbox/endpoints", r#"{"url":"https://a.example","url":"https://b.example"}"#, None);
+        check_url("PATCH", "/sandbox/endpoints/abc", "{}", None);
+        check_url("POST", "/sandbox/endpoints", "[", None);
+        check_url(
+            "POST",
+            "/sandbox/endpoints",
+            r#"{"url":"https://a.example","url":"https://b.example"}"#,
+            None,
+        );
     }
 }

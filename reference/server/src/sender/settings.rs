@@ -9,7 +9,7 @@ use super::{Forward, Resolve, SystemResolver};
 /// The settings of the webhook sender.
 #[derive(Clone, Debug)]
 pub struct SenderConfig {
-    /// The reach of deliveries. [`Reach::Simulated`] opens no socket.
+    /// The network that deliveries are sent over. [`Reach::Simulated`] opens no socket.
     pub reach: Reach,
     /// Additional trusted root certificates in PEM.
     pub extra_roots: Option<Vec<u8>>,
@@ -41,11 +41,11 @@ pub struct SenderBounds {
     pub connect_time: Duration,
     /// The maximum time of an attempt, from the lookup to the end of the response.
     pub total_time: Duration,
-    /// The maximum number of concurrent attempts, at least 1. A quarter is a reserve, from which an account without a
-    /// slot takes its first; an account may take more only while as many other slots stay free as it holds.
+    /// The maximum number of concurrent attempts, at least 1. A quarter is a reserve for accounts that have no
+    /// slot. An account may take a further slot only while, besides the reserve, more slots are free than it holds.
     pub posts: usize,
     /// The time after which an attempt is aborted if all slots are in use and an account has none. The longest attempt
-    /// of the account with the most slots is first.
+    /// of the account with the most slots is aborted first.
     pub yield_time: Duration,
     /// The maximum number of concurrent attempts of one account to one host, at least 1.
     pub posts_per_host: usize,

@@ -25,7 +25,9 @@ pub(super) fn client_config(extra: Option<&[u8]>) -> io::Result<ClientConfig> {
             count += 1;
         }
         if count == 0 {
-            return Err(invalid("the extra root certificates hold no `BEGIN CERTIFICATE` block".to_owned()));
+            return Err(invalid(
+                "the extra root certificates contain no `BEGIN CERTIFICATE` block".to_owned(),
+            ));
         }
     }
     // Explicit, so that no process-wide default changes the protocol.
@@ -50,7 +52,7 @@ mod tests {
 
     #[test]
     fn invalid_roots_are_refused() {
-        check_refused("", "hold no `BEGIN CERTIFICATE` block");
+        check_refused("", "contain no `BEGIN CERTIFICATE` block");
         check_refused("-----BEGIN CERTIFICATE-----\n%%%\n-----END CERTIFICATE-----\n", "the extra root");
         check_refused("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "the extra root");
     }

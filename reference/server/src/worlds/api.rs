@@ -1,4 +1,4 @@
-//! `/sandbox/worlds`: opens, lists and ends worlds, for every caller that may use the sandbox of the server.
+//! `/sandbox/worlds`: opens, lists and ends worlds, for every client that may use the sandbox of the server.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header::LOCATION, request::Parts};
@@ -47,7 +47,7 @@ struct WorldRecord<'a> {
     now: String,
 }
 
-/// A world that was just opened, with its keys, which are shown only once.
+/// A world that was just opened, with its keys, which no other response contains.
 #[derive(Serialize)]
 struct CreatedWorld<'a> {
     #[serde(flatten)]
@@ -56,7 +56,7 @@ struct CreatedWorld<'a> {
     test_key: String,
 }
 
-/// Answers a request of a caller that may use the sandbox.
+/// Responds to a request of a client that may use the sandbox.
 pub(crate) async fn answer(
     worlds: &Worlds,
     head: &Parts,
@@ -65,7 +65,7 @@ pub(crate) async fn answer(
     body: &Bytes,
 ) -> Result<Answer, Refusal> {
     let method = if head.method == Method::HEAD { &Method::GET } else { &head.method };
-    let reply = match path.strip_prefix(PATH).unwrap_or_default() {
+    let result = match path.strip_prefix(PATH).unwrap_or_default() {
         "" => match *method {
             Method::GET => list(worlds, authority).await,
             Method::POST => open(worlds, authority, body).await,
@@ -77,39 +77,42 @@ pub(crate) async fn answer(
             match *method {
                 Method::GET => {
                     let world = worlds.get(id).ok_or(Refusal::UnknownWorld)?;
-                    json_answer(StatusCode::OK, &record(&world, authority)?)
+                    json_response(StatusCode::OK, &record(&world, authority)?)
                 }
                 Method::DELETE => end(worlds, id, authority, body).await,
                 _ => Err(ApiError::WrongMethod { allow: "GET, HEAD, DELETE".into() }.into()),
             }
         }
     };
-    match reply {
-        Ok(answer) => Ok(answer),
-        Err(WorldsError::By(response)) => Ok(answer::from_world(response)?),
+    match result {
+        Ok(response) => Ok(response),
+        Err(WorldsError::Refused(response)) => Ok(answer::from_world(response)?),
         Err(WorldsError::Unknown) => Err(Refusal::UnknownWorld),
         Err(WorldsError::Broken) => Err(Refusal::Broken),
     }
 }
 
-/// The reason for a refusal.
+/// The reason why a request fails.
 enum WorldsError {
-    By(Response),
+    /// The response to send.
+    Refused(Response),
+    /// No such world is open.
     Unknown,
+    /// A world had an internal error.
     Broken,
 }
 
 impl From<ApiError> for WorldsError {
     fn from(error: ApiError) -> WorldsError {
-        WorldsError::By(Response::refusal(&error))
+        WorldsError::Refused(Response::refusal(&error))
     }
 }
 
 impl From<OpenError> for WorldsError {
     fn from(why: OpenError) -> WorldsError {
         match why {
-            OpenError::Broken(why) => why.into(),
-            why => WorldsError::By(refusal_response(why)),
+            OpenError::Broken(error) => error.into(),
+            why => WorldsError::Refused(refusal_response(why)),
         }
     }
 }
@@ -129,17 +132,17 @@ async fn end(
 ) -> Result<Answer, WorldsError> {
     Fields::require_empty(body)?;
     let world = worlds.end(id).ok_or(WorldsError::Unknown)?;
-    world.backend.host.wait_for_all_commits().await.map_err(WorldsError::By)?;
-    json_answer(StatusCode::OK, &record(&world, authority)?)
+    world.backend.host.wait_for_all_commits().await.map_err(WorldsError::Refused)?;
+    json_response(StatusCode::OK, &record(&world, authority)?)
 }
 
 async fn list(worlds: &Worlds, authority: Option<&str>) -> Result<Answer, WorldsError> {
     worlds.waiting.wait_for_all().await;
     let all = worlds.all();
-    // A broken world has no clock; the others are listed nevertheless.
+    // The clock of a world with an internal error cannot be read; the other worlds are listed nevertheless.
     let records: Vec<_> = all.iter().filter_map(|world| record(world, authority).ok()).collect();
     let listening = worlds.first().addresses.listening_url();
-    json_answer(StatusCode::OK, &json!({ "worlds": records, "most": WORLDS_MAX, "listening": listening }))
+    json_response(StatusCode::OK, &json!({ "worlds": records, "most": WORLDS_MAX, "listening": listening }))
 }
 
 /// Returns the refusal of a world that was not opened.
@@ -175,14 +178,16 @@ async fn open(worlds: &Worlds, authority: Option<&str>, body: &Bytes) -> Result<
         None => worlds.open(options)?,
         Some(branch_point) => worlds.open_from(options, &branch_point).await?,
     };
-    worlds.settle(&world).await.map_err(WorldsError::By)?;
+    worlds.settle(&world).await.map_err(WorldsError::Refused)?;
     let keys = world.backend.host.first_keys()?;
     let record = record(&world, authority)?;
     let location = HeaderValue::try_from(format!("{PATH}/{}", world.id)).map_err(|_| InternalError)?;
-    let mut answer =
-        json_answer(StatusCode::CREATED, &CreatedWorld { record, live_key: keys.live, test_key: keys.test })?;
-    answer.headers_mut().insert(LOCATION, location);
-    Ok(answer)
+    let mut response = json_response(
+        StatusCode::CREATED,
+        &CreatedWorld { record, live_key: keys.live, test_key: keys.test },
+    )?;
+    response.headers_mut().insert(LOCATION, location);
+    Ok(response)
 }
 
 fn record<'a>(world: &'a OpenedWorld, authority: Option<&str>) -> Result<WorldRecord<'a>, InternalError> {
@@ -208,7 +213,7 @@ fn record<'a>(world: &'a OpenedWorld, authority: Option<&str>) -> Result<WorldRe
     })
 }
 
-fn json_answer(status: StatusCode, value: &impl Serialize) -> Result<Answer, WorldsError> {
+fn json_response(status: StatusCode, value: &impl Serialize) -> Result<Answer, WorldsError> {
     let body = serde_json::to_vec(value).map_err(|_| InternalError)?;
     Ok(answer::json(status, body))
 }

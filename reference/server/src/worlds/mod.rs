@@ -42,7 +42,7 @@ use crate::{
 
 /// The largest number of open worlds, the first one not counted.
 pub(crate) const WORLDS_MAX: usize = 1_000;
-/// The number of logged requests of an opened world: a tenth of the first one's, because there may be many worlds.
+/// The number of logged requests of an opened world: a tenth of the first world's, because there may be many worlds.
 const OPENED_REQUESTS_MAX: usize = REQUESTS_MAX / 10;
 /// The bytes of records stored in memory for an opened world.
 const OPENED_MEMORY_MAX: usize = MEMORY_MAX / 8;
@@ -54,11 +54,11 @@ pub(crate) struct Worlds {
     first: Arc<Backend>,
     shared: Shared,
     /// The defaults of a new world.
-    usual: Terms,
-    /// The starts of keys.
+    defaults: Terms,
+    /// The starts of live and test keys, such as `svc_live_`.
     key_starts: [String; 2],
-    opened: RwLock<OpenWorlds>,
-    /// The number of open worlds beside the first, readable without the lock.
+    open_worlds: RwLock<OpenWorlds>,
+    /// The number of open worlds besides the first, readable without the lock.
     open: AtomicUsize,
     /// Notified when a world with a time to live opens.
     opened_with_ttl: Notify,
@@ -85,15 +85,15 @@ pub(crate) struct OpenedWorld {
     pub(crate) ttl: Option<Duration>,
     pub(crate) backend: Arc<Backend>,
     usage: Mutex<Usage>,
-    /// `None` if the clock stands still.
+    /// The task of the world's timer; `None` if the clock is frozen.
     timer: Option<AbortHandle>,
     /// The task that recovers from failures of the disk; `None` without a disk.
-    keeper: Option<AbortHandle>,
+    recovery: Option<AbortHandle>,
 }
 
 /// The latest use of a world.
 struct Usage {
-    /// The number of requests being answered.
+    /// The number of requests in progress.
     under_way: usize,
     /// The end of the latest request.
     idle_since: Instant,
@@ -110,9 +110,9 @@ pub(crate) enum OpenError {
     NoRoom(String),
     /// The world cannot be stored.
     NotStored(io::Error),
-    /// The world to branch from refused: the response.
+    /// The response of the world to branch from, which refused.
     Refused(Response),
-    /// The world to branch from is broken.
+    /// The world to branch from had an internal error.
     Broken(InternalError),
 }
 
@@ -121,7 +121,7 @@ struct Reservation {
     no: WorldNo,
     id: Code,
     memory: MemoryShare,
-    /// `true` for a stored world, which was counted before.
+    /// `true` for a stored world, which is already counted in [`OpenWorlds::count`].
     is_kept: bool,
 }
 
@@ -131,7 +131,7 @@ impl OpenedWorld {
         self.usage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the time at which it ends unless it is used again; `None` if it never ends by itself.
+    /// Returns the time at which the world ends unless it is used again; `None` if it has no time to live.
     fn ends_at(&self, now: Instant) -> Option<Instant> {
         let usage = self.usage();
         let from = if usage.under_way > 0 { now } else { usage.idle_since };
@@ -141,7 +141,7 @@ impl OpenedWorld {
 
     fn end(&self) {
         self.backend.host.end();
-        self.timer.iter().chain(&self.keeper).for_each(AbortHandle::abort);
+        self.timer.iter().chain(&self.recovery).for_each(AbortHandle::abort);
     }
 }
 
@@ -152,28 +152,28 @@ impl Drop for OpenedWorld {
 }
 
 impl Worlds {
-    /// Starts the first world.
+    /// Starts the first world, which `begin` creates or opens.
     ///
     /// # Errors
     ///
     /// Those of `begin`.
     pub(crate) fn new<E>(
         shared: Shared,
-        mut usual: Terms,
+        mut defaults: Terms,
         begin: impl FnOnce(&Setup) -> Result<RunningWorld, E>,
     ) -> Result<Worlds, E> {
         let memory = MemoryBudget::new(shared.bounds.world_bytes);
         let identity =
             Identity { no: WorldNo(0), id: "", requests_max: REQUESTS_MAX, memory: memory.share() };
-        let first = Arc::new(Backend::start(&shared, &usual, identity, begin)?);
-        // The seed of a stored world wins over the configured one; worlds opened by name derive theirs from it.
-        usual.seed = first.host.seed().unwrap_or(usual.seed);
+        let first = Arc::new(Backend::start(&shared, &defaults, identity, begin)?);
+        // The seed of a stored world overrides the configured one; worlds opened by name derive theirs from it.
+        defaults.seed = first.host.seed().unwrap_or(defaults.seed);
         Ok(Worlds {
             first,
             key_starts: Mode::ALL.map(|mode| shared.dialect.key_start(mode)),
             shared,
-            usual,
-            opened: RwLock::default(),
+            defaults,
+            open_worlds: RwLock::default(),
             open: AtomicUsize::new(0),
             opened_with_ttl: Notify::new(),
             directory: None,
@@ -189,7 +189,7 @@ impl Worlds {
 
     /// Returns the defaults of a new world.
     pub(crate) fn defaults(&self) -> &Terms {
-        &self.usual
+        &self.defaults
     }
 
     pub(crate) fn totals(&self) -> WorldTotals {
@@ -203,12 +203,12 @@ impl Worlds {
         }
     }
 
-    /// Opens a world, which is stored once it has [settled](Worlds::settle).
+    /// Opens a world, which is stored once [`Worlds::wait_until_stored`] returns.
     pub(crate) fn open(&self, options: WorldOptions) -> Result<Arc<OpenedWorld>, OpenError> {
         let reservation = self.reserve(WORLD_BYTES)?;
-        let named = (reservation.no, reservation.id);
+        let identity = (reservation.no, reservation.id);
         self.start_world(reservation, options, |options, setup| {
-            self.start_new_world(named, options, NewWorld::new(setup))
+            self.start_new_world(identity, options, NewWorld::new(setup))
         })
     }
 
@@ -233,12 +233,12 @@ impl Worlds {
         // A branch is not larger than the world that it branches from.
         let reservation = self.reserve(backend.host.held_bytes())?;
         let (no, id) = (reservation.no, reservation.id);
-        let named = |setup: Setup| Setup {
+        let rename = |setup: Setup| Setup {
             public_url: self.shared.addresses.for_world(id.as_str()).url().to_owned(),
             key_tag: id.to_string(),
             ..setup
         };
-        let branched = backend.host.branch(moment, named).await;
+        let branched = backend.host.branch(moment, rename).await;
         let branch = branched.map_err(OpenError::Broken)?.map_err(OpenError::Refused)?;
         let world = self.start_world(reservation, options, |options, _| {
             self.start_new_world((no, id), options, branch)
@@ -247,18 +247,18 @@ impl Worlds {
         Ok(world)
     }
 
-    /// Opens a branch of the world that a dashboard shows.
+    /// Opens a branch of the world that a dashboard displays, from the moment `at`.
     pub(crate) async fn branch(
         &self,
         backend: &Arc<Backend>,
         at: Timestamp,
     ) -> Result<Result<Arc<OpenedWorld>, Response>, InternalError> {
-        let terms = backend.terms().unwrap_or_else(|| self.usual.clone());
+        let terms = backend.terms().unwrap_or_else(|| self.defaults.clone());
         let options = WorldOptions { seed: Some(terms.seed), ..WorldOptions::from_terms(&terms) };
         let branch_point = BranchPoint { backend: Arc::clone(backend), moment: WorldMoment::At(at) };
         match self.open_from(options, &branch_point).await {
             Ok(world) => Ok(self.settle(&world).await.map(|()| world)),
-            Err(OpenError::Broken(broken)) => Err(broken),
+            Err(OpenError::Broken(error)) => Err(error),
             Err(why) => Ok(Err(api::refusal_response(why))),
         }
     }
@@ -270,7 +270,7 @@ impl Worlds {
             return Err(OpenError::TooMany(TooManyWorlds));
         }
         let memory = self.memory.reserve(bytes).map_err(OpenError::NoRoom)?;
-        let ids = self.usual.seed.rng_key("worlds", "id", "code");
+        let ids = self.defaults.seed.rng_key("worlds", "id", "code");
         let (no, id) = loop {
             opened.count += 1;
             let id = Code::draw(&ids, opened.count);
@@ -285,6 +285,7 @@ impl Worlds {
         Ok(Reservation { no, id, memory, is_kept: false })
     }
 
+    /// Starts a reserved world, which `begin` creates or opens, and adds it to the open ones.
     fn start_world(
         &self,
         Reservation { no, id, memory, is_kept }: Reservation,
@@ -292,7 +293,7 @@ impl Worlds {
         begin: impl FnOnce(&WorldOptions, &Setup) -> io::Result<RunningWorld>,
     ) -> Result<Arc<OpenedWorld>, OpenError> {
         let WorldOptions { ref name, seed, start, clock, rate_limit, ttl } = options;
-        let seed = seed.unwrap_or_else(|| seed_of(self.usual.seed, name.as_deref(), no));
+        let seed = seed.unwrap_or_else(|| derive_seed(self.defaults.seed, name.as_deref(), no));
         let terms = Terms { seed, start, clock, rate_limit };
         let identity = Identity { no, id: id.as_str(), requests_max: OPENED_REQUESTS_MAX, memory };
         let backend = Backend::start(&self.shared, &terms, identity, |setup| begin(&options, setup));
@@ -301,13 +302,13 @@ impl Worlds {
             let backend = Arc::clone(&backend);
             tokio::spawn(async move { backend.host.run_timer().await }).abort_handle()
         });
-        let keeper = backend.host.is_on_disk().then(|| {
+        let recovery = backend.host.is_on_disk().then(|| {
             let host = Arc::clone(&backend.host);
             tokio::spawn(async move { host.recover_storage().await }).abort_handle()
         });
         let usage = Mutex::new(Usage { under_way: 0, idle_since: Instant::now() });
         let name = options.name;
-        let world = Arc::new(OpenedWorld { id, name, terms, ttl, backend, usage, timer, keeper });
+        let world = Arc::new(OpenedWorld { id, name, terms, ttl, backend, usage, timer, recovery });
         let mut opened = self.write_opened();
         // Other worlds may have been opened meanwhile.
         if !is_kept && opened.worlds.len() + self.waiting.remaining() >= WORLDS_MAX {
@@ -325,7 +326,7 @@ impl Worlds {
         Ok(world)
     }
 
-    /// Ends a world: its keys and paths become unknown. Running delivery attempts finish unreported; no other starts.
+    /// Ends a world: its keys and paths become unknown. Running delivery attempts finish unreported; no further one starts.
     pub(crate) fn end(&self, id: Code) -> Option<Arc<OpenedWorld>> {
         let world = {
             let mut opened = self.write_opened();
@@ -366,11 +367,11 @@ impl Worlds {
     /// Ends idle worlds when their time to live is over. Never returns.
     pub(crate) async fn end_idle_ones(&self) {
         loop {
-            let opens = self.opened_with_ttl.notified();
+            let next_opened = self.opened_with_ttl.notified();
             match self.end_idle_at(Instant::now()) {
-                None => opens.await,
+                None => next_opened.await,
                 Some(at) => tokio::select! {
-                    () = opens => {}
+                    () = next_opened => {}
                     () = tokio::time::sleep_until(at) => {}
                 },
             }
@@ -380,9 +381,9 @@ impl Worlds {
     /// Ends the worlds that are due; returns the time of the next check.
     fn end_idle_at(&self, now: Instant) -> Option<Instant> {
         let mut opened = self.write_opened();
-        let ends: Vec<_> =
+        let end_times: Vec<_> =
             opened.worlds.iter().filter_map(|(no, world)| Some((*no, world.ends_at(now)?))).collect();
-        let (due, later): (Vec<_>, Vec<_>) = ends.into_iter().partition(|(_, at)| *at <= now);
+        let (due, later): (Vec<_>, Vec<_>) = end_times.into_iter().partition(|(_, at)| *at <= now);
         let ended: Vec<_> = due.into_iter().filter_map(|(no, _)| self.remove(&mut opened, no)).collect();
         drop(opened);
         for world in ended {
@@ -402,18 +403,18 @@ impl Worlds {
     pub(crate) fn close_journals(&self) {
         let opened = self.all();
         let hosts = || opened.iter().map(|world| &world.backend.host).chain([&self.first.host]);
-        // Closed in parallel.
+        // All start to close before the first is waited for, so that they close in parallel.
         hosts().for_each(|host| host.close_journal());
         hosts().for_each(|host| host.finish_journal());
     }
 
     fn read_opened(&self) -> std::sync::RwLockReadGuard<'_, OpenWorlds> {
         // Nothing that can panic happens under the lock.
-        self.opened.read().unwrap_or_else(PoisonError::into_inner)
+        self.open_worlds.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write_opened(&self) -> std::sync::RwLockWriteGuard<'_, OpenWorlds> {
-        self.opened.write().unwrap_or_else(PoisonError::into_inner)
+        self.open_worlds.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -434,8 +435,8 @@ impl AttemptOwners for Worlds {
     }
 }
 
-/// Draws the seed of a world without one. Worlds of the same name on the same server get the same seed.
-fn seed_of(server: Seed, name: Option<&str>, no: WorldNo) -> Seed {
+/// Derives the seed of a world whose options have none. Worlds of the same name on the same server get the same seed.
+fn derive_seed(server: Seed, name: Option<&str>, no: WorldNo) -> Seed {
     let key = match name {
         Some(name) => server.rng_key("worlds by name", name, "seed"),
         None => server.rng_key("worlds by number", &no.0.to_string(), "seed"),

@@ -18,12 +18,12 @@ use crate::{
 
 /// The fields of a request for a world.
 const FIELDS: [&str; 8] = ["name", "seed", "start", "clock", "speed", "rate_limit", "ttl", "from"];
-/// The fields that a branch takes from its parent, because they determine the outcomes of calls.
-const GIVEN: [&str; 3] = ["seed", "start", "rate_limit"];
+/// The fields that a branch inherits from its parent, because they determine the outcomes of calls.
+const INHERITED: [&str; 3] = ["seed", "start", "rate_limit"];
 /// The default speed of a fast clock.
-const SPEED: NonZeroU32 = NonZeroU32::new(60).expect("a constant above zero");
+const DEFAULT_SPEED: NonZeroU32 = NonZeroU32::new(60).expect("a constant above zero");
 /// The shortest and the longest time to live of an idle world.
-const TTL: (Span, Span) = (Span::secs(1), Span::days(7));
+const TTL_RANGE: (Span, Span) = (Span::secs(1), Span::days(7));
 
 /// The world and the moment from which a new world branches.
 pub(crate) struct BranchPoint {
@@ -34,7 +34,7 @@ pub(crate) struct BranchPoint {
 /// The options of a new world.
 #[derive(Clone, Debug)]
 pub(crate) struct WorldOptions {
-    /// A name for people; also determines the seed if none is given.
+    /// A name for display; also determines the seed if none is given.
     pub(crate) name: Option<String>,
     pub(crate) seed: Option<Seed>,
     /// The start of the clock; `None` for the present time.
@@ -46,9 +46,9 @@ pub(crate) struct WorldOptions {
 }
 
 impl WorldOptions {
-    /// Returns the options of the server's first world.
-    pub(crate) fn from_terms(usual: &Terms) -> WorldOptions {
-        let Terms { start, clock, rate_limit, .. } = *usual;
+    /// Returns the options of a new world with these defaults.
+    pub(crate) fn from_terms(defaults: &Terms) -> WorldOptions {
+        let Terms { start, clock, rate_limit, .. } = *defaults;
         WorldOptions { name: None, seed: None, start, clock, rate_limit, ttl: None }
     }
 
@@ -60,72 +60,72 @@ impl WorldOptions {
     /// The refusal, with all errors of the request.
     pub(crate) fn read(
         body: &[u8],
-        usual: &Terms,
+        defaults: &Terms,
         find: impl Fn(Option<Code>) -> Option<Arc<Backend>>,
     ) -> Result<(WorldOptions, Option<BranchPoint>), ApiError> {
-        let mut f = Fields::read(body)?;
-        f.reject_unknown(&FIELDS);
-        let branch_point = f.object("from", |f| read_origin(f, &find));
-        let given = branch_point.as_ref().and_then(|branch_point| branch_point.backend.terms());
-        for name in GIVEN {
-            if branch_point.is_some() && f.has(name) {
-                f.add_error(name, "The {} field is determined by the world in from; leave it out.");
+        let mut fields = Fields::read(body)?;
+        fields.reject_unknown(&FIELDS);
+        let branch_point = fields.object("from", |fields| read_branch_point(fields, &find));
+        let inherited = branch_point.as_ref().and_then(|branch_point| branch_point.backend.terms());
+        for name in INHERITED {
+            if branch_point.is_some() && fields.has(name) {
+                fields.add_error(name, "The {} field is determined by the world in from; leave it out.");
             }
         }
-        let usual = given.as_ref().unwrap_or(usual);
-        let name = f.text("name", TEXT_MAX);
-        let seed = f.whole_number("seed");
-        let start = f.parsed_text("start", "2026-01-05T09:00:00Z", Timestamp::parse);
-        let clock = read_clock(&mut f, usual);
-        let rate_limit = f.count("rate_limit");
-        let ttl = f.parsed_text("ttl", "30s or 10m, from 1s to 7d", |text| {
-            Span::parse(text).filter(|span| (TTL.0..=TTL.1).contains(span))
+        let defaults = inherited.as_ref().unwrap_or(defaults);
+        let name = fields.text("name", TEXT_MAX);
+        let seed = fields.whole_number("seed");
+        let start = fields.parsed_text("start", "2026-01-05T09:00:00Z", Timestamp::parse);
+        let clock = read_clock(&mut fields, defaults);
+        let rate_limit = fields.count("rate_limit");
+        let ttl = fields.parsed_text("ttl", "30s or 10m, from 1s to 7d", |text| {
+            Span::parse(text).filter(|span| (TTL_RANGE.0..=TTL_RANGE.1).contains(span))
         });
         // Null means no limit; a missing field means the server's limit.
-        let has_limit = f.has("rate_limit");
-        f.finish()?;
+        let has_limit = fields.has("rate_limit");
+        fields.finish()?;
         let options = WorldOptions {
             name,
-            seed: seed.map(Seed).or(given.as_ref().map(|terms| terms.seed)),
-            start: start.or(usual.start),
+            seed: seed.map(Seed).or(inherited.as_ref().map(|terms| terms.seed)),
+            start: start.or(defaults.start),
             clock,
-            rate_limit: if has_limit { rate_limit } else { usual.rate_limit },
+            rate_limit: if has_limit { rate_limit } else { defaults.rate_limit },
             ttl: ttl.map(|span| Duration::from_micros(span.0)),
         };
         Ok((options, branch_point))
     }
 }
 
-fn read_origin(
-    f: &mut Fields<'_>,
+fn read_branch_point(
+    fields: &mut Fields<'_>,
     find: impl Fn(Option<Code>) -> Option<Arc<Backend>>,
 ) -> Option<BranchPoint> {
-    f.reject_unknown(&["world", "snapshot", "at"]);
-    let backend = match f.text("world", TEXT_MAX) {
+    fields.reject_unknown(&["world", "snapshot", "at"]);
+    let backend = match fields.text("world", TEXT_MAX) {
         None => find(None),
         Some(id) => Code::parse(&id).and_then(|id| find(Some(id))),
     };
     if backend.is_none() {
-        f.add_error("world", "The selected {} is not open.");
+        fields.add_error("world", "The selected {} is not open.");
     }
     let backend = backend?;
-    let moment = WorldMoment::read(f, &backend.host.snapshots());
+    let moment = WorldMoment::read(fields, &backend.host.snapshots());
     Some(BranchPoint { backend, moment })
 }
 
-fn read_clock(f: &mut Fields<'_>, usual: &Terms) -> ClockKind {
-    let kind = f.choice("clock", &["wall", "fast", "frozen"], |text| match text {
+fn read_clock(fields: &mut Fields<'_>, defaults: &Terms) -> ClockKind {
+    let kind = fields.choice("clock", &["wall", "fast", "frozen"], |text| match text {
         "wall" => Some(ClockKind::Wall),
-        "fast" => Some(ClockKind::Fast { factor: SPEED }),
+        "fast" => Some(ClockKind::Fast { factor: DEFAULT_SPEED }),
         "frozen" => Some(ClockKind::Frozen),
         _ => None,
     });
-    let speed = f.count("speed").and_then(NonZeroU32::new);
-    match (kind.unwrap_or(usual.clock), speed) {
+    let speed = fields.count("speed").and_then(NonZeroU32::new);
+    match (kind.unwrap_or(defaults.clock), speed) {
         (ClockKind::Fast { .. }, Some(factor)) => ClockKind::Fast { factor },
         (clock, None) => clock,
         (clock, Some(_)) => {
-            f.add_error("speed", "The {} field is for a fast clock: give \"clock\":\"fast\" with it.");
+            fields.add_error("speed", "The {} field is for a fast clock: give \"clock\":\"fast\" with it.");
             clock
         }
     }
@@ -135,7 +135,7 @@ fn read_clock(f: &mut Fields<'_>, usual: &Terms) -> ClockKind {
 mod tests {
     use super::*;
 
-    const USUAL: Terms = Terms {
+    const DEFAULTS: Terms = Terms {
         seed: Seed(1),
         start: Some(Timestamp(1_000_000)),
         clock: ClockKind::Wall,
@@ -145,7 +145,7 @@ mod tests {
     /// Checks the options that a body yields.
     #[track_caller]
     fn check(body: &str, expected: &str) {
-        let found = match WorldOptions::read(body.as_bytes(), &USUAL, |_| None) {
+        let found = match WorldOptions::read(body.as_bytes(), &DEFAULTS, |_| None) {
             Ok((WorldOptions { name, seed, start, clock, rate_limit, ttl }, _)) => {
                 let seed = seed.map(|seed| seed.0);
                 let start = start.map_or(0, |start| start.unix_secs());
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_options_are_taken_from_the_servers_own_world() {
+    fn missing_options_default_to_those_of_the_first_world() {
         check("", "None None 1 Wall Some(120) None");
         check("{}", "None None 1 Wall Some(120) None");
         check(
@@ -178,7 +178,10 @@ mod tests {
         check(r#"{"names":1}"#, "The names field is not known here.");
         check(r#"{"seed":-1}"#, "The seed field must be a whole number below 2^64.");
         check(r#"{"start":"now"}"#, "The start field must be of the form 2026-01-05T09:00:00Z.");
-        check(r#"{"clock":"slow"}"#, "The selected clock is invalid; it takes wall, fast, frozen.");
+        check(
+            r#"{"clock":"slow"}"#,
+            "The selected clock is invalid; the allowed values are wall, fast, frozen.",
+        );
         check(r#"{"speed":9}"#, "The speed field is for a fast clock: give \"clock\":\"fast\" with it.");
         check(r#"{"from":"a"}"#, "The from field must be an object.");
         check(r#"{"from":{"world":"a"}}"#, "The selected from.world is not open.");

@@ -10,21 +10,22 @@ use tokio::time::Instant;
 use super::{OpenedWorld, Worlds, api};
 use crate::{backend::Backend, refusal::Refusal};
 
-/// The world of a request, kept open while the request is answered.
+/// The world of a request, kept open while the request is in progress.
 pub(crate) struct AddressedWorld<'a> {
     first: &'a Arc<Backend>,
-    stay: Option<WorldUse>,
+    /// The use of an opened world; `None` for the first world.
+    world_use: Option<WorldUse>,
     /// The path below the world.
     pub(crate) path: &'a str,
 }
 
-/// A use of a world, during which it is not idle.
+/// Guard: a use of a world, during which it is not idle.
 struct WorldUse(Arc<OpenedWorld>);
 
 impl AddressedWorld<'_> {
     /// Returns the world.
     pub(crate) fn backend(&self) -> &Arc<Backend> {
-        self.stay.as_ref().map_or(self.first, |stay| &stay.0.backend)
+        self.world_use.as_ref().map_or(self.first, |world_use| &world_use.0.backend)
     }
 }
 
@@ -46,21 +47,21 @@ impl Worlds {
         if let Some(named) = path.strip_prefix("/w/") {
             let id = named.split('/').next().unwrap_or_default();
             let rest = &named[id.len()..];
-            let world = Code::parse(id).and_then(|id| self.enter(id)).ok_or(Refusal::UnknownWorld)?;
+            let world = Code::parse(id).and_then(|id| self.begin_use(id)).ok_or(Refusal::UnknownWorld)?;
             let path = if rest.is_empty() { "/" } else { rest };
-            return Ok(AddressedWorld { first: &self.first, stay: Some(world), path });
+            return Ok(AddressedWorld { first: &self.first, world_use: Some(world), path });
         }
-        let stay = match path.trim_start_matches('/').split('/').next() {
+        let world_use = match path.trim_start_matches('/').split('/').next() {
             Some("v1" | "mcp") if self.open.load(Ordering::Acquire) > 0 => {
-                authorization.and_then(|shown| self.world_of_key(shown))
+                authorization.and_then(|authorization| self.world_of_key(authorization))
             }
             Some("sandbox") if !api::is_worlds_path(path) => match authorization {
-                Some(shown) => self.sandbox_world_of_key(shown)?,
+                Some(authorization) => self.sandbox_world_of_key(authorization)?,
                 None => None,
             },
             _ => None,
         };
-        Ok(AddressedWorld { first: &self.first, stay, path })
+        Ok(AddressedWorld { first: &self.first, world_use, path })
     }
 
     /// Returns `true` if stored worlds are waiting to be opened.
@@ -72,7 +73,7 @@ impl Worlds {
     pub(crate) async fn wait_for(&self, path: &str, authorization: Option<&HeaderValue>) {
         let id = match path.strip_prefix("/w/") {
             Some(named) => named.split('/').next().and_then(Code::parse),
-            None => authorization.and_then(|shown| self.id_in_key(shown)),
+            None => authorization.and_then(|authorization| self.id_in_key(authorization)),
         };
         if let Some(id) = id {
             self.waiting.open(id).await;
@@ -80,33 +81,34 @@ impl Worlds {
     }
 
     /// Returns the world id in a key.
-    fn id_in_key(&self, shown: &HeaderValue) -> Option<Code> {
-        Code::parse(std::str::from_utf8(self.secret_of(shown)?.get(..KEY_TAG_MAX)?).ok()?)
+    fn id_in_key(&self, authorization: &HeaderValue) -> Option<Code> {
+        Code::parse(std::str::from_utf8(self.secret_of(authorization)?.get(..KEY_TAG_MAX)?).ok()?)
     }
 
-    fn world_of_key(&self, shown: &HeaderValue) -> Option<WorldUse> {
-        self.enter(self.id_in_key(shown)?)
+    fn world_of_key(&self, authorization: &HeaderValue) -> Option<WorldUse> {
+        self.begin_use(self.id_in_key(authorization)?)
     }
 
-    /// Returns the world of a sandbox request, where a key only selects the world. The key of an ended world must not act on
-    /// the first world.
-    fn sandbox_world_of_key(&self, shown: &HeaderValue) -> Result<Option<WorldUse>, Refusal> {
-        if self.secret_of(shown).is_none() {
+    /// Returns the world of a sandbox request, where a key only selects the world. A request with the key of an ended world
+    /// is refused, so that it does not change the first world.
+    fn sandbox_world_of_key(&self, authorization: &HeaderValue) -> Result<Option<WorldUse>, Refusal> {
+        if self.secret_of(authorization).is_none() {
             return Ok(None);
         }
-        match self.world_of_key(shown) {
-            None if !self.first.host.knows_key(shown.as_bytes())? => Err(Refusal::KeyOfNoWorld),
+        match self.world_of_key(authorization) {
+            None if !self.first.host.knows_key(authorization.as_bytes())? => Err(Refusal::KeyOfNoWorld),
             world => Ok(world),
         }
     }
 
     /// Returns the part of a key after its mode; `None` if it is not a key.
-    fn secret_of<'h>(&self, shown: &'h HeaderValue) -> Option<&'h [u8]> {
-        let text = bearer(Some(shown.as_bytes()))?;
+    fn secret_of<'h>(&self, authorization: &'h HeaderValue) -> Option<&'h [u8]> {
+        let text = bearer(Some(authorization.as_bytes()))?;
         self.key_starts.iter().find_map(|start| text.strip_prefix(start.as_bytes()))
     }
 
-    fn enter(&self, id: Code) -> Option<WorldUse> {
+    /// Counts a use of an open world, which ends with the returned guard.
+    fn begin_use(&self, id: Code) -> Option<WorldUse> {
         let opened = self.read_opened();
         let world = opened.worlds.get(opened.by_id.get(&id)?)?;
         // Counted under the lock that ends idle worlds, so that this one does not end in between.

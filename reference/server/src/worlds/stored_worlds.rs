@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The subdirectory of worlds that were opened on request.
-const WORLDS: &str = "worlds";
+const WORLDS_DIRECTORY: &str = "worlds";
 /// The bytes that redb caches for each world.
 const CACHE_BYTES: usize = 64 * 1_024;
 
@@ -63,7 +63,7 @@ impl WorldsDirectory {
     }
 
     /// Returns the names of the entries. A missing directory is empty.
-    fn names(&self) -> io::Result<Vec<String>> {
+    fn entry_names(&self) -> io::Result<Vec<String>> {
         let entries = match fs::read_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries?,
@@ -95,10 +95,12 @@ impl Worlds {
     ///
     /// The directory cannot be read.
     pub(crate) fn use_directory(&mut self, data: &Data) -> io::Result<()> {
-        let directory =
-            WorldsDirectory { path: data.directory.join(WORLDS), options: data.options(CACHE_BYTES) };
+        let directory = WorldsDirectory {
+            path: data.directory.join(WORLDS_DIRECTORY),
+            options: data.options(CACHE_BYTES),
+        };
         let (mut worlds, mut lost) = (VecDeque::new(), Vec::new());
-        for name in directory.names()? {
+        for name in directory.entry_names()? {
             match Code::parse(&name) {
                 Some(id) => worlds.push_back(id),
                 None => {
@@ -110,10 +112,10 @@ impl Worlds {
         let notices = self.first.host.notices();
         self.waiting = WaitingWorlds::new(worlds, Openings { waiting: 0, lost, notices });
         self.directory = Some(directory);
-        // No number is used twice, because ids and seeds are drawn from it.
-        let counted = self.first.host.world_count();
+        // No number is used twice, because ids and seeds are derived from it.
+        let stored_count = self.first.host.world_count();
         let mut opened = self.write_opened();
-        opened.count = opened.count.max(counted);
+        opened.count = opened.count.max(stored_count);
         Ok(())
     }
 
@@ -147,22 +149,23 @@ impl Worlds {
 
     /// Opens a stored world; returns notices for the operator.
     fn open_stored(&self, id: Code) -> io::Result<Vec<String>> {
-        let (Some(directory), Some((first, _))) = (&self.directory, self.first.host.setup_and_clock()) else {
+        let (Some(directory), Some((first_setup, _))) = (&self.directory, self.first.host.setup_and_clock())
+        else {
             return Ok(Vec::new());
         };
         let name = id.as_str();
-        // Its real size is known once it is open.
+        // The real size is known once the world is open.
         let memory = self.memory.reserve(WORLD_BYTES).map_err(io::Error::other)?;
         let public_url = self.shared.addresses.for_world(name).url().to_owned();
-        let judge = |kept: &SetupRecord| {
-            let setup = kept.to_setup(&public_url);
+        let check_setup = |record: &SetupRecord| {
+            let setup = record.to_setup(&public_url);
             if setup.key_tag != name {
                 return Err(format!("is `{}`, which is not the name of its directory", setup.key_tag));
             }
-            kept.judge(&Setup { rate_limit: setup.rate_limit, ..first.clone() }, None, None)
+            record.judge(&Setup { rate_limit: setup.rate_limit, ..first_setup.clone() }, None, None)
         };
         let Some(StoredWorld { options, opened }) =
-            Writer::open_stored(Arc::new(directory.directory_of(name)), &public_url, judge)?
+            Writer::open_stored(Arc::new(directory.directory_of(name)), &public_url, check_setup)?
         else {
             return Ok(Vec::new());
         };
@@ -183,9 +186,9 @@ impl Worlds {
         let reservation = Reservation { no: WorldNo(record.no), id, memory, is_kept: true };
         let world = self
             .start_world(reservation, options, |_, _| Ok(RunningWorld::from_journal(opened)))
-            .map_err(|_| damage_error("it can't begin"))?;
-        let mut all = self.write_opened();
-        all.count = all.count.max(record.no);
+            .map_err(|_| damage_error("it cannot be started"))?;
+        let mut open_worlds = self.write_opened();
+        open_worlds.count = open_worlds.count.max(record.no);
         Ok(world.backend.host.notices())
     }
 }

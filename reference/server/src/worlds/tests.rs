@@ -1,4 +1,4 @@
-//! Tests of the opening and closing of worlds, in virtual time.
+//! Tests: the opening and ending of worlds, in virtual time.
 
 use std::{convert::Infallible, net::Ipv4Addr};
 
@@ -37,7 +37,7 @@ fn worlds() -> Worlds {
 fn open(worlds: &Worlds, name: Option<&str>, ttl: Option<Duration>) -> Arc<OpenedWorld> {
     let options =
         WorldOptions { name: name.map(str::to_owned), ttl, ..WorldOptions::from_terms(worlds.defaults()) };
-    worlds.open(options).ok().expect("there is room")
+    worlds.open(options).ok().expect("fewer than the maximum of worlds are open")
 }
 
 #[tokio::test]
@@ -53,30 +53,35 @@ async fn worlds_with_the_same_name_have_the_same_seed() {
 #[tokio::test]
 async fn a_world_ends_when_it_was_idle_for_its_ttl() {
     let worlds = worlds();
-    let begun = Instant::now();
+    let started_at = Instant::now();
     let (short, long) = (open(&worlds, None, Some(10 * SECOND)), open(&worlds, None, Some(60 * SECOND)));
     open(&worlds, None, None);
-    let left = |at| {
-        let next = worlds.end_idle_at(begun + at);
+    // The number of opened worlds after a check, and whether another check is scheduled.
+    let check_after = |at| {
+        let next = worlds.end_idle_at(started_at + at);
         (worlds.totals().open - 1, next.is_some())
     };
-    assert_eq!(left(9 * SECOND), (3, true));
+    assert_eq!(check_after(9 * SECOND), (3, true));
     // A request that takes longer than the time to live.
     let path = format!("/w/{}/v1/account", short.id);
     let in_use = worlds.select_world(&path, None).map(Some).unwrap_or_default();
     assert!(in_use.is_some());
-    assert_eq!(left(30 * SECOND), (3, true));
+    assert_eq!(check_after(30 * SECOND), (3, true));
     drop(in_use);
-    assert_eq!(left(30 * SECOND), (2, true), "idle since the answer, which was long before that");
+    assert_eq!(
+        check_after(30 * SECOND),
+        (2, true),
+        "idle since the response, which was in real time long before"
+    );
     assert!(worlds.get(short.id).is_none() && worlds.get(long.id).is_some());
-    assert_eq!(left(61 * SECOND), (1, false));
+    assert_eq!(check_after(61 * SECOND), (1, false));
 }
 
 #[tokio::test(start_paused = true)]
 async fn idle_worlds_end_by_themselves() {
     let worlds = Arc::new(worlds());
-    let keeper = Arc::clone(&worlds);
-    let task = tokio::spawn(async move { keeper.end_idle_ones().await });
+    let shared = Arc::clone(&worlds);
+    let task = tokio::spawn(async move { shared.end_idle_ones().await });
     tokio::time::sleep(100 * SECOND).await;
     let world = open(&worlds, None, Some(10 * SECOND));
     tokio::time::sleep(9 * SECOND).await;
@@ -87,13 +92,13 @@ async fn idle_worlds_end_by_themselves() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_world_stops_its_timer() {
+async fn ending_a_world_stops_its_timer() {
     let worlds = worlds();
     let options = WorldOptions { clock: ClockKind::Wall, ..WorldOptions::from_terms(worlds.defaults()) };
-    let world = worlds.open(options).ok().expect("there is room");
-    let timer = world.timer.clone().expect("its clock goes");
+    let world = worlds.open(options).ok().expect("fewer than the maximum of worlds are open");
+    let timer = world.timer.clone().expect("the clock of the world is not frozen");
     worlds.end(world.id).expect("it is open");
     tokio::task::yield_now().await;
     assert!(timer.is_finished());
-    assert_eq!(Arc::strong_count(&world.backend), 1, "nothing keeps what it holds");
+    assert_eq!(Arc::strong_count(&world.backend), 1, "nothing else refers to the ended world");
 }

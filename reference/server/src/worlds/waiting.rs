@@ -25,7 +25,7 @@ pub struct LostWorld {
 pub struct Openings {
     /// The number of worlds that are not open yet.
     pub waiting: usize,
-    /// The worlds that cannot be opened. Their files are left alone.
+    /// The worlds that cannot be opened. Their files are not changed.
     pub lost: Vec<LostWorld>,
     /// Notices about open worlds for the operator, one sentence each: an ignored checkpoint, recovered damage, a clock that is
     /// ahead.
@@ -36,8 +36,8 @@ pub struct Openings {
 #[derive(Default)]
 pub(super) struct WaitingWorlds {
     queue: Mutex<OpeningQueue>,
-    /// The number left, for readers without the lock.
-    left: AtomicUsize,
+    /// The number of worlds that are not open yet, for readers without the lock.
+    remaining: AtomicUsize,
     openings: watch::Sender<Openings>,
 }
 
@@ -45,17 +45,17 @@ pub(super) struct WaitingWorlds {
 struct OpeningQueue {
     /// The ids in the order of opening.
     next: VecDeque<Code>,
-    under_way: BTreeSet<Code>,
+    in_progress: BTreeSet<Code>,
 }
 
 impl WaitingWorlds {
-    /// Creates the queue. `begun`: the progress before the first opening.
-    pub(super) fn new(worlds: VecDeque<Code>, begun: Openings) -> WaitingWorlds {
+    /// Creates the queue. `initial`: the progress before the first opening.
+    pub(super) fn new(worlds: VecDeque<Code>, initial: Openings) -> WaitingWorlds {
         let waiting = worlds.len();
         WaitingWorlds {
-            queue: Mutex::new(OpeningQueue { next: worlds, under_way: BTreeSet::new() }),
-            left: AtomicUsize::new(waiting),
-            openings: watch::Sender::new(Openings { waiting, ..begun }),
+            queue: Mutex::new(OpeningQueue { next: worlds, in_progress: BTreeSet::new() }),
+            remaining: AtomicUsize::new(waiting),
+            openings: watch::Sender::new(Openings { waiting, ..initial }),
         }
     }
 
@@ -64,18 +64,18 @@ impl WaitingWorlds {
         self.openings.send_modify(|openings| openings.notices.extend(notice));
     }
 
-    /// Takes the next world to open; the caller reports it as [`finish`](WaitingWorlds::finish).
+    /// Takes the next world to open; the caller reports the result with [`finish`](WaitingWorlds::finish).
     pub(super) fn take(&self) -> Option<Code> {
         let mut queue = self.queue();
         let id = queue.next.pop_front()?;
-        queue.under_way.insert(id);
+        queue.in_progress.insert(id);
         Some(id)
     }
 
-    /// Reports a world as open, with notices, or as lost, with the reason.
+    /// Reports a world as open, with notices, or as unavailable, with the reason.
     pub(super) fn finish(&self, id: Code, opened: Result<Vec<String>, String>) {
-        self.queue().under_way.remove(&id);
-        self.left.fetch_sub(1, Ordering::Release);
+        self.queue().in_progress.remove(&id);
+        self.remaining.fetch_sub(1, Ordering::Release);
         self.openings.send_modify(|openings| {
             openings.waiting -= 1;
             match opened {
@@ -92,7 +92,7 @@ impl WaitingWorlds {
 
     /// Returns the number of worlds that are not open yet. Takes no lock.
     pub(super) fn remaining(&self) -> usize {
-        self.left.load(Ordering::Acquire)
+        self.remaining.load(Ordering::Acquire)
     }
 
     pub(super) fn openings(&self) -> watch::Receiver<Openings> {
@@ -101,10 +101,10 @@ impl WaitingWorlds {
 
     pub(super) fn has(&self, id: Code) -> bool {
         let queue = self.queue();
-        queue.under_way.contains(&id) || queue.next.contains(&id)
+        queue.in_progress.contains(&id) || queue.next.contains(&id)
     }
 
-    /// Moves a world to the front of the queue and waits until it is open or lost.
+    /// Moves a world to the front of the queue and waits until it is open or unavailable.
     pub(super) async fn open(&self, id: Code) {
         let mut openings = self.openings.subscribe();
         while self.prioritize(id) {
@@ -113,12 +113,12 @@ impl WaitingWorlds {
         }
     }
 
-    /// Waits until every world is open or lost.
+    /// Waits until every world is open or unavailable.
     pub(super) async fn wait_for_all(&self) {
         let _ = self.openings.subscribe().wait_for(|openings| openings.waiting == 0).await;
     }
 
-    /// Returns `true` if a world is not open yet.
+    /// Moves a world to the front of the queue if it is still there. Returns `true` if the world is not open yet.
     fn prioritize(&self, id: Code) -> bool {
         let mut queue = self.queue();
         if let Some(index) = queue.next.iter().position(|waiting| *waiting == id) {
@@ -126,7 +126,7 @@ impl WaitingWorlds {
             queue.next.push_front(id);
             return true;
         }
-        queue.under_way.contains(&id)
+        queue.in_progress.contains(&id)
     }
 
     fn queue(&self) -> MutexGuard<'_, OpeningQueue> {
@@ -147,24 +147,24 @@ mod tests {
         let [a, b, c] = ids;
         let waiting = Arc::new(WaitingWorlds::new(ids.into(), Openings::default()));
         assert_eq!(waiting.take(), Some(a));
-        let asks = |id| {
+        let request = |id| {
             let waiting = Arc::clone(&waiting);
             tokio::spawn(async move { waiting.open(id).await })
         };
-        let (first, last) = (asks(a), asks(c));
+        let (first, last) = (request(a), request(c));
         tokio::task::yield_now().await;
         assert_eq!(waiting.take(), Some(c));
         waiting.finish(c, Ok(Vec::new()));
-        last.await.expect("it is open");
+        last.await.expect("the task of a request does not panic");
         assert!(!first.is_finished() && waiting.has(a) && !waiting.has(c));
         waiting.finish(a, Err("damaged".to_owned()));
-        first.await.expect("a lost world answers at once");
+        first.await.expect("the task of a request does not panic");
         assert_eq!((waiting.remaining(), waiting.openings().borrow().lost.len()), (1, 1));
         waiting.open(a).await;
         assert_eq!(waiting.take(), Some(b));
-        waiting.finish(b, Ok(vec!["of no use".to_owned()]));
+        waiting.finish(b, Ok(vec!["a notice".to_owned()]));
         waiting.wait_for_all().await;
         assert_eq!(waiting.take(), None);
-        assert_eq!(waiting.openings().borrow().notices, ["of no use"]);
+        assert_eq!(waiting.openings().borrow().notices, ["a notice"]);
     }
 }

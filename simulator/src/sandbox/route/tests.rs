@@ -164,17 +164,20 @@ fn unknown_fields_are_refused_everywhere() {
 fn unknown_filters_are_refused_with_the_allowed_values() {
     let mut world = world();
     for (path, message) in [
-        ("/sandbox/deliveries?status=late", "it takes waiting, in_flight, delivered, failed, canceled"),
-        ("/sandbox/deliveries?mode=LIVE", "it takes live, test"),
+        (
+            "/sandbox/deliveries?status=late",
+            "the allowed values are waiting, in_flight, delivered, failed, canceled",
+        ),
+        ("/sandbox/deliveries?mode=LIVE", "the allowed values are live, test"),
         ("/sandbox/deliveries?state=failed", "The state field is not known here"),
-        ("/sandbox/mails?mode=both", "it takes live, test"),
+        ("/sandbox/mails?mode=both", "the allowed values are live, test"),
         ("/sandbox/mails?limit=few", "The limit field must be"),
         ("/sandbox/mails?mode=live&mode=test", "The mode field must be given once"),
         ("/sandbox/happenings?after=x", "The after field must be"),
         ("/sandbox/keys?mode=test", "The mode field is not known here"),
         ("/sandbox/books/acme/live/late?status=open", "The status field is not known here"),
         ("/sandbox/books/acme/live/search?query=x", "The query field is not known here"),
-        ("/sandbox/books/acme/live/charges?status=late", "it takes pending"),
+        ("/sandbox/books/acme/live/charges?status=late", "the allowed values are pending"),
     ] {
         let (status, response) = call(&mut world, "GET", path, "");
         assert!(status == 422 && response.to_string().contains(message), "{path}: {response}");
@@ -249,7 +252,7 @@ fn the_address_type_of_an_xpub_must_be_given() {
     assert!(charge["data"]["deposit_address"].as_str().unwrap().starts_with('1'), "{charge}");
     for (body, part) in [
         (body("DOGE", r#","script":"p2pkh""#), "one kind of address only"),
-        (body("BTC", r#","script":"p2tr""#), "it takes p2wpkh, p2sh-p2wpkh, p2pkh"),
+        (body("BTC", r#","script":"p2tr""#), "the allowed values are p2wpkh, p2sh-p2wpkh, p2pkh"),
         (r#"{"asset":"SOL","addresses":["a"],"script":"p2pkh"}"#.to_owned(), "give it together with key"),
     ] {
         check("PUT", "/sandbox/wallets", &body, 422, part);

@@ -20,9 +20,10 @@ use simulator::{
 
 use super::{PlantedFault, demo};
 
-struct Answers<F>(F);
+/// A tamper that changes responses.
+struct ChangedResponses<F>(F);
 
-impl<F: FnMut(Timestamp, &Request<'_>, &mut Response) + Send> Tamper for Answers<F> {
+impl<F: FnMut(Timestamp, &Request<'_>, &mut Response) + Send> Tamper for ChangedResponses<F> {
     fn on_response(&mut self, now: Timestamp, request: &Request<'_>, response: &mut Response) {
         (self.0)(now, request, response);
     }
@@ -31,25 +32,29 @@ impl<F: FnMut(Timestamp, &Request<'_>, &mut Response) + Send> Tamper for Answers
 pub(super) fn answers(
     change: impl FnMut(Timestamp, &Request<'_>, &mut Response) + Send + 'static,
 ) -> Box<dyn Tamper> {
-    Box::new(Answers(change))
+    Box::new(ChangedResponses(change))
 }
 
-struct Requests<F>(F);
+/// A tamper that changes requests.
+struct ChangedRequests<F>(F);
 
-impl<F: FnMut(&mut OwnedRequest) + Send> Tamper for Requests<F> {
+impl<F: FnMut(&mut OwnedRequest) + Send> Tamper for ChangedRequests<F> {
     fn on_request(&mut self, _: Timestamp, request: &Request<'_>) -> Option<OwnedRequest> {
-        let mut other = OwnedRequest::from_request(request);
-        (self.0)(&mut other);
-        Some(other)
+        let mut changed = OwnedRequest::from_request(request);
+        (self.0)(&mut changed);
+        Some(changed)
     }
 }
 
-fn requests(change: impl FnMut(&mut OwnedRequest) + Send + 'static) -> Box<dyn Tamper> {
-    Box::new(Requests(change))
+fn change_requests(change: impl FnMut(&mut OwnedRequest) + Send + 'static) -> Box<dyn Tamper> {
+    Box::new(ChangedRequests(change))
 }
 
-/// Changes the JSON of a list.
-fn list(path: &'static str, change: impl Fn(&str, &mut Vec<Value>) + Send + 'static) -> Box<dyn Tamper> {
+/// Changes the records of a list. `change` gets the query and the records.
+fn change_list(
+    path: &'static str,
+    change: impl Fn(&str, &mut Vec<Value>) + Send + 'static,
+) -> Box<dyn Tamper> {
     answers(move |_, request, response| {
         if request.method == "GET" && request.path == path && response.status == 200 {
             let mut page: Value = serde_json::from_slice(&response.body).expect("a list is JSON");
@@ -61,9 +66,10 @@ fn list(path: &'static str, change: impl Fn(&str, &mut Vec<Value>) + Send + 'sta
     })
 }
 
-fn grant_refused(status: u16, end: &'static str, granted: u16) -> Box<dyn Tamper> {
+/// Replaces the status of a refused POST to paths with this ending.
+fn grant_refused(status: u16, path_end: &'static str, granted: u16) -> Box<dyn Tamper> {
     answers(move |_, request, response| {
-        if request.method == "POST" && request.path.ends_with(end) && response.status == status {
+        if request.method == "POST" && request.path.ends_with(path_end) && response.status == status {
             response.status = granted;
         }
     })
@@ -80,9 +86,9 @@ impl Tamper for LeakyFilter {
     fn on_request(&mut self, _: Timestamp, request: &Request<'_>) -> Option<OwnedRequest> {
         let code = request.query?.split('&').find_map(|part| part.strip_prefix("charge="))?;
         let key = self.keys.get(code)?;
-        let mut other = OwnedRequest::from_request(request);
-        other.authorization = Some(key.clone());
-        Some(other)
+        let mut changed = OwnedRequest::from_request(request);
+        changed.authorization = Some(key.clone());
+        Some(changed)
     }
 
     fn on_response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
@@ -96,7 +102,7 @@ impl Tamper for LeakyFilter {
 
 /// Changes one field of a request.
 fn change_field(path: &'static str, field: &'static str, change: fn(&mut Value)) -> Box<dyn Tamper> {
-    requests(move |request| {
+    change_requests(move |request| {
         let body = serde_json::from_slice(&request.body);
         if request.path == path
             && let Ok(Value::Object(mut body)) = body
@@ -122,8 +128,8 @@ struct VanishedBlocksCancel {
 
 impl Tamper for VanishedBlocksCancel {
     fn on_sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
-        let gone = sightings.iter().filter(|sighting| matches!(sighting.depth, Depth::Gone(_)));
-        self.vanished.extend(gone.map(|sighting| sighting.address.clone()));
+        let disappeared = sightings.iter().filter(|sighting| matches!(sighting.depth, Depth::Gone(_)));
+        self.vanished.extend(disappeared.map(|sighting| sighting.address.clone()));
         now
     }
 
@@ -145,7 +151,7 @@ impl Tamper for VanishedBlocksCancel {
 }
 
 /// A fault: a late payment cannot be refunded before it was accepted.
-fn late_money_stays() -> Box<dyn Tamper> {
+fn refuse_late_refunds() -> Box<dyn Tamper> {
     answers(|_, request, response| {
         if request.method == "POST" && request.path.ends_with("/refunds") && response.status == 201 {
             let body: Value = serde_json::from_slice(&response.body).expect("a charge is JSON");
@@ -158,7 +164,7 @@ fn late_money_stays() -> Box<dyn Tamper> {
 }
 
 /// A fault: an unpaid charge counts refunded amounts as received.
-fn refunded_parts_count(data: &mut [Value]) {
+fn count_refunds_as_received(data: &mut [Value]) {
     for charge in data.iter_mut().filter(|charge| charge["status"] != "paid") {
         let units =
             |field: &str| money::parse_units(charge[field].as_str().unwrap_or_default(), 18).unwrap_or(0);
@@ -193,10 +199,10 @@ impl Tamper for RefundedIsAccepted {
 }
 
 /// A fault: after a link received its last payment, charges with a disappeared transfer stay open.
-fn vanished_stays_open(data: &mut [Value]) {
+fn keep_vanished_open(data: &mut [Value]) {
     for charge in data {
-        let is_last = charge["timeline"].as_array().and_then(|lines| lines.last());
-        let is_canceled = is_last.is_some_and(|line| line["event"] == "charge.canceled");
+        let last_line = charge["timeline"].as_array().and_then(|lines| lines.last());
+        let is_canceled = last_line.is_some_and(|line| line["event"] == "charge.canceled");
         let was_seen = charge["transactions"].as_array().is_some_and(|all| !all.is_empty());
         if charge["payment_link"].is_string() && is_canceled && was_seen {
             charge["status"] = json!("pending");
@@ -206,12 +212,12 @@ fn vanished_stays_open(data: &mut [Value]) {
 }
 
 /// A fault: confirmations are counted only up to the required number.
-fn confirmations_stop(data: &mut [Value]) {
+fn cap_confirmations(data: &mut [Value]) {
     for charge in data {
         for transaction in charge["transactions"].as_array_mut().into_iter().flatten() {
-            let enough = transaction["required_confirmations"].as_u64();
+            let required = transaction["required_confirmations"].as_u64();
             let shown = transaction["confirmations"].as_u64();
-            transaction["confirmations"] = json!(shown.min(enough));
+            transaction["confirmations"] = json!(shown.min(required));
         }
     }
 }
@@ -220,7 +226,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new(
         "a refunded part payment still counts",
         &[Conservation, Tolerance, Edges, Once, Filters],
-        || list("/v1/charges", |_, data| refunded_parts_count(data)),
+        || change_list("/v1/charges", |_, data| count_refunds_as_received(data)),
     ),
     PlantedFault::new("a refunded late payment is accepted", &[LateMoney], || {
         Box::<RefundedIsAccepted>::default()
@@ -228,20 +234,20 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new(
         "a vanished transfer keeps a charge of a full link open",
         &[Edges, Once, Filters, LockEnd, LateMoney, Paging],
-        || list("/v1/charges", |_, data| vanished_stays_open(data)),
+        || change_list("/v1/charges", |_, data| keep_vanished_open(data)),
     ),
     PlantedFault::new("confirmations stop when there are enough", &[Confirmations], || {
-        list("/v1/charges", |_, data| confirmations_stop(data))
+        change_list("/v1/charges", |_, data| cap_confirmations(data))
     }),
     PlantedFault::new("a vanished transfer prevents canceling", &[Edges], || {
         Box::<VanishedBlocksCancel>::default()
     }),
-    PlantedFault::new("late payments are not refunded", &[Conservation, Edges], late_money_stays),
+    PlantedFault::new("late payments are not refunded", &[Conservation, Edges], refuse_late_refunds),
     PlantedFault::new(
         "a full link leaves its other charges open",
         &[Edges, Once, SameObject, Filters, LockEnd, LateMoney],
         || {
-            list("/v1/charges", |_, data| {
+            change_list("/v1/charges", |_, data| {
                 for charge in data {
                     if charge["payment_link"].is_string() && charge["status"] == "canceled" {
                         charge["status"] = json!("pending");
@@ -265,18 +271,18 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         demo("page-gap")
     }),
     PlantedFault::new("a later page repeats a record", &[Paging, Once, SameObject, Order, Filters], || {
-        list("/v1/events", |query, data| {
+        change_list("/v1/events", |query, data| {
             if is_later_page(query) && data.len() > 1 {
                 data[0] = data[1].clone();
             }
         })
     }),
     PlantedFault::new("an event is left out of the list", &[Once, Paging, Filters], || {
-        list("/v1/events", |_, data| data.retain(|event| event["type"] != "charge.late_payment"))
+        change_list("/v1/events", |_, data| data.retain(|event| event["type"] != "charge.late_payment"))
     }),
     // The anchor of the links is the id of the delivered event.
     PlantedFault::new("the list has other event ids than the deliveries", &[SameObject, Paging], || {
-        list("/v1/events", |_, data| {
+        change_list("/v1/events", |_, data| {
             for event in data {
                 event["id"] = json!(event["id"].as_str().unwrap_or_default().replacen("-8", "-9", 1));
             }
@@ -284,12 +290,12 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     }),
     // The links of the page have lost the filter too.
     PlantedFault::new("a filter by status is ignored", &[Filters, Paging], || {
-        requests(|request| {
+        change_requests(|request| {
             request.query = request.query.take().map(|query| query.replace("status=canceled&", ""));
         })
     }),
     PlantedFault::new("a filter by type is ignored together with a filter by charge", &[Filters], || {
-        requests(|request| {
+        change_requests(|request| {
             request.query = request.query.take().map(|query| match query.contains("charge=") {
                 true => query.replace("&type=charge.paid", ""),
                 false => query,
@@ -346,10 +352,12 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     PlantedFault::new("nothing is ever overpaid", &[Tolerance], || {
-        list("/v1/charges", |_, data| data.iter_mut().for_each(|charge| charge["overpaid"] = json!(false)))
+        change_list("/v1/charges", |_, data| {
+            data.iter_mut().for_each(|charge| charge["overpaid"] = json!(false))
+        })
     }),
     PlantedFault::new("the amount due is rounded down", &[Tolerance], || {
-        list("/v1/charges", |_, data| {
+        change_list("/v1/charges", |_, data| {
             for charge in data {
                 let text = charge["asset_amount"].as_str().unwrap_or_default().to_owned();
                 if text.contains('.') && text.len() > 6 {
@@ -359,7 +367,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     PlantedFault::new("paid_at is the end of the lock", &[PaidMoney, Confirmations], || {
-        list("/v1/charges", |_, data| {
+        change_list("/v1/charges", |_, data| {
             for charge in data {
                 if !charge["paid_at"].is_null() {
                     charge["paid_at"] = charge["expires_at"].clone();
@@ -368,10 +376,10 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     PlantedFault::new("an underpaid charge shows as paid", &[Edges, Once, PaidMoney, Confirmations], || {
-        list("/v1/charges", |_, data| {
+        change_list("/v1/charges", |_, data| {
             for charge in data {
-                let got_some = charge["received_amount"] != "0" && charge["status"] == "expired";
-                if got_some {
+                let is_underpaid = charge["received_amount"] != "0" && charge["status"] == "expired";
+                if is_underpaid {
                     charge["status"] = json!("paid");
                 }
             }
@@ -381,7 +389,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         "two charges share an address",
         &[Conservation, Confirmations, Edges, LockEnd, LateMoney, PaidMoney, Once],
         || {
-            list("/v1/charges", |_, data| {
+            change_list("/v1/charges", |_, data| {
                 if data.len() > 1 {
                     data[1]["deposit_address"] = data[0]["deposit_address"].clone();
                 }
@@ -392,7 +400,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         "a timeline is listed backwards",
         &[Edges, Order, Confirmations, Once, LockEnd, Conservation, LateMoney],
         || {
-            list("/v1/charges", |_, data| {
+            change_list("/v1/charges", |_, data| {
                 for charge in data {
                     if let Some(lines) = charge["timeline"].as_array_mut() {
                         lines.reverse();
@@ -402,7 +410,7 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         },
     ),
     PlantedFault::new("an invoice is paid by each of its charges", &[Once], || {
-        list("/v1/invoices", |_, data| {
+        change_list("/v1/invoices", |_, data| {
             for invoice in data {
                 if let Some(lines) = invoice["timeline"].as_array_mut()
                     && let Some(paid) = lines.iter().find(|line| line["event"] == "invoice.paid").cloned()
@@ -413,13 +421,13 @@ pub(super) const FAULTS: &[PlantedFault] = &[
         })
     }),
     PlantedFault::new("a repeated request is executed twice", &[Once, Edges], || {
-        requests(|request| request.idempotency_key = None)
+        change_requests(|request| request.idempotency_key = None)
     }),
     PlantedFault::new("an idempotency key counts for any request", &[Once, Edges], || {
         grant_refused(409, "/v1/charges", 201)
     }),
     PlantedFault::new("a payment link accepts any number of payments", &[Edges, Once, SameObject], || {
-        change_field("/v1/payment-links", "max_payments", |most| *most = Value::Null)
+        change_field("/v1/payment-links", "max_payments", |max| *max = Value::Null)
     }),
     PlantedFault::new("a payment link has a different price", &[SameObject, Tolerance, Edges], || {
         change_field("/v1/payment-links", "amount", |amount| *amount = json!("7.77"))

@@ -30,7 +30,7 @@ use simulator::{
 struct PlantedFault {
     /// The description of the fault.
     name: &'static str,
-    /// The invariants that may be violated first in a sweep.
+    /// The invariants of which one must be the first to be violated in a sweep.
     invariants: &'static [Invariant],
     /// Creates the tamper.
     make: fn() -> Box<dyn Tamper>,
@@ -57,60 +57,61 @@ fn faults() -> impl Iterator<Item = &'static PlantedFault> {
 }
 
 /// The first seeds of the searches.
-const STARTS: [u64; 3] = [0, 1_000, 2_000];
+const START_SEEDS: [u64; 3] = [0, 1_000, 2_000];
 /// The number of worlds until the first violation, and the violation; `None` if the fault was missed.
 type FirstViolation = Option<(u64, Violation)>;
 
 /// The maximum number of worlds until a fault must be found.
 const WORLDS_MAX: u64 = 600;
 
-/// Returns the number of worlds from a start to the first violation. `right` shares its wallets.
-fn find(right: &Runner<'_>, fault: &PlantedFault, start: u64) -> FirstViolation {
-    let runner = Runner { tamper: Some(&fault.make), ..right.clone() };
-    (0..WORLDS_MAX).find_map(|n| {
-        let verdict = runner.try_seed(start + n);
-        verdict.findings.violations.first().map(|violation| (n + 1, violation.clone()))
+/// Returns the number of worlds from a start seed to the first violation. `baseline` is a runner of
+/// the correct service, whose wallets are reused.
+fn find_violation(baseline: &Runner<'_>, fault: &PlantedFault, start: u64) -> FirstViolation {
+    let runner = Runner { tamper: Some(&fault.make), ..baseline.clone() };
+    (0..WORLDS_MAX).find_map(|index| {
+        let verdict = runner.try_seed(start + index);
+        verdict.findings.violations.first().map(|violation| (index + 1, violation.clone()))
     })
 }
 
-/// Returns the number of worlds for each fault from each start, on two threads, which take the searches in turns.
-fn find_all(faults: &[&PlantedFault]) -> Vec<[FirstViolation; STARTS.len()]> {
-    let searches: Vec<_> = faults.iter().flat_map(|fault| STARTS.map(|start| (*fault, start))).collect();
+/// Returns the first violation of each fault from each start seed. Two threads share the searches.
+fn find_all(faults: &[&PlantedFault]) -> Vec<[FirstViolation; START_SEEDS.len()]> {
+    let searches: Vec<_> = faults.iter().flat_map(|fault| START_SEEDS.map(|start| (*fault, start))).collect();
     let (next, results) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                let right = Runner::default();
+                let baseline = Runner::default();
                 while let Some((fault, start)) = searches.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let found = find(&right, fault, *start);
+                    let found = find_violation(&baseline, fault, *start);
                     results.lock().expect("no search panics").insert((fault.name, *start), found);
                 }
             });
         }
     });
     let results = results.into_inner().expect("no search panics");
-    let found = |fault: &PlantedFault| STARTS.map(|start| results[&(fault.name, start)].clone());
+    let found = |fault: &PlantedFault| START_SEEDS.map(|start| results[&(fault.name, start)].clone());
     faults.iter().map(|fault| found(fault)).collect()
 }
 
 #[test]
-fn every_planted_fault_is_found_by_its_invariant() {
+fn every_planted_fault_is_found_by_its_invariants() {
     let faults: Vec<&PlantedFault> = faults().collect();
     assert!(faults.len() >= 30, "{} planted faults", faults.len());
-    let mut table = String::from("worlds  invariant       planted bug\n");
+    let mut table = String::from("worlds  invariant       planted fault\n");
     let mut missed = Vec::new();
     for (fault, finds) in faults.iter().zip(find_all(&faults)) {
         let mut worlds = Vec::new();
         let mut first = None;
-        for (start, found) in STARTS.into_iter().zip(finds) {
+        for (start, found) in START_SEEDS.into_iter().zip(finds) {
             match found {
                 None => missed.push(format!("{}: not found from seed {start}", fault.name)),
                 Some((_, violation)) if !fault.invariants.contains(&violation.invariant) => {
                     missed.push(format!("{}: found from seed {start} by {violation}", fault.name));
                 }
-                Some((n, violation)) => {
+                Some((count, violation)) => {
                     first = first.or(Some(violation.invariant));
-                    worlds.push(n);
+                    worlds.push(count);
                 }
             }
         }

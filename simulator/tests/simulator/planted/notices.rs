@@ -21,68 +21,78 @@ use simulator::{
 
 use super::{PlantedFault, demo};
 
-/// A fault in the sightings.
-struct Notices<F>(F);
+/// A tamper that changes sightings.
+struct ChangedSightings<F>(F);
 
-impl<F: FnMut(Timestamp, &mut Vec<Sighting>) + Send> Tamper for Notices<F> {
-    fn on_sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
-        (self.0)(now, notices);
+impl<F: FnMut(Timestamp, &mut Vec<Sighting>) + Send> Tamper for ChangedSightings<F> {
+    fn on_sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
+        (self.0)(now, sightings);
         now
     }
 }
 
-fn change_notices(change: impl FnMut(Timestamp, &mut Vec<Sighting>) + Send + 'static) -> Box<dyn Tamper> {
-    Box::new(Notices(change))
+fn change_sightings(change: impl FnMut(Timestamp, &mut Vec<Sighting>) + Send + 'static) -> Box<dyn Tamper> {
+    Box::new(ChangedSightings(change))
 }
 
-fn filter_notices(mut change: impl FnMut(&mut Sighting) -> bool + Send + 'static) -> Box<dyn Tamper> {
-    change_notices(move |_, notices| notices.retain_mut(|notice| change(notice)))
+/// Changes each sighting, and removes those for which `change` returns `false`.
+fn retain_sightings(mut change: impl FnMut(&mut Sighting) -> bool + Send + 'static) -> Box<dyn Tamper> {
+    change_sightings(move |_, sightings| sightings.retain_mut(|sighting| change(sighting)))
 }
 
+/// The id of a transaction and the index of an output.
 type Outpoint = (String, u32);
 
-fn outpoint(notice: &Sighting) -> Outpoint {
-    (notice.txid.clone(), notice.output)
+fn outpoint(sighting: &Sighting) -> Outpoint {
+    (sighting.txid.clone(), sighting.output)
 }
 
-/// The charges that merchants know: coin, mode and end of the lock, by address.
+/// A charge of a merchant.
+struct KnownCharge {
+    asset: Asset,
+    /// The end of the lock.
+    expires_at: Timestamp,
+}
+
+/// The charges that merchants opened, by address.
 #[derive(Default)]
 struct Charges {
-    known: BTreeMap<String, (Asset, Mode, Timestamp)>,
+    known: BTreeMap<String, KnownCharge>,
 }
 
 impl Charges {
-    fn learn(&mut self, response: &Response) {
+    /// Adds the charge of a response, if it has one.
+    fn add(&mut self, response: &Response) {
         let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
         let charge = &body["data"];
         let text = |key: &str| charge[key].as_str().unwrap_or_default();
-        if let (Some(asset), Some(end)) = (Asset::parse(text("asset")), Timestamp::parse(text("expires_at")))
+        if let (Some(asset), Some(expires_at)) =
+            (Asset::parse(text("asset")), Timestamp::parse(text("expires_at")))
         {
-            // The addresses of both modes look different, but here only the live chain matters.
-            self.known.insert(text("deposit_address").to_owned(), (asset, Mode::Live, end));
+            self.known.insert(text("deposit_address").to_owned(), KnownCharge { asset, expires_at });
         }
     }
 }
 
 /// A fault: transfers after the end of the lock are not reported.
 #[derive(Default)]
-struct LateMoneyLost {
+struct LateTransfersLost {
     charges: Charges,
     reported: BTreeSet<Outpoint>,
 }
 
-impl Tamper for LateMoneyLost {
+impl Tamper for LateTransfersLost {
     fn on_response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
         if request.method == "POST" && request.path == "/v1/charges" {
-            self.charges.learn(response);
+            self.charges.add(response);
         }
     }
 
-    fn on_sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
-        notices.retain(|notice| {
-            let end = self.charges.known.get(&notice.address).map(|(_, _, end)| *end);
-            end.is_none_or(|end| now < end) && self.reported.insert(outpoint(notice))
-                || self.reported.contains(&outpoint(notice))
+    fn on_sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
+        sightings.retain(|sighting| {
+            let charge = self.charges.known.get(&sighting.address);
+            charge.is_none_or(|charge| now < charge.expires_at) && self.reported.insert(outpoint(sighting))
+                || self.reported.contains(&outpoint(sighting))
         });
         now
     }
@@ -97,16 +107,16 @@ struct LastMomentIsLate {
 impl Tamper for LastMomentIsLate {
     fn on_response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
         if request.method == "POST" && request.path == "/v1/charges" {
-            self.charges.learn(response);
+            self.charges.add(response);
         }
     }
 
-    fn on_sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
+    fn on_sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
         let next = now.plus(Span(1));
-        let ends = |notice: &Sighting| {
-            self.charges.known.get(&notice.address).is_some_and(|charge| charge.2 == next)
+        let is_at_end = |sighting: &Sighting| {
+            self.charges.known.get(&sighting.address).is_some_and(|charge| charge.expires_at == next)
         };
-        if notices.iter().any(ends) { next } else { now }
+        if sightings.iter().any(is_at_end) { next } else { now }
     }
 }
 
@@ -119,90 +129,96 @@ struct AnyCoinCounts {
 impl Tamper for AnyCoinCounts {
     fn on_response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
         if request.method == "POST" && request.path == "/v1/charges" {
-            self.charges.learn(response);
+            self.charges.add(response);
         }
     }
 
-    fn on_sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
-        for notice in notices {
-            if let Some((asset, ..)) = self.charges.known.get(&notice.address)
-                && notice.asset != *asset
+    fn on_sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
+        for sighting in sightings {
+            if let Some(charge) = self.charges.known.get(&sighting.address)
+                && sighting.asset != charge.asset
             {
-                notice.asset = *asset;
-                notice.amount = Coin::unit(*asset);
+                sighting.asset = charge.asset;
+                sighting.amount = Coin::unit(charge.asset);
             }
         }
         now
     }
 }
 
+/// The invariants about transfers and the charges that they pay.
 const CHAIN: &[Invariant] =
     &[Confirmations, PaidMoney, LockEnd, LateMoney, Tolerance, Conservation, Edges, Once, SameObject];
+
 /// A fault: a fee bump is reported a moment after the removal of the replaced transaction.
 #[derive(Default)]
-struct BumpComesLater {
+struct BumpReportedLater {
     reported: BTreeSet<Outpoint>,
-    later: Vec<Sighting>,
+    delayed: Vec<Sighting>,
 }
 
-impl Tamper for BumpComesLater {
-    fn on_sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
-        let is_bumped = notices.iter().any(|notice| notice.depth == Depth::Gone(Disappearance::Replaced));
-        let (fresh, known): (Vec<Sighting>, Vec<Sighting>) =
-            std::mem::take(notices).into_iter().partition(|notice| self.reported.insert(outpoint(notice)));
-        notices.append(&mut self.later);
-        notices.extend(known);
+impl Tamper for BumpReportedLater {
+    fn on_sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
+        let is_bumped =
+            sightings.iter().any(|sighting| sighting.depth == Depth::Gone(Disappearance::Replaced));
+        let (fresh, known): (Vec<Sighting>, Vec<Sighting>) = std::mem::take(sightings)
+            .into_iter()
+            .partition(|sighting| self.reported.insert(outpoint(sighting)));
+        sightings.append(&mut self.delayed);
+        sightings.extend(known);
         if is_bumped {
-            self.later = fresh
+            self.delayed = fresh
         } else {
-            notices.extend(fresh)
+            sightings.extend(fresh)
         }
         now
     }
 }
 
-/// A fault: a transfer first seen during a hold gets the time of the transfer that holds the charge.
+/// A fault: a transfer first seen while another one holds the charge open gets the time of that
+/// transfer.
 #[derive(Default)]
-struct HoldTakesMore {
+struct HoldCoversNewTransfers {
     charges: Charges,
     reported: BTreeMap<Outpoint, Sighting>,
 }
 
-impl Tamper for HoldTakesMore {
+impl Tamper for HoldCoversNewTransfers {
     fn on_response(&mut self, _: Timestamp, request: &Request<'_>, response: &mut Response) {
         if request.method == "POST" && request.path == "/v1/charges" {
-            self.charges.learn(response);
+            self.charges.add(response);
         }
     }
 
-    fn on_sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
-        let mut gone = Vec::new();
-        for notice in notices.iter() {
-            let is_late = self.charges.known.get(&notice.address).is_some_and(|charge| now >= charge.2);
-            if is_late && !self.reported.contains_key(&outpoint(notice)) {
-                let held = self.reported.values().find(|reported| reported.address == notice.address);
-                gone.extend(held.map(|reported| Sighting {
+    fn on_sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
+        let mut changed = Vec::new();
+        for sighting in sightings.iter() {
+            let is_late =
+                self.charges.known.get(&sighting.address).is_some_and(|charge| now >= charge.expires_at);
+            if is_late && !self.reported.contains_key(&outpoint(sighting)) {
+                let held = self.reported.values().find(|reported| reported.address == sighting.address);
+                changed.extend(held.map(|reported| Sighting {
                     depth: Depth::Gone(Disappearance::Replaced),
                     ..reported.clone()
                 }));
             }
         }
-        self.reported.extend(notices.iter().map(|notice| (outpoint(notice), notice.clone())));
-        gone.append(notices);
-        *notices = gone;
+        self.reported.extend(sightings.iter().map(|sighting| (outpoint(sighting), sighting.clone())));
+        changed.append(sightings);
+        *sightings = changed;
         now
     }
 }
 
 /// A fault: a transfer stays credited after it disappeared.
 #[derive(Default)]
-struct PaidIsForGood {
+struct PaidStaysCredited {
     paid: BTreeSet<String>,
 }
 
-impl Tamper for PaidIsForGood {
-    fn on_post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
-        let body: Value = serde_json::from_slice(&post.body).unwrap_or_default();
+impl Tamper for PaidStaysCredited {
+    fn on_post(&mut self, _: Timestamp, _: Mode, attempt: &mut AttemptRequest) -> PostFate {
+        let body: Value = serde_json::from_slice(&attempt.body).unwrap_or_default();
         if body["event"] == "charge.paid" {
             let address = body["data"]["charge"]["deposit_address"].as_str().unwrap_or_default();
             self.paid.insert(address.to_owned());
@@ -210,9 +226,9 @@ impl Tamper for PaidIsForGood {
         PostFate::Unchanged
     }
 
-    fn on_sightings(&mut self, now: Timestamp, notices: &mut Vec<Sighting>) -> Timestamp {
-        let falls = |depth| matches!(depth, Depth::Gone(_) | Depth::Confirmations(0));
-        notices.retain(|notice| !(falls(notice.depth) && self.paid.contains(&notice.address)));
+    fn on_sightings(&mut self, now: Timestamp, sightings: &mut Vec<Sighting>) -> Timestamp {
+        let is_lost = |depth| matches!(depth, Depth::Gone(_) | Depth::Confirmations(0));
+        sightings.retain(|sighting| !(is_lost(sighting.depth) && self.paid.contains(&sighting.address)));
         now
     }
 }
@@ -221,18 +237,18 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new(
         "a fee-bumped replacement is reported late",
         &[Confirmations, Conservation, LateMoney, LockEnd, PaidMoney, Edges, Order],
-        || Box::<BumpComesLater>::default(),
+        || Box::<BumpReportedLater>::default(),
     ),
     PlantedFault::new("a transfer after the deadline counts during the hold", CHAIN, || {
-        Box::<HoldTakesMore>::default()
+        Box::<HoldCoversNewTransfers>::default()
     }),
     PlantedFault::new("a paid charge still counts a vanished transfer", CHAIN, || {
-        Box::<PaidIsForGood>::default()
+        Box::<PaidStaysCredited>::default()
     }),
     PlantedFault::new("one confirmation too few", CHAIN, || demo("one-confirmation-more")),
     PlantedFault::new("one confirmation too many", CHAIN, || {
-        filter_notices(|notice| {
-            if let Depth::Confirmations(n @ 2..) = &mut notice.depth {
+        retain_sightings(|sighting| {
+            if let Depth::Confirmations(n @ 2..) = &mut sighting.depth {
                 *n -= 1;
             }
             true
@@ -240,9 +256,9 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     }),
     PlantedFault::new("an orphaned transaction stays counted", CHAIN, || {
         let mut deepest: BTreeMap<Outpoint, u32> = BTreeMap::new();
-        filter_notices(move |notice| match notice.depth {
+        retain_sightings(move |sighting| match sighting.depth {
             Depth::Confirmations(n) => {
-                let known = deepest.entry(outpoint(notice)).or_default();
+                let known = deepest.entry(outpoint(sighting)).or_default();
                 *known = n.max(*known);
                 n == *known
             }
@@ -251,55 +267,55 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     }),
     PlantedFault::new("a vanished transfer is not reported", CHAIN, || demo("vanished-unheard")),
     PlantedFault::new("a double-spent transfer is confirmed", CHAIN, || {
-        filter_notices(|notice| {
-            if notice.depth == Depth::Gone(Disappearance::DoubleSpent) {
-                notice.depth = Depth::Confirmations(100);
+        retain_sightings(|sighting| {
+            if sighting.depth == Depth::Gone(Disappearance::DoubleSpent) {
+                sighting.depth = Depth::Confirmations(100);
             }
             true
         })
     }),
     PlantedFault::new("a replaced transfer is confirmed", CHAIN, || {
-        filter_notices(|notice| {
-            if notice.depth == Depth::Gone(Disappearance::Replaced) {
-                notice.depth = Depth::Confirmations(100);
+        retain_sightings(|sighting| {
+            if sighting.depth == Depth::Gone(Disappearance::Replaced) {
+                sighting.depth = Depth::Confirmations(100);
             }
             true
         })
     }),
     PlantedFault::new("only the first output of a transaction counts", CHAIN, || {
-        filter_notices(|notice| notice.output == 0)
+        retain_sightings(|sighting| sighting.output == 0)
     }),
     PlantedFault::new("a transfer that is noticed twice counts twice", CHAIN, || {
-        change_notices(|_, notices| {
-            let again: Vec<Sighting> = notices
+        change_sightings(|_, sightings| {
+            let again: Vec<Sighting> = sightings
                 .iter()
-                .map(|notice| Sighting { output: notice.output + 100, ..notice.clone() })
+                .map(|sighting| Sighting { output: sighting.output + 100, ..sighting.clone() })
                 .collect();
-            notices.extend(again);
+            sightings.extend(again);
         })
     }),
     PlantedFault::new("every transfer is one unit too small", CHAIN, || {
-        filter_notices(|notice| {
-            notice.amount = notice.amount.saturating_sub(Coin::unit(notice.asset));
+        retain_sightings(|sighting| {
+            sighting.amount = sighting.amount.saturating_sub(Coin::unit(sighting.asset));
             true
         })
     }),
     PlantedFault::new("transfers are not reported before their first block", CHAIN, || {
         let mut known = BTreeSet::new();
-        filter_notices(move |notice| {
-            notice.depth != Depth::Confirmations(0) && known.insert(outpoint(notice))
-                || known.contains(&outpoint(notice))
+        retain_sightings(move |sighting| {
+            sighting.depth != Depth::Confirmations(0) && known.insert(outpoint(sighting))
+                || known.contains(&outpoint(sighting))
         })
     }),
     PlantedFault::new("transfers count as soon as they are seen", CHAIN, || {
-        filter_notices(|notice| {
-            if notice.depth == Depth::Confirmations(0) {
-                notice.depth = Depth::Confirmations(100);
+        retain_sightings(|sighting| {
+            if sighting.depth == Depth::Confirmations(0) {
+                sighting.depth = Depth::Confirmations(100);
             }
             true
         })
     }),
-    PlantedFault::new("late payments are not reported", CHAIN, || Box::<LateMoneyLost>::default()),
+    PlantedFault::new("late payments are not reported", CHAIN, || Box::<LateTransfersLost>::default()),
     PlantedFault::new(
         "`≥` instead of `>` at the end of the lock",
         &[LockEnd, LateMoney, Order, Confirmations, Edges, Deliveries],
@@ -307,13 +323,13 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     ),
     PlantedFault::new("a payment in another coin counts", CHAIN, || Box::<AnyCoinCounts>::default()),
     PlantedFault::new("a transfer that comes back is not reported again", CHAIN, || {
-        let mut gone = BTreeSet::new();
-        filter_notices(move |notice| match notice.depth {
+        let mut disappeared = BTreeSet::new();
+        retain_sightings(move |sighting| match sighting.depth {
             Depth::Gone(_) => {
-                gone.insert(outpoint(notice));
+                disappeared.insert(outpoint(sighting));
                 true
             }
-            Depth::Confirmations(_) => !gone.contains(&outpoint(notice)),
+            Depth::Confirmations(_) => !disappeared.contains(&outpoint(sighting)),
         })
     }),
 ];

@@ -1,4 +1,4 @@
-//! Planted faults in webhook posts and their results.
+//! Planted faults in the attempts of webhook deliveries and their results.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,43 +18,48 @@ use uuid::Uuid;
 
 use super::{PlantedFault, demo};
 
-struct Posts<F>(F);
+/// A tamper that changes attempts.
+struct ChangedAttempts<F>(F);
 
-impl<F: FnMut(Timestamp, Mode, &mut AttemptRequest) -> PostFate + Send> Tamper for Posts<F> {
-    fn on_post(&mut self, now: Timestamp, mode: Mode, post: &mut AttemptRequest) -> PostFate {
-        (self.0)(now, mode, post)
+impl<F: FnMut(Timestamp, Mode, &mut AttemptRequest) -> PostFate + Send> Tamper for ChangedAttempts<F> {
+    fn on_post(&mut self, now: Timestamp, mode: Mode, attempt: &mut AttemptRequest) -> PostFate {
+        (self.0)(now, mode, attempt)
     }
 }
 
 pub(super) fn posts(
     change: impl FnMut(Timestamp, Mode, &mut AttemptRequest) -> PostFate + Send + 'static,
 ) -> Box<dyn Tamper> {
-    Box::new(Posts(change))
+    Box::new(ChangedAttempts(change))
 }
 
 /// Replaces the first occurrence of a string in the body.
-fn body(from: &'static str, to: &'static str) -> Box<dyn Tamper> {
-    posts(move |_, _, post| {
-        write(post, |text| text.replacen(from, to, 1));
+fn replace_in_body(from: &'static str, to: &'static str) -> Box<dyn Tamper> {
+    posts(move |_, _, attempt| {
+        change_body(attempt, |text| text.replacen(from, to, 1));
         PostFate::Unchanged
     })
 }
 
-fn write(post: &mut AttemptRequest, change: impl FnOnce(String) -> String) {
-    let text = String::from_utf8(std::mem::take(&mut post.body).into()).expect("a body is JSON");
-    post.body = change(text).into();
+/// Changes the text of the body.
+fn change_body(attempt: &mut AttemptRequest, change: impl FnOnce(String) -> String) {
+    let text = String::from_utf8(std::mem::take(&mut attempt.body).into()).expect("a body is JSON");
+    attempt.body = change(text).into();
 }
 
-struct Outcomes<F>(F);
+/// A tamper that changes the results of attempts.
+struct ChangedOutcomes<F>(F);
 
-impl<F: FnMut(&AttemptRequest, &mut AttemptResult) + Send> Tamper for Outcomes<F> {
-    fn on_outcome(&mut self, _: Timestamp, post: &AttemptRequest, outcome: &mut AttemptResult) {
-        (self.0)(post, outcome);
+impl<F: FnMut(&AttemptRequest, &mut AttemptResult) + Send> Tamper for ChangedOutcomes<F> {
+    fn on_outcome(&mut self, _: Timestamp, attempt: &AttemptRequest, outcome: &mut AttemptResult) {
+        (self.0)(attempt, outcome);
     }
 }
 
-fn outcomes(change: impl FnMut(&AttemptRequest, &mut AttemptResult) + Send + 'static) -> Box<dyn Tamper> {
-    Box::new(Outcomes(change))
+fn change_outcomes(
+    change: impl FnMut(&AttemptRequest, &mut AttemptResult) + Send + 'static,
+) -> Box<dyn Tamper> {
+    Box::new(ChangedOutcomes(change))
 }
 
 /// Returns another valid id.
@@ -70,16 +75,16 @@ struct RestartRepeats {
 }
 
 impl Tamper for RestartRepeats {
-    fn on_post(&mut self, _: Timestamp, _: Mode, post: &mut AttemptRequest) -> PostFate {
-        let before = self.last.insert(post.endpoint, post.clone());
+    fn on_post(&mut self, _: Timestamp, _: Mode, attempt: &mut AttemptRequest) -> PostFate {
+        let before = self.last.insert(attempt.endpoint, attempt.clone());
         match before.filter(|_| std::mem::take(&mut self.is_due)) {
             None => PostFate::Unchanged,
-            Some(mut again) => {
-                let id = other_id(again.id);
-                let (from, to) = (post_id(&again.id), post_id(&id));
-                write(&mut again, |text| text.replacen(&from, &to, 1));
-                again.id = id;
-                PostFate::WithExtra(Box::new(again))
+            Some(mut repeated) => {
+                let id = other_id(repeated.id);
+                let (from, to) = (repeated.id.to_string(), id.to_string());
+                change_body(&mut repeated, |text| text.replacen(&from, &to, 1));
+                repeated.id = id;
+                PostFate::WithExtra(Box::new(repeated))
             }
         }
     }
@@ -91,80 +96,78 @@ impl Tamper for RestartRepeats {
 
 /// A fault: a failed resend is retried, although the delivery had ended.
 #[derive(Default)]
-struct ResendIsRepeated {
+struct ResendIsRetried {
     delivered: BTreeSet<Uuid>,
-    again: Option<(Timestamp, AttemptRequest)>,
+    pending: Option<(Timestamp, AttemptRequest)>,
 }
 
-impl ResendIsRepeated {
+impl ResendIsRetried {
     /// The time from the end of the failed resend to the retry.
     const PAUSE: Span = Span::mins(1);
 }
 
-impl Tamper for ResendIsRepeated {
+impl Tamper for ResendIsRetried {
     fn on_post(&mut self, now: Timestamp, _: Mode, _: &mut AttemptRequest) -> PostFate {
-        match self.again.take_if(|(failed, _)| now.since(*failed) >= ResendIsRepeated::PAUSE) {
+        match self.pending.take_if(|(failed_at, _)| now.since(*failed_at) >= ResendIsRetried::PAUSE) {
             None => PostFate::Unchanged,
-            Some((_, again)) => PostFate::WithExtra(Box::new(again)),
+            Some((_, repeated)) => PostFate::WithExtra(Box::new(repeated)),
         }
     }
 
-    fn on_outcome(&mut self, now: Timestamp, post: &AttemptRequest, outcome: &mut AttemptResult) {
+    fn on_outcome(&mut self, now: Timestamp, attempt: &AttemptRequest, outcome: &mut AttemptResult) {
         if outcome.is_success() {
-            self.delivered.insert(post.id);
-        } else if self.delivered.contains(&post.id) {
-            self.again = Some((now, post.clone()));
+            self.delivered.insert(attempt.id);
+        } else if self.delivered.contains(&attempt.id) {
+            self.pending = Some((now, attempt.clone()));
         }
     }
 }
 
-fn post_id(id: &Uuid) -> String {
-    id.to_string()
-}
-
+/// The invariants about deliveries.
 const SENT: &[Invariant] = &[Deliveries, Once, SameObject, Liveness];
+
 pub(super) const FAULTS: &[PlantedFault] = &[
     PlantedFault::new("a retry has a new event id", SENT, || {
-        posts(|_, _, post| {
-            if post.attempt > 1 {
-                write(post, |text| text.replacen("\"event_id\":\"0", "\"event_id\":\"1", 1));
+        posts(|_, _, attempt| {
+            if attempt.attempt > 1 {
+                change_body(attempt, |text| text.replacen("\"event_id\":\"0", "\"event_id\":\"1", 1));
             }
             PostFate::Unchanged
         })
     }),
-    PlantedFault::new("a resend that failed is tried again", SENT, || Box::<ResendIsRepeated>::default()),
+    PlantedFault::new("a resend that failed is tried again", SENT, || Box::<ResendIsRetried>::default()),
     PlantedFault::new("a retry has a new delivery id", SENT, || demo("retry-renamed")),
     PlantedFault::new("a restart repeats an event", SENT, || Box::<RestartRepeats>::default()),
     PlantedFault::new("a restart loses a delivery", SENT, || demo("restart-forgets")),
     PlantedFault::new("every ninth delivery is lost", SENT, || demo("ninth-delivery-lost")),
     PlantedFault::new("every event goes to one endpoint twice", SENT, || {
-        posts(|_, _, post| {
-            let mut again = post.clone();
-            again.id = other_id(post.id);
-            let (from, to) = (post_id(&post.id), post_id(&again.id));
-            write(&mut again, |text| text.replacen(&from, &to, 1));
-            PostFate::WithExtra(Box::new(again))
+        posts(|_, _, attempt| {
+            let mut repeated = attempt.clone();
+            repeated.id = other_id(attempt.id);
+            let (from, to) = (attempt.id.to_string(), repeated.id.to_string());
+            change_body(&mut repeated, |text| text.replacen(&from, &to, 1));
+            PostFate::WithExtra(Box::new(repeated))
         })
     }),
     PlantedFault::new("the first endpoint receives the events of the second", SENT, || {
-        posts(|_, _, post| {
-            if post.endpoint.index() > 0 {
-                post.endpoint = EndpointNo(0);
+        posts(|_, _, attempt| {
+            if attempt.endpoint.index() > 0 {
+                attempt.endpoint = EndpointNo(0);
             }
             PostFate::Unchanged
         })
     }),
     PlantedFault::new("deliveries name the other mode", SENT, || {
-        body("\"mode\":\"live\"", "\"mode\":\"test\"")
+        replace_in_body("\"mode\":\"live\"", "\"mode\":\"test\"")
     }),
     PlantedFault::new("a delivery shows its charge as paid before it is", SENT, || {
-        body("\"status\":\"pending\"", "\"status\":\"paid\"")
+        replace_in_body("\"status\":\"pending\"", "\"status\":\"paid\"")
     }),
     PlantedFault::new("a delivery has the time of its attempt", SENT, || {
-        posts(|now, _, post| {
-            if post.attempt > 1 {
-                write(post, |text| {
-                    let start = text.find("\"created_at\":\"").map_or(0, |at| at + 14);
+        posts(|now, _, attempt| {
+            if attempt.attempt > 1 {
+                change_body(attempt, |text| {
+                    let start = text.find("\"created_at\":\"").map_or(0, |index| index + 14);
                     format!("{}{now}{}", &text[..start], &text[start + 27..])
                 });
             }
@@ -173,23 +176,24 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     }),
     PlantedFault::new("an old secret is used after a rotation", SENT, || {
         let mut first: BTreeMap<(Mode, EndpointNo), Secret> = BTreeMap::new();
-        posts(move |_, mode, post| {
-            post.secret = first.entry((mode, post.endpoint)).or_insert_with(|| post.secret.clone()).clone();
+        posts(move |_, mode, attempt| {
+            attempt.secret =
+                first.entry((mode, attempt.endpoint)).or_insert_with(|| attempt.secret.clone()).clone();
             PostFate::Unchanged
         })
     }),
     PlantedFault::new("delivered amounts are written as the API writes them", SENT, || {
-        body("00000000\"", "\"")
+        replace_in_body("00000000\"", "\"")
     }),
     PlantedFault::new("a redirect is success", SENT, || {
-        outcomes(|_, outcome| {
+        change_outcomes(|_, outcome| {
             if matches!(outcome, AttemptResult::Answered(300..=399)) {
                 *outcome = AttemptResult::Answered(200);
             }
         })
     }),
     PlantedFault::new("a time-out is success", SENT, || {
-        outcomes(|_, outcome| {
+        change_outcomes(|_, outcome| {
             if *outcome == AttemptResult::TimedOut {
                 *outcome = AttemptResult::Answered(200);
             }
@@ -197,8 +201,8 @@ pub(super) const FAULTS: &[PlantedFault] = &[
     }),
     PlantedFault::new("nothing is tried a third time", SENT, || demo("two-attempts")),
     PlantedFault::new("the first attempt fails although the response is 200", SENT, || {
-        outcomes(|post, outcome| {
-            if post.attempt == 1 && *outcome == AttemptResult::Answered(200) {
+        change_outcomes(|attempt, outcome| {
+            if attempt.attempt == 1 && *outcome == AttemptResult::Answered(200) {
                 *outcome = AttemptResult::Answered(500);
             }
         })

@@ -1,4 +1,4 @@
-//! A headless Chromium, driven by its DevTools protocol over two pipes: no port, no driver program, no dependency.
+//! A headless Chromium, controlled by its DevTools protocol over two pipes, which needs no port and no driver program.
 
 use std::{
     collections::BTreeMap,
@@ -55,13 +55,13 @@ const FLAGS: &[&str] = &[
     "--remote-debugging-pipe",
 ];
 
-/// The byte between two messages of a pipe.
-const END: u8 = 0;
+/// The byte after each message on a pipe.
+const MESSAGE_END: u8 = 0;
 
 /// Starts the browser with its pipes at descriptors 3 and 4, where it reads commands and writes results; only a shell
-/// can set that up. When this process ends in any way, the browser ends too, and the shell removes the profile. The
-/// browser's children write to it until they notice, so removal may need several tries.
-const BEGIN: &str = r#"
+/// can set that up. When this process ends, even by a signal, the browser ends too, and the shell removes the profile.
+/// The browser's child processes may still write to it, so removal may need several attempts.
+const LAUNCH_SCRIPT: &str = r#"
     profile=$0
     "$@" --user-data-dir="$profile" about:blank 3<&0 4>&1 1>&2 2>/dev/null
     for _ in 1 2 3 4 5 6 7 8 9; do rm -rf "$profile" 2>/dev/null && break; done
@@ -85,11 +85,11 @@ struct Shared {
 impl Drop for Browser {
     fn drop(&mut self) {
         for context in self.contexts.lock().expect("the lock is not poisoned").drain(..) {
-            let line = Arc::clone(&self.shared.connection);
+            let connection = Arc::clone(&self.shared.connection);
             self.shared.runtime.spawn(async move {
                 let params = json!({ "browserContextId": context });
                 // The context is no longer used, so errors do not matter.
-                let _ = line.try_command(None, "Target.disposeBrowserContext", params).await;
+                let _ = connection.try_command(None, "Target.disposeBrowserContext", params).await;
             });
         }
     }
@@ -103,10 +103,10 @@ impl Browser {
             let name = std::thread::current().name().unwrap_or("a browser test").to_owned();
             assert!(
                 !is_required(),
-                "{name}: no browser is installed, and CI or CHARGEPROOF_BROWSER=required asks for one: \
+                "{name}: no browser is installed, and CI or CHARGEPROOF_BROWSER=required demands one: \
                  install Debian's package chromium, or set CHARGEPROOF_CHROMIUM"
             );
-            // Not `eprintln!`, whose output the runner hides when a test passes.
+            // Not `eprintln!`, whose output the test runner hides when a test passes.
             let _ = writeln!(
                 std::io::stderr(),
                 "NOT RUN, NO BROWSER: {name} (install chromium, or set CHARGEPROOF_CHROMIUM)"
@@ -119,16 +119,16 @@ impl Browser {
 
     /// Opens a page of desktop width in light colours, in a new context without stored data.
     pub async fn page(&self) -> Page {
-        let line = &self.shared.connection;
-        let context = line.command(None, "Target.createBrowserContext", json!({})).await;
+        let connection = &self.shared.connection;
+        let context = connection.command(None, "Target.createBrowserContext", json!({})).await;
         let context = context["browserContextId"].clone();
         self.contexts.lock().expect("the lock is not poisoned").push(context.clone());
         let blank = json!({ "url": "about:blank", "browserContextId": context });
-        let target = line.command(None, "Target.createTarget", blank).await;
+        let target = connection.command(None, "Target.createTarget", blank).await;
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
-        let attached = line.command(None, "Target.attachToTarget", attach).await;
+        let attached = connection.command(None, "Target.attachToTarget", attach).await;
         let session = attached["sessionId"].as_str().expect("the browser returns a session id").to_owned();
-        Page::new(Arc::clone(line), session).await
+        Page::new(Arc::clone(connection), session).await
     }
 }
 
@@ -136,11 +136,11 @@ impl Shared {
     fn start(program: &Path) -> Shared {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(1).enable_all().build().expect("a thread can be started");
-        let _inside = runtime.enter();
+        let _guard = runtime.enter();
         let profile =
             TempDir::with_prefix("chargeproof-browser-").expect("a temporary directory can be created");
         let mut process = Command::new("/bin/sh")
-            .args(["-c", BEGIN])
+            .args(["-c", LAUNCH_SCRIPT])
             .arg(profile.keep())
             .arg(program)
             .args(FLAGS)
@@ -148,12 +148,13 @@ impl Shared {
             .stdout(Stdio::piped())
             .spawn()
             .expect("a shell can be started");
-        let line = DevToolsConnection::new(process.stdin.take().expect("the stream is piped"));
-        runtime.spawn(Arc::clone(&line).listen(process.stdout.take().expect("the stream is piped")));
-        Shared { runtime, connection: line }
+        let connection = DevToolsConnection::new(process.stdin.take().expect("the stream is piped"));
+        runtime.spawn(Arc::clone(&connection).listen(process.stdout.take().expect("the stream is piped")));
+        Shared { runtime, connection }
     }
 }
 
+/// Returns the path of the browser, if it is installed.
 fn program() -> Option<PathBuf> {
     let configured = std::env::var_os("CHARGEPROOF_CHROMIUM").map(PathBuf::from);
     // A configured browser has no fallback.
@@ -164,42 +165,44 @@ fn program() -> Option<PathBuf> {
 
 /// Returns `true` if a missing browser is a failure.
 fn is_required() -> bool {
-    std::env::var("CHARGEPROOF_BROWSER").is_ok_and(|word| word == "required")
+    std::env::var("CHARGEPROOF_BROWSER").is_ok_and(|value| value == "required")
         || std::env::var_os("CI").is_some()
 }
 
-/// The two pipes, with the pending commands.
+/// The connection to the browser: the pipe for commands, the pending commands, and the received notifications.
 #[derive(Debug)]
 struct DevToolsConnection {
-    to: tokio::sync::Mutex<ChildStdin>,
-    next: AtomicU64,
-    waiting: Mutex<BTreeMap<u64, oneshot::Sender<Value>>>,
+    commands: tokio::sync::Mutex<ChildStdin>,
+    next_id: AtomicU64,
+    /// The receivers of results, by the id of the command.
+    pending: Mutex<BTreeMap<u64, oneshot::Sender<Value>>>,
     /// The notifications of the browser: session and message.
     events: Mutex<Vec<(String, Value)>>,
 }
 
 impl DevToolsConnection {
-    fn new(to: ChildStdin) -> Arc<DevToolsConnection> {
+    fn new(commands: ChildStdin) -> Arc<DevToolsConnection> {
         Arc::new(DevToolsConnection {
-            to: tokio::sync::Mutex::new(to),
-            next: AtomicU64::new(1),
-            waiting: Mutex::default(),
+            commands: tokio::sync::Mutex::new(commands),
+            next_id: AtomicU64::new(1),
+            pending: Mutex::default(),
             events: Mutex::default(),
         })
     }
 
-    async fn listen(self: Arc<Self>, from: ChildStdout) {
-        let mut from = BufReader::new(from);
+    /// Receives messages until the browser ends.
+    async fn listen(self: Arc<Self>, messages: ChildStdout) {
+        let mut messages = BufReader::new(messages);
         let mut bytes = Vec::new();
-        while from.read_until(END, &mut bytes).await.is_ok_and(|n| n > 0) {
-            let message: Value = serde_json::from_slice(bytes.strip_suffix(&[END]).unwrap_or(&bytes))
+        while messages.read_until(MESSAGE_END, &mut bytes).await.is_ok_and(|n| n > 0) {
+            let message: Value = serde_json::from_slice(bytes.strip_suffix(&[MESSAGE_END]).unwrap_or(&bytes))
                 .expect("messages of the browser are JSON");
             bytes.clear();
             match message["id"].as_u64() {
                 Some(id) => {
-                    let waiter = self.waiting.lock().expect("the lock is not poisoned").remove(&id);
-                    // The waiting side may have given up.
-                    let _ = waiter.map(|waiter| waiter.send(message));
+                    let result_sender = self.pending.lock().expect("the lock is not poisoned").remove(&id);
+                    // The receiver may have been dropped.
+                    let _ = result_sender.map(|sender| sender.send(message));
                 }
                 None => {
                     let session = message["sessionId"].as_str().unwrap_or_default().to_owned();
@@ -207,23 +210,23 @@ impl DevToolsConnection {
                 }
             }
         }
-        // No pending command will be answered.
-        self.waiting.lock().expect("the lock is not poisoned").clear();
+        // The pending commands get no result.
+        self.pending.lock().expect("the lock is not poisoned").clear();
     }
 
     /// Sends a command and waits for its result, which may be an error.
     async fn try_command(&self, session: Option<&str>, method: &str, params: Value) -> Result<Value, String> {
-        let id = self.next.fetch_add(1, Relaxed);
-        let (answer, answered) = oneshot::channel();
-        self.waiting.lock().expect("the lock is not poisoned").insert(id, answer);
+        let id = self.next_id.fetch_add(1, Relaxed);
+        let (result_sender, result) = oneshot::channel();
+        self.pending.lock().expect("the lock is not poisoned").insert(id, result_sender);
         let mut message = json!({ "id": id, "method": method, "params": params });
         if let Some(session) = session {
             message["sessionId"] = json!(session);
         }
         let mut bytes = message.to_string().into_bytes();
-        bytes.push(END);
-        self.to.lock().await.write_all(&bytes).await.expect("the browser listens");
-        let mut message = answered.await.expect("the browser answers, unless it crashed");
+        bytes.push(MESSAGE_END);
+        self.commands.lock().await.write_all(&bytes).await.expect("the browser listens");
+        let mut message = result.await.expect("the browser responds unless it crashed");
         match message["error"]["message"].as_str() {
             Some(error) => Err(format!("{method}: {error}")),
             None => Ok(message["result"].take()),
@@ -235,9 +238,13 @@ impl DevToolsConnection {
         self.try_command(session, method, params).await.unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Returns the notifications of the browser to a session, oldest first.
+    /// Returns the browser's notifications for a session, oldest first.
     fn events(&self, session: &str) -> Vec<Value> {
         let events = self.events.lock().expect("the lock is not poisoned");
-        events.iter().filter(|(to, _)| to == session).map(|(_, message)| message.clone()).collect()
+        events
+            .iter()
+            .filter(|(recipient, _)| recipient == session)
+            .map(|(_, message)| message.clone())
+            .collect()
     }
 }

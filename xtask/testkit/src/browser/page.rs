@@ -48,10 +48,10 @@ pub struct Page {
 }
 
 impl Page {
-    pub(super) async fn new(line: Arc<DevToolsConnection>, session: String) -> Page {
-        let page = Page { connection: line, session };
-        for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
-            page.command(domain, json!({})).await;
+    pub(super) async fn new(connection: Arc<DevToolsConnection>, session: String) -> Page {
+        let page = Page { connection, session };
+        for method in ["Page.enable", "Runtime.enable", "Log.enable"] {
+            page.command(method, json!({})).await;
         }
         // Pages of other tests are open too, and only one window can have the focus.
         page.command("Emulation.setFocusEmulationEnabled", json!({ "enabled": true })).await;
@@ -64,13 +64,16 @@ impl Page {
     }
 
     /// Changes width, height and colours.
-    pub async fn set_viewport(&self, look: Viewport) {
+    pub async fn set_viewport(&self, viewport: Viewport) {
         let size = json!({
-            "width": look.width, "height": look.height, "deviceScaleFactor": 1, "mobile": look.width < 600,
+            "width": viewport.width,
+            "height": viewport.height,
+            "deviceScaleFactor": 1,
+            "mobile": viewport.width < 600,
         });
         self.command("Emulation.setDeviceMetricsOverride", size).await;
         let features = json!([
-            { "name": "prefers-color-scheme", "value": look.scheme },
+            { "name": "prefers-color-scheme", "value": viewport.scheme },
             { "name": "prefers-reduced-motion", "value": "reduce" },
         ]);
         self.command("Emulation.setEmulatedMedia", json!({ "features": features })).await;
@@ -88,8 +91,8 @@ impl Page {
 
     /// Opens a URL and waits until it is loaded.
     pub async fn open(&self, url: &str) {
-        let answer = self.command("Page.navigate", json!({ "url": url })).await;
-        assert!(answer["errorText"].is_null(), "{url}: {}", answer["errorText"]);
+        let result = self.command("Page.navigate", json!({ "url": url })).await;
+        assert!(result["errorText"].is_null(), "{url}: {}", result["errorText"]);
         let is_loaded = format!(
             "document.readyState === 'complete' && location.href !== 'about:blank' || {}",
             url == "about:blank"
@@ -104,33 +107,34 @@ impl Page {
 
     async fn try_eval(&self, script: &str) -> Result<Value, String> {
         let params = json!({ "expression": script, "awaitPromise": true, "returnByValue": true });
-        let mut answer = self.connection.try_command(Some(&self.session), "Runtime.evaluate", params).await?;
-        match answer["exceptionDetails"]["exception"]["description"].as_str() {
+        let mut response =
+            self.connection.try_command(Some(&self.session), "Runtime.evaluate", params).await?;
+        match response["exceptionDetails"]["exception"]["description"].as_str() {
             Some(error) => Err(error.to_owned()),
-            None => Ok(answer["result"]["value"].take()),
+            None => Ok(response["result"]["value"].take()),
         }
     }
 
-    /// Polls a script until it returns true.
+    /// Polls a condition in JavaScript until it holds. `message` describes a timeout.
     pub async fn wait_until(&self, condition: &str, message: impl FnOnce() -> String) {
         let deadline = Instant::now() + TIMEOUT;
         let script =
             format!("(() => {{ try {{ return Boolean({condition}); }} catch {{ return false; }} }})()");
-        let mut looks = interval(POLL_INTERVAL);
+        let mut polls = interval(POLL_INTERVAL);
         loop {
-            looks.tick().await;
+            polls.tick().await;
             // A page that is replaced during the script returns an error: retry on the next page.
             if self.try_eval(&script).await == Ok(json!(true)) {
                 return;
             }
             if Instant::now() > deadline {
-                let shown = self.try_eval("document.body.innerText").await.unwrap_or_default();
-                panic!("{}; the page shows:\n{}", message(), shown.as_str().unwrap_or_default());
+                let page_text = self.try_eval("document.body.innerText").await.unwrap_or_default();
+                panic!("{}; the page shows:\n{}", message(), page_text.as_str().unwrap_or_default());
             }
         }
     }
 
-    /// Waits until the page has such an element.
+    /// Waits until the page has an element that matches the selector.
     pub async fn wait_for(&self, selector: &str) {
         let condition = format!("document.querySelector({})", json!(selector));
         self.wait_until(&condition, || format!("{selector} did not appear")).await;
@@ -138,11 +142,11 @@ impl Page {
 
     /// Waits until the text of an element contains `text`.
     pub async fn wait_for_text(&self, selector: &str, text: &str) {
-        let condition = format!("{}.includes({})", read(selector), json!(text));
+        let condition = format!("{}.includes({})", visible_text(selector), json!(text));
         self.wait_until(&condition, || format!("{selector} did not show {text:?}")).await;
     }
 
-    /// Waits until the page's URL contains `part` and the page is loaded.
+    /// Waits until the page's URL contains `part` and is loaded.
     pub async fn wait_for_address(&self, part: &str) {
         let condition =
             format!("location.href.includes({}) && document.readyState === 'complete'", json!(part));
@@ -157,11 +161,11 @@ impl Page {
     /// Returns the visible text of an element.
     pub async fn text(&self, selector: &str) -> String {
         self.wait_for(selector).await;
-        let text = self.eval(&read(selector)).await;
+        let text = self.eval(&visible_text(selector)).await;
         text.as_str().expect("the script returns a string").to_owned()
     }
 
-    /// Returns the number of elements.
+    /// Returns the number of elements that match the selector.
     pub async fn count(&self, selector: &str) -> u64 {
         self.eval(&format!("document.querySelectorAll({}).length", json!(selector)))
             .await
@@ -181,13 +185,13 @@ impl Page {
     pub async fn click(&self, selector: &str) {
         let condition = format!(
             "(() => {{
-               const it = document.querySelector({});
-               it.scrollIntoView({{ block: 'center', behavior: 'instant' }});
-               const {{ x, y, width, height }} = it.getBoundingClientRect();
+               const element = document.querySelector({});
+               element.scrollIntoView({{ block: 'center', behavior: 'instant' }});
+               const {{ x, y, width, height }} = element.getBoundingClientRect();
                const hit = document.elementFromPoint(x + width / 2, y + height / 2);
-               if (document.readyState === 'loading' || !hit || !(it.contains(hit) || hit.contains(it))) return false;
-               it.focus();
-               it.click();
+               if (document.readyState === 'loading' || !hit || !(element.contains(hit) || hit.contains(element))) return false;
+               element.focus();
+               element.click();
                return true;
              }})()",
             json!(selector)
@@ -209,7 +213,7 @@ impl Page {
     /// Replaces the content of a field by typed text.
     pub async fn fill(&self, selector: &str, text: &str) {
         let condition = format!(
-            "(() => {{ const it = document.querySelector({}); it.focus(); it.select(); return true; }})()",
+            "(() => {{ const field = document.querySelector({}); field.focus(); field.select(); return true; }})()",
             json!(selector)
         );
         self.wait_until(&condition, || format!("{selector} did not appear")).await;
@@ -229,7 +233,7 @@ impl Page {
             "ArrowUp" => (38, ""),
             "ArrowRight" => (39, ""),
             "ArrowDown" => (40, ""),
-            other => panic!("this key is not known here: {other}"),
+            other => panic!("the key {other} has no code here; add it"),
         };
         for kind in ["keyDown", "keyUp"] {
             let event = json!({
@@ -250,7 +254,7 @@ impl Page {
                     "Runtime.exceptionThrown" => {
                         Some(params["exceptionDetails"]["exception"]["description"].to_string())
                     }
-                    // The browser also logs a 404 as an error, which is not one of the page.
+                    // The browser also logs a response of 404 as an error, which is not an error of the page.
                     "Log.entryAdded"
                         if params["entry"]["level"] == "error" && params["entry"]["source"] != "network" =>
                     {
@@ -268,8 +272,8 @@ impl Page {
             "(() => {
                const width = document.documentElement.clientWidth;
                if (document.documentElement.scrollWidth <= width) return '';
-               const wide = [...document.querySelectorAll('body *')].filter((it) => it.getBoundingClientRect().right > width + 1);
-               return wide.slice(0, 5).map((it) => it.tagName + '.' + it.className).join(', ') || 'something';
+               const wide = [...document.querySelectorAll('body *')].filter((element) => element.getBoundingClientRect().right > width + 1);
+               return wide.slice(0, 5).map((element) => element.tagName + '.' + element.className).join(', ') || 'an unknown element';
              })()",
         )
         .await;
@@ -280,20 +284,20 @@ impl Page {
     pub async fn screenshot(&self, path: &Path) {
         let params = json!({ "format": "png", "captureBeyondViewport": true });
         let picture = self.command("Page.captureScreenshot", params).await;
-        let bytes = decode(picture["data"].as_str().expect("the browser returns a screenshot"));
+        let bytes = decode_base64(picture["data"].as_str().expect("the browser returns a screenshot"));
         std::fs::create_dir_all(path.parent().expect("the file has a directory"))
             .expect("the directory can be created");
         std::fs::write(path, bytes).expect("the screenshot can be written");
     }
 }
 
-/// Returns a script that reads the visible text of an element, with plain spaces only.
-fn read(selector: &str) -> String {
+/// Returns a script for the visible text of an element, with non-breaking spaces replaced.
+fn visible_text(selector: &str) -> String {
     format!("document.querySelector({})?.innerText.replace(/[\\u00a0\\u202f]/g, ' ')", json!(selector))
 }
 
-/// Decodes Base64, in which the browser sends screenshots.
-fn decode(text: &str) -> Vec<u8> {
+/// Decodes Base64, the encoding of the browser's screenshots.
+fn decode_base64(text: &str) -> Vec<u8> {
     let value = |byte: u8| match byte {
         b'A'..=b'Z' => Some(u32::from(byte - b'A')),
         b'a'..=b'z' => Some(u32::from(byte - b'a') + 26),
@@ -306,8 +310,8 @@ fn decode(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(values.len() * 3 / 4);
     for group in values.chunks(4) {
         let bits = (0..4).fold(0, |bits, n| bits << 6 | group.get(n).copied().unwrap_or(0));
-        let all = [(bits >> 16) as u8, (bits >> 8) as u8, bits as u8];
-        bytes.extend_from_slice(&all[..(group.len() * 3 / 4).min(3)]);
+        let decoded = [(bits >> 16) as u8, (bits >> 8) as u8, bits as u8];
+        bytes.extend_from_slice(&decoded[..(group.len() * 3 / 4).min(3)]);
     }
     bytes
 }

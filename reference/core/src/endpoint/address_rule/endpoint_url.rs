@@ -1,7 +1,7 @@
 //! The rules for an endpoint's URL that need no name resolution.
 //!
 //! The URL standard's own parser reads the URL, because it decodes `127.1`, `0x7f000001` and full-width digits.
-//! The URL is then rebuilt from its parts, so the stored text is the text that was judged.
+//! The URL is then rebuilt from its parts, so the stored URL is the one that was checked.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -49,13 +49,13 @@ const METADATA_NAMES: &[&str] = &[
     "api.metadata.cloud.ibm.com",
 ];
 
-/// An address that webhooks may be posted to, as far as can be checked without resolving its name.
+/// The URL of a webhook endpoint. Public as far as can be checked without resolving its host name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndpointUrl {
     text: String,
     host: Host,
     port: u16,
-    path_starts: usize,
+    path_start: usize,
 }
 
 /// The host of an endpoint.
@@ -63,18 +63,18 @@ pub struct EndpointUrl {
 pub enum Host {
     /// A name, in lower-case ASCII and without a trailing dot.
     Name(String),
-    /// A public address, typed as such.
+    /// A public IP address.
     Address(IpAddr),
 }
 
 impl EndpointUrl {
-    fn build(host: Host, port: u16, target: &str) -> EndpointUrl {
+    fn from_parts(host: Host, port: u16, target: &str) -> EndpointUrl {
         let authority = match port {
             PORT_HTTPS => host.to_string(),
             _ => format!("{host}:{port}"),
         };
         let text = format!("https://{authority}{target}");
-        EndpointUrl { path_starts: text.len() - target.len(), text, host, port }
+        EndpointUrl { path_start: text.len() - target.len(), text, host, port }
     }
 
     /// Returns the host.
@@ -89,12 +89,12 @@ impl EndpointUrl {
 
     /// Returns the value of the `Host` header: the host, and the port unless it is 443.
     pub fn authority(&self) -> &str {
-        &self.text["https://".len()..self.path_starts]
+        &self.text["https://".len()..self.path_start]
     }
 
     /// Returns path and query, as in the request line.
     pub fn path(&self) -> &str {
-        &self.text[self.path_starts..]
+        &self.text[self.path_start..]
     }
 
     /// Returns `true` if the host belongs to the simulated network (`shop.sim`), to which the rule for resolved
@@ -104,7 +104,7 @@ impl EndpointUrl {
     }
 }
 
-/// The whole URL in its one normal spelling. Reading it again gives the same URL.
+/// The whole URL in its normalized form. Parsing it again gives the same URL.
 impl fmt::Display for EndpointUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -121,7 +121,7 @@ impl fmt::Display for Host {
     }
 }
 
-/// Reads an address as its owner typed it.
+/// Parses and checks a URL as its owner typed it.
 ///
 /// # Errors
 ///
@@ -151,11 +151,12 @@ pub fn judge_url(text: &str) -> Result<EndpointUrl, Refusal> {
     }
     let host = match url.host() {
         None => return Err(Refusal::Unreadable(url::ParseError::EmptyHost)),
-        Some(url::Host::Domain(name)) => Host::Name(judge_name(name)?),
-        Some(url::Host::Ipv4(ip)) => Host::Address(judge_literal(ip.into())?),
-        Some(url::Host::Ipv6(ip)) => Host::Address(judge_literal(ip.into())?),
+        Some(url::Host::Domain(name)) => Host::Name(parse_host_name(name)?),
+        Some(url::Host::Ipv4(ip)) => Host::Address(check_literal(ip.into())?),
+        Some(url::Host::Ipv6(ip)) => Host::Address(check_literal(ip.into())?),
     };
-    let endpoint = EndpointUrl::build(host, port, &url[url::Position::BeforePath..url::Position::AfterQuery]);
+    let endpoint =
+        EndpointUrl::from_parts(host, port, &url[url::Position::BeforePath..url::Position::AfterQuery]);
     // Percent-encoding and punycode make text longer than it was typed.
     if endpoint.text.len() > URL_BYTES_MAX {
         return Err(Refusal::TooLong { bytes: endpoint.text.len() });
@@ -169,13 +170,13 @@ fn has_at_sign_before_host(text: &str) -> bool {
     authority.is_some_and(|authority| authority.contains('@'))
 }
 
-fn judge_literal(ip: IpAddr) -> Result<IpAddr, Refusal> {
+fn check_literal(ip: IpAddr) -> Result<IpAddr, Refusal> {
     judge_address(ip)?;
     Ok(ip)
 }
 
-fn judge_name(name: &str) -> Result<String, Refusal> {
-    // One dot of the root is redundant. A second one would be an empty label.
+fn parse_host_name(name: &str) -> Result<String, Refusal> {
+    // One dot at the end stands for the DNS root and is redundant. A second one would be an empty label.
     let host = name.strip_suffix('.').unwrap_or(name).to_owned();
     let label_fits = |label: &str| (1..=LABEL_BYTES_MAX).contains(&label.len());
     if host.len() > NAME_BYTES_MAX || !host.split('.').all(label_fits) {

@@ -1,7 +1,7 @@
 //! The rule that a webhook address is reachable from the open internet (spec 2.5).
 //!
-//! Checked twice: `judge_url` when an address is saved, `judge_resolved` before each delivery. Resolves no name: the host
-//! passes in the addresses and connects only to those that were checked.
+//! Checked twice: [`parse_endpoint_url`] when a URL is saved, [`check_resolved`] before each attempt. Resolves no name:
+//! the caller passes in the addresses and connects only to those that were checked.
 
 mod endpoint_url;
 mod ranges;

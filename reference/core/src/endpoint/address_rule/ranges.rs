@@ -1,7 +1,7 @@
 //! The ranges that are not the open internet, after IANA's special-purpose registries.
 //!
-//! IPv4 is public unless listed. IPv6 is the other way round: only 2000::/3 has been handed out, so
-//! whatever lies outside is refused without being listed.
+//! IPv4 is public unless listed. IPv6 is the opposite: only 2000::/3 has been allocated, so
+//! all other addresses are refused without being listed.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -35,7 +35,7 @@ impl Block<Ipv6Addr> {
     }
 }
 
-// The first match names the refusal, so the narrow blocks precede the wide ones.
+// The first match determines the reported range, so the narrow blocks precede the wide ones.
 const REFUSED_V4: &[Block<Ipv4Addr>] = &[
     v4([169, 254, 169, 254], 32, Range::Metadata), // most clouds
     v4([100, 100, 100, 200], 32, Range::Metadata), // Alibaba
@@ -61,8 +61,8 @@ const REFUSED_V4: &[Block<Ipv4Addr>] = &[
     v4([240, 0, 0, 0], 4, Range::Reserved),
 ];
 
-// Checked before any embedded IPv4 address: these addresses contain none, whatever their bits.
-const WHOLE_V6: &[Block<Ipv6Addr>] = &[
+// Checked before embedded IPv4 addresses: these addresses contain none, although some have the bits of one.
+const EXACT_V6: &[Block<Ipv6Addr>] = &[
     v6([0, 0, 0], [0, 0], 128, Range::Unspecified),
     v6([0, 0, 0], [0, 1], 128, Range::Loopback),
     v6([0xfd00, 0x0ec2, 0], [0, 0x0254], 128, Range::Metadata), // AWS
@@ -94,15 +94,15 @@ fn is_global_unicast(ip: Ipv6Addr) -> bool {
 /// [`Refusal::NotPublic`] with the range that contains the address.
 pub fn judge_address(ip: IpAddr) -> Result<(), Refusal> {
     let verdict = match ip {
-        IpAddr::V4(v4) => judge_v4(v4).map_err(|range| (None, range)),
-        IpAddr::V6(v6) => judge_v6(v6),
+        IpAddr::V4(v4) => check_v4(v4).map_err(|range| (None, range)),
+        IpAddr::V6(v6) => check_v6(v6),
     };
     verdict.map_err(|(inner, range)| Refusal::NotPublic { ip, inner, range })
 }
 
 /// Checks that a name may receive deliveries, by the addresses that it resolves to now.
 ///
-/// Every address must be public: with one bad one in the list, the next look-up could pick it.
+/// Every address must be public, because the client may connect to any of them.
 ///
 /// # Errors
 ///
@@ -114,21 +114,21 @@ pub fn judge_resolved(addresses: &[IpAddr]) -> Result<(), Refusal> {
     addresses.iter().try_for_each(|ip| judge_address(*ip))
 }
 
-fn judge_v4(ip: Ipv4Addr) -> Result<(), Range> {
+fn check_v4(ip: Ipv4Addr) -> Result<(), Range> {
     REFUSED_V4.iter().find(|block| block.contains(ip)).map_or(Ok(()), |block| Err(block.range))
 }
 
-fn judge_v6(ip: Ipv6Addr) -> Result<(), (Option<Ipv4Addr>, Range)> {
+fn check_v6(ip: Ipv6Addr) -> Result<(), (Option<Ipv4Addr>, Range)> {
     let refuse = |blocks: &[Block<Ipv6Addr>]| {
         blocks.iter().find(|block| block.contains(ip)).map_or(Ok(()), |block| Err((None, block.range)))
     };
-    refuse(WHOLE_V6)?;
+    refuse(EXACT_V6)?;
 
-    let hidden = EmbeddedIpv4::find(ip);
-    for inner in hidden.inside.into_iter().flatten() {
-        judge_v4(inner).map_err(|range| (Some(inner), range))?;
+    let embedded = EmbeddedIpv4::find(ip);
+    for inner in embedded.addresses.into_iter().flatten() {
+        check_v4(inner).map_err(|range| (Some(inner), range))?;
     }
-    if hidden.is_only_ipv4 {
+    if embedded.is_only_ipv4 {
         return Ok(());
     }
 
@@ -138,40 +138,40 @@ fn judge_v6(ip: Ipv6Addr) -> Result<(), (Option<Ipv4Addr>, Range)> {
 
 /// The IPv4 addresses that packets to an IPv6 address may end at.
 struct EmbeddedIpv4 {
-    inside: [Option<Ipv4Addr>; 3],
+    addresses: [Option<Ipv4Addr>; 3],
     // Mapped and NAT64 addresses lie outside 2000::/3 and yet lead to the IPv4 internet. A network
-    // without IPv4 sees every IPv4-only shop as a NAT64 address.
+    // without IPv4 sees every IPv4-only server as a NAT64 address.
     is_only_ipv4: bool,
 }
 
 impl EmbeddedIpv4 {
     fn find(ip: Ipv6Addr) -> EmbeddedIpv4 {
-        let s = ip.segments();
-        let at = |high: u16, low: u16| Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
-        let mut hidden = EmbeddedIpv4 { inside: [None; 3], is_only_ipv4: false };
-        match s {
+        let segments = ip.segments();
+        let ipv4 = |high: u16, low: u16| Some(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
+        let mut embedded = EmbeddedIpv4 { addresses: [None; 3], is_only_ipv4: false };
+        match segments {
             // Mapped, RFC 4291, and NAT64, RFC 6052.
             [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-                hidden.inside[0] = at(high, low);
-                hidden.is_only_ipv4 = true;
+                embedded.addresses[0] = ipv4(high, low);
+                embedded.is_only_ipv4 = true;
             }
             // Compatible, RFC 4291; translated, RFC 2765; a network's own NAT64, RFC 8215.
             [0, 0, 0, 0, 0, 0, high, low]
             | [0, 0, 0, 0, 0xffff, 0, high, low]
-            | [0x64, 0xff9b, 1, _, _, _, high, low] => hidden.inside[0] = at(high, low),
+            | [0x64, 0xff9b, 1, _, _, _, high, low] => embedded.addresses[0] = ipv4(high, low),
             // 6to4, RFC 3056.
-            [0x2002, high, low, ..] => hidden.inside[0] = at(high, low),
-            // Teredo, RFC 4380: the server, and the client with every bit turned over.
+            [0x2002, high, low, ..] => embedded.addresses[0] = ipv4(high, low),
+            // Teredo, RFC 4380: the server, and the client with every bit inverted.
             [0x2001, 0, high, low, _, _, client_high, client_low] => {
-                hidden.inside[0] = at(high, low);
-                hidden.inside[1] = at(!client_high, !client_low);
+                embedded.addresses[0] = ipv4(high, low);
+                embedded.addresses[1] = ipv4(!client_high, !client_low);
             }
             _ => {}
         }
         // ISATAP, RFC 5214: in the lower half, under any prefix.
-        if let [_, _, _, _, 0 | 0x0200, 0x5efe, high, low] = s {
-            hidden.inside[2] = at(high, low);
+        if let [_, _, _, _, 0 | 0x0200, 0x5efe, high, low] = segments {
+            embedded.addresses[2] = ipv4(high, low);
         }
-        hidden
+        embedded
     }
 }

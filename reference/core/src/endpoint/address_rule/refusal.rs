@@ -1,14 +1,14 @@
-//! The reasons for refusing an address: a name for the log, a sentence fragment for messages.
+//! The reasons for refusing an address: each has a name for logs and a sentence fragment for messages.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Bytes of the longest accepted URL.
+/// The largest number of bytes of a URL.
 pub const URL_BYTES_MAX: usize = 2_048;
 
 /// The reason why an address may not receive webhooks.
 ///
-/// Never contains the text as typed, which may have a password.
+/// Never contains the URL as typed, which may have a password.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// More bytes than a URL may have.
@@ -33,31 +33,31 @@ pub enum Refusal {
     PortZero,
     /// A host name that is invalid in DNS.
     BadName {
-        /// The host as read.
+        /// The host as parsed.
         host: String,
     },
     /// A host without a dot, which only a local network can resolve.
     SingleLabel {
-        /// The host as read.
+        /// The host as parsed.
         host: String,
     },
     /// A host in a zone which is not part of the open internet.
     LocalName {
-        /// The host as read.
+        /// The host as parsed.
         host: String,
         /// The zone it lies in.
         zone: &'static str,
     },
     /// A name under which a cloud serves the credentials of its machines.
     MetadataName {
-        /// The host as read.
+        /// The host as parsed.
         host: String,
     },
     /// An address, typed or resolved, outside the open internet.
     NotPublic {
         /// The address.
         ip: IpAddr,
-        /// The IPv4 address inside it that decided, if one did.
+        /// The embedded IPv4 address that is not public, if that is the reason.
         inner: Option<Ipv4Addr>,
         /// The range that contains it.
         range: Range,
@@ -197,7 +197,7 @@ impl fmt::Display for Refusal {
             }
             Refusal::MetadataName { host } => write!(f, "`{host}` is a cloud metadata name; {PUBLIC_NAME}"),
             Refusal::NotPublic { ip, inner: Some(inner), range } => {
-                write!(f, "`{ip}` holds `{inner}`, {}; only public addresses are allowed", range.description())
+                write!(f, "`{ip}` contains `{inner}`, {}; only public addresses are allowed", range.description())
             }
             Refusal::NotPublic { ip, inner: None, range } => {
                 write!(f, "`{ip}` is {}; only public addresses are allowed", range.description())

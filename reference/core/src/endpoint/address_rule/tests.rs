@@ -1,4 +1,4 @@
-//! Tables of the address rule: the typed or resolved address on the left, the verdict on the right.
+//! Tests of the address rule. The tables have the typed or resolved address on the left, the verdict on the right.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,9 +6,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Checks URLs. `expected`: the normal spelling of an accepted URL, or the name of the rule that refuses it.
+/// Checks URLs. `expected`: the normalized form of an accepted URL, or the name of the rule that refuses it.
 #[track_caller]
-fn check_url(table: &[(&str, &str)]) {
+fn assert_urls(table: &[(&str, &str)]) {
     for (typed, expected) in table {
         let verdict = match judge_url(typed) {
             Ok(url) => url.to_string(),
@@ -20,7 +20,7 @@ fn check_url(table: &[(&str, &str)]) {
 
 /// Checks IP addresses. `expected`: `public`, or the name of the rule that refuses the address.
 #[track_caller]
-fn check_address(table: &[(&str, &str)]) {
+fn assert_addresses(table: &[(&str, &str)]) {
     for (text, expected) in table {
         let ip: IpAddr = text.parse().expect("the table holds addresses");
         assert_eq!(rule_of(ip), *expected, "address: {text}");
@@ -35,8 +35,8 @@ fn rule_of(ip: IpAddr) -> &'static str {
 }
 
 #[test]
-fn public_urls_are_accepted_in_their_normal_spelling() {
-    check_url(&[
+fn public_urls_are_accepted_and_normalized() {
+    assert_urls(&[
         ("https://shop.example", "https://shop.example/"),
         ("https://shop.example/hook?from=pay&to=me", "https://shop.example/hook?from=pay&to=me"),
         ("HTTPS://Shop.Example/Hook", "https://shop.example/Hook"),
@@ -65,8 +65,8 @@ fn public_urls_are_accepted_in_their_normal_spelling() {
 }
 
 #[test]
-fn only_https_with_nothing_beside_host_port_path_and_query() {
-    check_url(&[
+fn urls_must_be_https_without_user_info_fragment_or_port_zero() {
+    assert_urls(&[
         ("http://shop.example/", "not_https"),
         ("ftp://shop.example/", "not_https"),
         ("file:///etc/passwd", "not_https"),
@@ -91,7 +91,7 @@ fn only_https_with_nothing_beside_host_port_path_and_query() {
 
 #[test]
 fn ambiguous_characters_are_refused() {
-    check_url(&[
+    assert_urls(&[
         (" https://shop.example/", "character"),
         ("https://shop.example/ ", "character"),
         ("https://shop.example/a b", "character"),
@@ -108,7 +108,7 @@ fn ambiguous_characters_are_refused() {
 
 #[test]
 fn urls_without_a_host_name_are_refused() {
-    check_url(&[
+    assert_urls(&[
         ("", "unreadable"),
         ("shop.example/hook", "unreadable"),
         ("//shop.example/hook", "unreadable"),
@@ -135,23 +135,23 @@ fn urls_without_a_host_name_are_refused() {
 }
 
 #[test]
-fn long_urls_and_long_names_are_refused_by_the_byte() {
+fn urls_and_host_names_above_their_byte_limits_are_refused() {
     let path = |bytes: usize| format!("https://shop.example/{}", "a".repeat(bytes - 21));
     assert!(judge_url(&path(URL_BYTES_MAX)).is_ok());
-    check_url(&[(&path(URL_BYTES_MAX + 1), "too_long")]);
+    assert_urls(&[(&path(URL_BYTES_MAX + 1), "too_long")]);
     // Each of these grows to six bytes when it is percent-encoded.
-    check_url(&[(&format!("https://shop.example/{}", "é".repeat(400)), "too_long")]);
+    assert_urls(&[(&format!("https://shop.example/{}", "é".repeat(400)), "too_long")]);
 
     let name = |bytes: usize| format!("https://{}{}/", "a.".repeat((bytes - 3) / 2), "abc");
     assert!(judge_url(&name(253)).is_ok());
-    check_url(&[(&name(255), "bad_name")]);
+    assert_urls(&[(&name(255), "bad_name")]);
     assert!(judge_url(&format!("https://{}.example/", "a".repeat(63))).is_ok());
-    check_url(&[(&format!("https://{}.example/", "a".repeat(64)), "bad_name")]);
+    assert_urls(&[(&format!("https://{}.example/", "a".repeat(64)), "bad_name")]);
 }
 
 #[test]
 fn names_outside_the_open_internet_are_refused() {
-    check_url(&[
+    assert_urls(&[
         ("https://localhost/", "local_name"),
         ("https://localhost:3000/hook", "local_name"),
         ("https://LOCALHOST/", "local_name"),
@@ -178,8 +178,8 @@ fn names_outside_the_open_internet_are_refused() {
 }
 
 #[test]
-fn a_zone_ends_at_a_dot() {
-    check_url(&[
+fn a_name_that_only_ends_like_a_local_zone_is_accepted() {
+    assert_urls(&[
         ("https://notlocalhost.example/", "https://notlocalhost.example/"),
         ("https://localhost.example/", "https://localhost.example/"),
         ("https://shop.mylocal/", "https://shop.mylocal/"),
@@ -190,7 +190,7 @@ fn a_zone_ends_at_a_dot() {
 
 #[test]
 fn metadata_services_are_refused_by_name_and_by_address() {
-    check_url(&[
+    assert_urls(&[
         ("https://metadata.google.internal/computeMetadata/v1/", "metadata_name"),
         ("https://Metadata.Google.Internal./", "metadata_name"),
         ("https://metadata.goog/", "metadata_name"),
@@ -222,8 +222,8 @@ fn metadata_services_are_refused_by_name_and_by_address() {
 }
 
 #[test]
-fn the_neighbours_of_a_metadata_service_are_named_after_their_range() {
-    check_address(&[
+fn addresses_next_to_a_metadata_service_are_reported_by_their_range() {
+    assert_addresses(&[
         ("169.254.169.253", "link_local"),
         ("169.254.169.255", "link_local"),
         ("100.100.100.201", "shared"),
@@ -237,7 +237,7 @@ fn the_neighbours_of_a_metadata_service_are_named_after_their_range() {
 
 #[test]
 fn obfuscated_addresses_are_decoded() {
-    check_url(&[
+    assert_urls(&[
         ("https://127.0.0.1/", "loopback"),
         ("https://127.1/", "loopback"),
         ("https://127.0.1/", "loopback"),
@@ -276,22 +276,22 @@ fn obfuscated_addresses_are_decoded() {
 }
 
 #[test]
-fn the_simulated_network_has_names_and_nothing_else_has_them() {
-    check_url(&[
+fn only_names_below_sim_are_simulated() {
+    assert_urls(&[
         ("https://shop.sim/hook", "https://shop.sim/hook"),
         ("https://Shop.SIM.:8443/", "https://shop.sim:8443/"),
     ]);
-    let simulated = |text| judge_url(text).expect("the URL is accepted").is_simulated();
-    assert!(simulated("https://shop.sim/hook"));
-    assert!(simulated("https://a.b.sim/"));
-    assert!(!simulated("https://shop.example/shop.sim"));
-    assert!(!simulated("https://shop.sim.example/"));
-    assert!(!simulated("https://shop.notsim/"));
-    assert!(!simulated("https://8.8.8.8/"));
+    let is_simulated = |url| judge_url(url).expect("the URL is accepted").is_simulated();
+    assert!(is_simulated("https://shop.sim/hook"));
+    assert!(is_simulated("https://a.b.sim/"));
+    assert!(!is_simulated("https://shop.example/shop.sim"));
+    assert!(!is_simulated("https://shop.sim.example/"));
+    assert!(!is_simulated("https://shop.notsim/"));
+    assert!(!is_simulated("https://8.8.8.8/"));
 }
 
 #[test]
-fn the_parts_of_a_url_are_those_of_the_request() {
+fn a_url_has_host_port_authority_and_path() {
     let parts = |text| {
         let url = judge_url(text).expect("the URL is accepted");
         format!("{:?} | {} | {} | {}", url.host(), url.port(), url.authority(), url.path())
@@ -302,7 +302,7 @@ fn the_parts_of_a_url_are_those_of_the_request() {
 }
 
 #[test]
-fn each_ipv4_range_starts_and_ends_where_its_registration_says() {
+fn each_ipv4_range_has_its_registered_bounds() {
     // (the address before, the first, the last, the address after, the rule)
     let table = [
         ("", "0.0.0.1", "0.255.255.255", "1.0.0.0", "this_network"),
@@ -323,19 +323,19 @@ fn each_ipv4_range_starts_and_ends_where_its_registration_says() {
         ("", "240.0.0.0", "255.255.255.254", "", "reserved"),
     ];
     for (before, first, last, after, rule) in table {
-        check_address(&[(first, rule), (last, rule)]);
+        assert_addresses(&[(first, rule), (last, rule)]);
         for outside in [before, after].into_iter().filter(|text| !text.is_empty()) {
-            check_address(&[(outside, "public")]);
+            assert_addresses(&[(outside, "public")]);
         }
     }
-    check_address(&[("0.0.0.0", "unspecified"), ("255.255.255.255", "broadcast")]);
+    assert_addresses(&[("0.0.0.0", "unspecified"), ("255.255.255.255", "broadcast")]);
 }
 
 #[test]
-fn each_ipv6_range_starts_and_ends_where_its_registration_says() {
+fn each_ipv6_range_has_its_registered_bounds() {
     const ONES: &str = "ffff:ffff:ffff:ffff:ffff:ffff";
     let last = |start: &str| format!("{start}:{ONES}").split(':').take(8).collect::<Vec<_>>().join(":");
-    check_address(&[
+    assert_addresses(&[
         ("::", "unspecified"),
         ("::1", "loopback"),
         ("::2", "this_network"),
@@ -382,8 +382,8 @@ fn each_ipv6_range_starts_and_ends_where_its_registration_says() {
 }
 
 #[test]
-fn ipv4_inside_ipv6_is_judged_as_ipv4() {
-    check_address(&[
+fn ipv4_embedded_in_ipv6_is_judged_as_ipv4() {
+    assert_addresses(&[
         // Mapped and NAT64 lead to the IPv4 internet and nowhere else.
         ("::ffff:8.8.8.8", "public"),
         ("::ffff:10.0.0.1", "private"),
@@ -396,7 +396,7 @@ fn ipv4_inside_ipv6_is_judged_as_ipv4() {
         ("2002:a00:1::1", "private"),
         ("2002:c0a8:101:1::1", "private"),
         ("2002:e000:1::", "multicast"),
-        // Teredo: a bad server, a bad client, and neither.
+        // Teredo: a private server, a private client, and neither.
         ("2001:0:7f00:1::f7f7:f7f7", "loopback"),
         ("2001:0:808:808:0:0:80ff:fffe", "loopback"),
         ("2001:0:808:808:0:0:f5ff:fffe", "private"),
@@ -420,7 +420,7 @@ fn ipv4_inside_ipv6_is_judged_as_ipv4() {
 
 #[test]
 fn well_known_public_addresses_are_public() {
-    check_address(&[
+    assert_addresses(&[
         ("1.1.1.1", "public"),
         ("8.8.8.8", "public"),
         ("9.9.9.9", "public"),
@@ -466,7 +466,7 @@ fn a_refusal_names_the_value_and_what_is_allowed() {
     check("https://127.1/", "`127.0.0.1` is a loopback address; only public addresses are allowed");
     check(
         "https://[2002:a00:1::]/",
-        "`2002:a00:1::` holds `10.0.0.1`, a private address; only public addresses are allowed",
+        "`2002:a00:1::` contains `10.0.0.1`, a private address; only public addresses are allowed",
     );
     check(
         "https://nas.lan/",
@@ -483,13 +483,13 @@ fn a_refusal_never_repeats_a_password() {
     }
 }
 
-/// Returns texts that are nearly URLs: random characters are seldom accepted as a scheme.
-fn nearly_a_url() -> impl Strategy<Value = String> {
+/// Generates texts that resemble URLs: random characters rarely form a scheme.
+fn url_like_text() -> impl Strategy<Value = String> {
     ("(https?://)?", "[a-z0-9.:@%\\[\\]xX。１]{0,24}", "(:[0-9]{0,6})?", "\\PC{0,12}")
         .prop_map(|(scheme, host, port, rest)| format!("{scheme}{host}{port}/{rest}"))
 }
 
-/// Returns any IPv4 address, and often one whose first byte begins a special range.
+/// Generates any IPv4 address, and often one whose first byte begins a special range.
 fn ipv4() -> impl Strategy<Value = Ipv4Addr> {
     let special = prop::sample::select(vec![0u8, 10, 100, 127, 168, 169, 172, 192, 198, 203, 224, 255]);
     let near_special = (special, any::<[u8; 3]>()).prop_map(|(a, [b, c, d])| Ipv4Addr::new(a, b, c, d));
@@ -498,9 +498,9 @@ fn ipv4() -> impl Strategy<Value = Ipv4Addr> {
 
 proptest! {
     #[test]
-    fn no_text_causes_a_panic(text in prop_oneof![any::<String>(), nearly_a_url()]) {
+    fn no_text_causes_a_panic(text in prop_oneof![any::<String>(), url_like_text()]) {
         if let Ok(url) = judge_url(&text) {
-            prop_assert_eq!(judge_url(&url.to_string()), Ok(url.clone()), "the normal spelling is stable");
+            prop_assert_eq!(judge_url(&url.to_string()), Ok(url.clone()), "the normalized form is stable");
             prop_assert!(url.to_string().is_ascii());
             prop_assert!(url.path().starts_with('/'));
         }
@@ -513,7 +513,7 @@ proptest! {
         prop_assert_eq!(rule_of(ip.to_ipv6_mapped().into()), verdict);
         prop_assert_eq!(rule_of(Ipv6Addr::from_bits(0x64_ff9b << 96 | low).into()), verdict);
         prop_assert_eq!(rule_of(Ipv6Addr::from_bits(0x2002 << 112 | low << 80 | 1).into()), verdict);
-        let typed = judge_url(&format!("https://{}/", ip.to_bits())).map_or_else(|no| no.rule(), |_| "public");
+        let typed = judge_url(&format!("https://{}/", ip.to_bits())).map_or_else(|refusal| refusal.rule(), |_| "public");
         prop_assert_eq!(typed, verdict);
     }
 

@@ -1,5 +1,5 @@
-//! Property test: random bytes through hyper's parser and the server's router, with a real world. Complete responses
-//! are returned or the connection is closed, within a bounded time.
+//! Property test: random bytes through hyper's parser and the server's router, with a real world. The server returns
+//! complete responses or closes the connection, within a bounded time.
 
 use proptest::{prelude::*, sample::select};
 use reference_core::rng::Seed;
@@ -8,8 +8,8 @@ use tokio::{runtime::Builder, time::timeout};
 
 use super::*;
 
-/// The maximum duration of a connection: a head, a body and an idle client, each as slow as allowed.
-const LONGEST: Duration = Duration::from_secs(10 + 15 + 75 + 15);
+/// The maximum duration of a connection: a head, a body, an idle client and a stalled write, each as slow as allowed.
+const DURATION_MAX: Duration = Duration::from_secs(10 + 15 + 75 + 15);
 
 const METHODS: &[&str] = &["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "get", "G\0T", ""];
 const TARGETS: &[&str] = &[
@@ -34,7 +34,7 @@ const TARGETS: &[&str] = &[
     "/\u{e9}",
 ];
 const VERSIONS: &[&str] = &["HTTP/1.1", "HTTP/1.0", "HTTP/2.0", "HTTP/1.", "http/1.1", ""];
-const ENDS: &[&str] = &["\r\n", "\n", "\r", "\r\n\r\n", ""];
+const LINE_ENDS: &[&str] = &["\r\n", "\n", "\r", "\r\n\r\n", ""];
 const HEADERS: &[&str] = &[
     "Host: localhost",
     "Host: localhost",
@@ -75,30 +75,35 @@ const BODIES: &[&str] = &[
 
 /// Generates a request that is mostly valid.
 fn request() -> impl Strategy<Value = Vec<u8>> {
-    let line = (select(METHODS), select(TARGETS), select(VERSIONS));
-    let headers = prop::collection::vec((select(HEADERS), select(ENDS)), 0..8);
-    (line, headers, select(BODIES), any::<[bool; 3]>()).prop_map(
-        |((method, target, version), headers, body, [is_known, is_ended, is_strict])| {
-            let version = if is_known { "HTTP/1.1" } else { version };
+    let request_line = (select(METHODS), select(TARGETS), select(VERSIONS));
+    let headers = prop::collection::vec((select(HEADERS), select(LINE_ENDS)), 0..8);
+    (request_line, headers, select(BODIES), any::<[bool; 3]>()).prop_map(
+        |(
+            (method, target, version),
+            headers,
+            body,
+            [has_known_version, has_head_end, has_valid_line_ends],
+        )| {
+            let version = if has_known_version { "HTTP/1.1" } else { version };
             let mut text = format!("{method} {target} {version}\r\n");
             for (header, end) in headers {
                 text += header;
-                text += if is_strict { "\r\n" } else { end };
+                text += if has_valid_line_ends { "\r\n" } else { end };
             }
-            (text + if is_ended { "\r\n" } else { "" } + body).into_bytes()
+            (text + if has_head_end { "\r\n" } else { "" } + body).into_bytes()
         },
     )
 }
 
 /// Generates the chunks that a client sends: pipelined requests, some with changed bytes.
-fn pieces() -> impl Strategy<Value = Vec<Vec<u8>>> {
+fn chunks() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let noise = prop::collection::vec(any::<u8>(), 0..200);
     let requests = prop::collection::vec(prop_oneof![8 => request(), 1 => noise], 1..5);
-    let spoiled = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3);
+    let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..3);
     let cuts = prop::collection::vec(any::<prop::sample::Index>(), 0..4);
-    (requests, spoiled, cuts).prop_map(|(requests, spoiled, cuts)| {
+    (requests, changes, cuts).prop_map(|(requests, changes, cuts)| {
         let mut bytes = requests.concat();
-        for (index, byte) in spoiled {
+        for (index, byte) in changes {
             if !bytes.is_empty() {
                 let index = index.index(bytes.len());
                 bytes[index] = byte;
@@ -122,18 +127,18 @@ fn router() -> Arc<Router> {
 }
 
 /// Sends the chunks and returns all bytes of the server.
-async fn run_connection(router: Arc<Router>, pieces: Vec<Vec<u8>>, hangs_up: bool) -> Vec<u8> {
-    let Pipe { stream, server, stopping, .. } = connect_to(router);
+async fn run_connection(router: Arc<Router>, chunks: Vec<Vec<u8>>, half_closes: bool) -> Vec<u8> {
+    let Pipe { stream, server, shutdown, .. } = connect_to(router);
     let (mut from_server, mut to_server) = tokio::io::split(stream);
     let sending = async {
-        for piece in pieces {
+        for chunk in chunks {
             // The server may have closed the connection.
-            if to_server.write_all(&piece).await.is_err() {
+            if to_server.write_all(&chunk).await.is_err() {
                 break;
             }
             tokio::task::yield_now().await;
         }
-        if hangs_up {
+        if half_closes {
             let _ = to_server.shutdown().await;
         }
     };
@@ -143,8 +148,8 @@ async fn run_connection(router: Arc<Router>, pieces: Vec<Vec<u8>>, hangs_up: boo
         read.expect("a pipe can be read");
         server.await.expect("no connection panics");
     };
-    timeout(LONGEST, session).await.expect("every connection ends within the maximum duration");
-    drop(stopping);
+    timeout(DURATION_MAX, session).await.expect("every connection ends within the maximum duration");
+    drop(shutdown);
     received
 }
 
@@ -153,7 +158,7 @@ async fn run_connection(router: Arc<Router>, pieces: Vec<Vec<u8>>, hangs_up: boo
 fn statuses(mut bytes: &[u8]) -> Result<Vec<u16>, String> {
     let mut statuses = Vec::new();
     while !bytes.is_empty() {
-        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").ok_or("a head has no end")?;
+        let end = bytes.windows(4).position(|bytes| bytes == b"\r\n\r\n").ok_or("a head has no end")?;
         let head = std::str::from_utf8(&bytes[..end]).map_err(|error| error.to_string())?;
         let status: u16 = head
             .strip_prefix("HTTP/1.")
@@ -174,13 +179,13 @@ proptest! {
 
     #[test]
     fn any_bytes_get_complete_responses_or_a_closed_connection(
-        talks in prop::collection::vec((pieces(), any_half_close()), 1..4),
+        connections in prop::collection::vec((chunks(), any_half_close()), 1..4),
     ) {
         let runtime = Builder::new_current_thread().enable_all().start_paused(true).build().expect("a runtime");
         runtime.block_on(async {
             let router = router();
-            for (pieces, hangs_up) in talks {
-                let received = run_connection(Arc::clone(&router), pieces, hangs_up).await;
+            for (chunks, half_closes) in connections {
+                let received = run_connection(Arc::clone(&router), chunks, half_closes).await;
                 let statuses = statuses(&received);
                 prop_assert!(statuses.is_ok(), "{statuses:?}: {}", String::from_utf8_lossy(&received));
                 // 501 and 505 are hyper's; 500 would be an internal error of the server.

@@ -1,4 +1,4 @@
-//! Tests of the time limits, in virtual time over a pipe, so that no test has to wait.
+//! Tests: the time limits, in virtual time over a pipe, so that no test has to wait.
 
 use std::{convert::Infallible, net::Ipv4Addr};
 
@@ -65,9 +65,9 @@ impl World for BodyLengthWorld {
 struct Pipe {
     stream: DuplexStream,
     server: JoinHandle<()>,
-    began: Instant,
-    /// Unused, but dropping it would stop the connection.
-    stopping: GracefulShutdown,
+    started_at: Instant,
+    /// Held, because dropping it stops the connection.
+    shutdown: GracefulShutdown,
 }
 
 /// Returns a router with this world.
@@ -104,11 +104,12 @@ fn connect() -> Pipe {
 }
 
 fn connect_to(router: Arc<Router>) -> Pipe {
-    let (stream, ours) = duplex(65_536);
-    let ends = ConnectionAddrs { remote: Ipv4Addr::LOCALHOST.into(), local: Ipv4Addr::LOCALHOST.into() };
-    let stopping = GracefulShutdown::new();
-    let server = tokio::spawn(serve(router, ours, ends, Arc::new(Activity::new()), stopping.watcher()));
-    Pipe { stream, server, began: Instant::now(), stopping }
+    let (stream, server_stream) = duplex(65_536);
+    let addrs = ConnectionAddrs { remote: Ipv4Addr::LOCALHOST.into(), local: Ipv4Addr::LOCALHOST.into() };
+    let shutdown = GracefulShutdown::new();
+    let server =
+        tokio::spawn(serve(router, server_stream, addrs, Arc::new(Activity::new()), shutdown.watcher()));
+    Pipe { stream, server, started_at: Instant::now(), shutdown }
 }
 
 impl Pipe {
@@ -116,16 +117,21 @@ impl Pipe {
         self.stream.write_all(text.as_bytes()).await.expect("the server accepts the bytes");
     }
 
-    /// Checks that the server closes after this time, and that its last output starts with `expected`.
+    /// Checks that the server closes the connection after this time, and that its unread output starts with
+    /// `expected`.
     #[track_caller]
     fn check_closes(self, after: Duration, expected: &'static str) -> impl Future<Output = ()> {
         let caller = std::panic::Location::caller();
-        let Pipe { mut stream, server, began, stopping } = self;
+        let Pipe { mut stream, server, started_at, shutdown } = self;
         async move {
             server.await.expect("the connection task does not panic");
-            drop(stopping);
-            let deviation = began.elapsed().abs_diff(after);
-            assert!(deviation < Duration::from_millis(10), "{caller}: closed after {:?}", began.elapsed());
+            drop(shutdown);
+            let deviation = started_at.elapsed().abs_diff(after);
+            assert!(
+                deviation < Duration::from_millis(10),
+                "{caller}: closed after {:?}",
+                started_at.elapsed()
+            );
             let mut received = String::new();
             stream.read_to_string(&mut received).await.expect("text");
             assert!(
@@ -141,15 +147,15 @@ impl Pipe {
 
     /// Reads one response, whose body is a line.
     async fn read_response(&mut self) -> String {
-        let mut answer = String::new();
-        while !answer.ends_with("bytes\n") {
-            answer.push(self.stream.read_u8().await.expect("an answer").into());
+        let mut response = String::new();
+        while !response.ends_with("bytes\n") {
+            response.push(self.stream.read_u8().await.expect("the server sends a response").into());
         }
-        answer
+        response
     }
 }
 
-const LATE: &str = "HTTP/1.1 408 Request Timeout\r\n";
+const REQUEST_TIMEOUT: &str = "HTTP/1.1 408 Request Timeout\r\n";
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_connection_is_closed_without_a_response() {
@@ -160,21 +166,21 @@ async fn a_silent_connection_is_closed_without_a_response() {
 async fn an_incomplete_head_times_out() {
     let mut pipe = connect();
     pipe.send("GET /v1/a HT").await;
-    pipe.check_closes(HEAD_TIME, LATE).await;
+    pipe.check_closes(HEAD_TIME, REQUEST_TIMEOUT).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_head_sent_in_small_pieces_times_out_too() {
     let mut pipe = connect();
-    for drop in ["GET", " /v1/a", " HTTP/1.1", "\r\nX: x", "\r\nX: x"] {
-        pipe.send(drop).await;
+    for piece in ["GET", " /v1/a", " HTTP/1.1", "\r\nX: x", "\r\nX: x"] {
+        pipe.send(piece).await;
         sleep(2 * SECOND).await;
     }
-    pipe.check_closes(HEAD_TIME, LATE).await;
+    pipe.check_closes(HEAD_TIME, REQUEST_TIMEOUT).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_of_a_head_begins_with_its_first_byte() {
+async fn the_time_limit_of_a_head_starts_with_its_first_byte() {
     let mut pipe = connect();
     sleep(8 * SECOND).await;
     pipe.send("GET /v1/a HTTP/1.1\r\n").await;
@@ -183,7 +189,7 @@ async fn the_time_of_a_head_begins_with_its_first_byte() {
     pipe.read_response().await;
     sleep(60 * SECOND).await;
     pipe.send("GET").await;
-    pipe.check_closes(8 * SECOND + 9 * SECOND + 60 * SECOND + HEAD_TIME, LATE).await;
+    pipe.check_closes(8 * SECOND + 9 * SECOND + 60 * SECOND + HEAD_TIME, REQUEST_TIMEOUT).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -209,7 +215,7 @@ async fn an_incomplete_pipelined_request_is_closed_after_the_idle_time() {
 async fn an_incomplete_body_times_out() {
     let mut pipe = connect();
     pipe.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf").await;
-    pipe.check_closes(BODY_TIME, LATE).await;
+    pipe.check_closes(BODY_TIME, REQUEST_TIMEOUT).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -218,9 +224,9 @@ async fn a_body_sent_in_small_pieces_times_out_too() {
     pipe.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nContent-Length: 99\r\n\r\n").await;
     for _ in 0..7 {
         sleep(2 * SECOND).await;
-        pipe.send("drop").await;
+        pipe.send("part").await;
     }
-    pipe.check_closes(BODY_TIME, LATE).await;
+    pipe.check_closes(BODY_TIME, REQUEST_TIMEOUT).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -229,10 +235,10 @@ async fn a_body_may_take_longer_than_a_head() {
     pipe.send("POST /v1/a HTTP/1.1\r\nHost: a\r\nContent-Length: 28\r\n\r\n").await;
     for _ in 0..7 {
         sleep(2 * SECOND).await;
-        pipe.send("drop").await;
+        pipe.send("part").await;
     }
     assert!(pipe.read_response().await.ends_with("28 bytes\n"));
-    // The rest of the body's time does not count for the next head.
+    // The idle time starts at the response; no time limit of the body remains.
     pipe.check_closes(14 * SECOND + IDLE_TIME, "").await;
 }
 
@@ -240,12 +246,16 @@ async fn a_body_may_take_longer_than_a_head() {
 async fn a_client_that_does_not_read_its_response_is_disconnected() {
     let mut pipe = connect();
     pipe.send("GET /v1/megabyte HTTP/1.1\r\nHost: a\r\n\r\n").await;
-    let Pipe { mut stream, server, began, stopping } = pipe;
+    let Pipe { mut stream, server, started_at, shutdown } = pipe;
     server.await.expect("the connection task does not panic");
-    drop(stopping);
-    assert!(began.elapsed().abs_diff(STALL_TIME) < Duration::from_millis(10), "{:?}", began.elapsed());
+    drop(shutdown);
+    assert!(
+        started_at.elapsed().abs_diff(STALL_TIME) < Duration::from_millis(10),
+        "{:?}",
+        started_at.elapsed()
+    );
     let mut received = Vec::new();
     stream.read_to_end(&mut received).await.expect("bytes");
-    assert_eq!(received.len(), 65_536, "the buffer of the pipe, without an error response inside");
+    assert_eq!(received.len(), 65_536, "the full buffer of the pipe, without an error response");
     assert!(received.ends_with(b"xxx"));
 }

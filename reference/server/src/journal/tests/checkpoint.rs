@@ -1,8 +1,8 @@
-//! A world opened from its checkpoint equals the world replayed from all records.
+//! Tests: a world opened from its checkpoint equals the world replayed from all records.
 
 use super::*;
 
-/// Opens a world with its checkpoint and without.
+/// Checks that a world opened with its checkpoint equals the world opened without.
 #[track_caller]
 pub(super) fn check_checkpoint_state(storage: &Memory, rate_limit: Option<u32>) {
     let digest = || open(storage, rate_limit).world.sandbox.state_digest();
@@ -49,22 +49,22 @@ fn a_checkpoint_is_written_after_a_long_replay_only() {
 fn a_checkpoint_is_written_while_the_world_runs() {
     let storage = Memory::with_checkpoints(Some(4));
     let (mut driver, journal) = Driver::new(open(&storage, None));
-    let mut rounds = 0;
-    // Another checkpoint may be under way.
+    let mut iterations = 0;
+    // The checkpoint of another test may be in progress.
     while storage.state().checkpoint.is_none() {
         driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
         flush(&journal);
-        rounds += 1;
-        assert!(rounds < 10_000, "no checkpoint was written");
+        iterations += 1;
+        assert!(iterations < 10_000, "no checkpoint was written");
         std::thread::yield_now();
     }
     let now = driver.now;
     let expected = driver.read_all();
     drop((driver, journal));
     assert_eq!(ignored_reason(&storage), None);
-    let (mut again, _) = Driver::new(open(&storage, None));
-    again.now = now;
-    assert_same(&again.read_all(), &expected);
+    let (mut reopened, _) = Driver::new(open(&storage, None));
+    reopened.now = now;
+    assert_same(&reopened.read_all(), &expected);
     check_checkpoint_state(&storage, None);
 }
 
@@ -72,25 +72,25 @@ fn a_checkpoint_is_written_while_the_world_runs() {
 fn a_damaged_checkpoint_is_ignored_wherever_the_damage_is() {
     let storage = stored_world(Some(1), 2);
     drop(open(&storage, None));
-    let sound = storage.state().checkpoint.clone().expect("one was written");
+    let intact = storage.state().checkpoint.clone().expect("a checkpoint was written");
     let opened: Arc<dyn crate::journal::storage::Storage> = Arc::new(storage.clone());
-    let disk =
-        disk::Disk::open(&opened, crate::journal::storage::DatabaseAccess::Write).expect("a sound disk");
-    let way = 0..disk.records().expect("a sound disk");
+    let disk = disk::Disk::open(&opened, crate::journal::storage::DatabaseAccess::Write)
+        .expect("the disk is undamaged");
+    let range = 0..disk.records().expect("the disk is undamaged");
     let read = |bytes: &[u8]| {
         storage.state().checkpoint = Some(bytes.to_vec());
-        super::super::checkpoint::read((&storage, &disk), &setup(None), std::slice::from_ref(&way))
+        super::super::checkpoint::read((&storage, &disk), &setup(None), std::slice::from_ref(&range))
     };
-    assert!(read(&sound).expect("it is sound").is_some());
-    let tail = sound.len() - 600;
-    for at in (0..tail).step_by(37).chain(tail..sound.len()) {
-        let mut damaged = sound.clone();
+    assert!(read(&intact).expect("the checkpoint is undamaged").is_some());
+    let tail = intact.len() - 600;
+    for at in (0..tail).step_by(37).chain(tail..intact.len()) {
+        let mut damaged = intact.clone();
         damaged[at] ^= 1 << (at % 8);
         assert!(read(&damaged).is_err(), "byte {at}");
-        assert!(read(&sound[..at]).is_err(), "cut off at {at}");
+        assert!(read(&intact[..at]).is_err(), "cut off at {at}");
     }
     drop(disk);
-    storage.state().checkpoint = Some(sound[1..].to_vec());
+    storage.state().checkpoint = Some(intact[1..].to_vec());
     // More than the number of records, so that it is not rewritten.
     storage.state().checkpoint_after = Some(100);
     assert_eq!(
@@ -100,13 +100,13 @@ fn a_damaged_checkpoint_is_ignored_wherever_the_damage_is() {
 }
 
 /// Returns the checkpoint with a changed head and a valid digest.
-fn with_head(sound: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
+fn with_head(intact: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
     use sha2::Digest as _;
-    let end = sound.len() - 32;
-    let head_at = sound[..end].iter().rposition(|byte| *byte == b'\n').expect("a head") + 1;
-    let mut head: Value = serde_json::from_slice(&sound[head_at..end]).expect("JSON");
+    let end = intact.len() - 32;
+    let head_at = intact[..end].iter().rposition(|byte| *byte == b'\n').expect("a head") + 1;
+    let mut head: Value = serde_json::from_slice(&intact[head_at..end]).expect("JSON");
     change(&mut head);
-    let mut bytes = [&sound[..head_at], head.to_string().as_bytes()].concat();
+    let mut bytes = [&intact[..head_at], head.to_string().as_bytes()].concat();
     let digest = sha2::Sha256::digest(&bytes);
     bytes.extend_from_slice(&digest);
     bytes
@@ -116,37 +116,39 @@ fn with_head(sound: &[u8], change: impl FnOnce(&mut Value)) -> Vec<u8> {
 fn a_checkpoint_of_another_program_or_branch_is_ignored() {
     let storage = stored_world(Some(1), 2);
     drop(open(&storage, None));
-    let sound = storage.state().checkpoint.clone().expect("one was written");
+    let intact = storage.state().checkpoint.clone().expect("a checkpoint was written");
     storage.state().checkpoint_after = Some(100);
     let check = |change: &dyn Fn(&mut Value), why: Option<&str>| {
-        storage.state().checkpoint = Some(with_head(&sound, change));
+        storage.state().checkpoint = Some(with_head(&intact, change));
         let expected = why
             .map(|why| format!("the checkpoint in `memory` was ignored: {why}; all records were replayed"));
         assert_eq!(ignored_reason(&storage), expected);
     };
     check(&|_| {}, None);
-    let (other, left) =
+    let (other_version, other_branch) =
         ("another version of this program wrote it", "it belongs to an abandoned branch or to another world");
-    check(&|head| head["program"] = json!("0"), Some(other));
-    check(&|head| head["later"] = json!(1), Some(other));
-    check(&|head| head["setup"]["seed"] = json!(8), Some(left));
-    check(&|head| head["position"] = json!(99), Some(left));
-    check(&|head| head["position"] = json!(3), Some(left));
-    check(&|head| head["chain"] = json!("00".repeat(32)), Some(left));
+    check(&|head| head["program"] = json!("0"), Some(other_version));
+    check(&|head| head["later"] = json!(1), Some(other_version));
+    check(&|head| head["setup"]["seed"] = json!(8), Some(other_branch));
+    check(&|head| head["position"] = json!(99), Some(other_branch));
+    check(&|head| head["position"] = json!(3), Some(other_branch));
+    check(&|head| head["chain"] = json!("00".repeat(32)), Some(other_branch));
 }
 
 #[test]
 fn a_checkpoint_with_the_state_of_another_world_is_ignored() {
     let (short, long) = (stored_world(Some(1), 1), stored_world(Some(1), 2));
     drop((open(&short, None), open(&long, None)));
-    // Its records are those of the other world, and its state is not.
-    let state = |storage: &Memory| storage.state().checkpoint.clone().expect("one was written");
-    let (shorter, longer) = (state(&short), state(&long));
-    let head = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte == b'\n').expect("a head");
-    let mixed =
-        [&shorter[..head(&shorter[..shorter.len() - 32])], &longer[head(&longer[..longer.len() - 32])..]];
+    // The head fits the longer world, and the state is that of the shorter one.
+    let checkpoint = |storage: &Memory| storage.state().checkpoint.clone().expect("a checkpoint was written");
+    let (shorter, longer) = (checkpoint(&short), checkpoint(&long));
+    let head_start = |bytes: &[u8]| bytes.iter().rposition(|byte| *byte == b'\n').expect("a head");
+    let mixed = [
+        &shorter[..head_start(&shorter[..shorter.len() - 32])],
+        &longer[head_start(&longer[..longer.len() - 32])..],
+    ];
     long.state().checkpoint = Some(with_head(&mixed.concat(), |_| {}));
     long.state().checkpoint_after = Some(100);
-    let why = ignored_reason(&long).expect("its state is too early");
+    let why = ignored_reason(&long).expect("the state is that of another world");
     assert!(why.contains("but"), "{why}");
 }

@@ -1,4 +1,4 @@
-//! Damaged files are refused with the name of the file, or the damage changes nothing.
+//! Tests: damaged files are refused with the name of the file, or the damage changes nothing.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -28,7 +28,7 @@ impl Numbers {
 /// A closed world with charges, and its visible state.
 struct ClosedWorld {
     storage: Memory,
-    shown: Vec<String>,
+    responses: Vec<String>,
     now: Timestamp,
 }
 
@@ -43,9 +43,9 @@ impl ClosedWorld {
             flush(&journal);
             driver.run(&Op::Pass { seconds: 100 });
         }
-        let (now, shown) = (driver.now, driver.read_all());
+        let (now, responses) = (driver.now, driver.read_all());
         drop((driver, journal));
-        ClosedWorld { storage, shown, now }
+        ClosedWorld { storage, responses, now }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -67,15 +67,15 @@ fn try_open(storage: &Memory) -> io::Result<OpenedJournal> {
     Writer::open(Arc::new(storage.clone()), &setup(None), None, |_| Ok(()))
 }
 
-/// Returns the reason why a journal is not opened.
+/// Returns the error message of a journal that is not opened.
 #[track_caller]
-fn refusal(storage: &Memory) -> String {
-    try_open(storage).map(|_| ()).expect_err("it is damaged").to_string()
+fn open_error(storage: &Memory) -> String {
+    try_open(storage).map(|_| ()).expect_err("the journal is damaged").to_string()
 }
 
-fn charges(opened: OpenedJournal) -> usize {
+fn charge_count(opened: OpenedJournal) -> usize {
     let (mut driver, _) = Driver::new(opened);
-    let counts: Value = serde_json::from_str(&driver.read_all()[8][4..]).expect("JSON");
+    let counts: Value = serde_json::from_str(&driver.read_all()[LIVE_CHARGES][4..]).expect("JSON");
     counts["data"].as_array().map(Vec::len).unwrap_or_default()
 }
 
@@ -84,7 +84,8 @@ fn charges(opened: OpenedJournal) -> usize {
 struct DamageResults {
     refused: usize,
     same: usize,
-    other: usize,
+    /// Opened with another state.
+    different: usize,
     panicked: usize,
 }
 
@@ -93,13 +94,13 @@ impl DamageResults {
         let opened = catch_unwind(AssertUnwindSafe(|| {
             let (mut driver, _) = Driver::new(try_open(storage).ok()?);
             driver.now = world.now;
-            Some(driver.read_all() == world.shown)
+            Some(driver.read_all() == world.responses)
         }));
         match opened {
             Err(_) => self.panicked += 1,
             Ok(None) => self.refused += 1,
             Ok(Some(true)) => self.same += 1,
-            Ok(Some(false)) => self.other += 1,
+            Ok(Some(false)) => self.different += 1,
         }
     }
 }
@@ -107,22 +108,22 @@ impl DamageResults {
 #[test]
 fn a_flipped_bit_is_refused_or_changes_nothing() {
     let world = ClosedWorld::with_charges(8, None);
-    let sound = world.bytes();
-    let used: Vec<usize> = (0..sound.len()).filter(|at| sound[*at] != 0).collect();
+    let intact = world.bytes();
+    let nonzero: Vec<usize> = (0..intact.len()).filter(|at| intact[*at] != 0).collect();
     let mut numbers = Numbers(1);
     let mut results = DamageResults::default();
     for n in 0..FLIPS {
         let at = match n % 4 {
             // The header of the database.
             0 => numbers.next_below(512),
-            1 => numbers.next_below(sound.len()),
-            _ => used[numbers.next_below(used.len())],
+            1 => numbers.next_below(intact.len()),
+            _ => nonzero[numbers.next_below(nonzero.len())],
         };
-        let mut bytes = sound.clone();
+        let mut bytes = intact.clone();
         bytes[at] ^= 1 << numbers.next_below(8);
         results.add(&world, &world.storage_with(bytes));
     }
-    assert_eq!((results.other, results.panicked), (0, 0), "{results:?}");
+    assert_eq!((results.different, results.panicked), (0, 0), "{results:?}");
     assert!(results.refused > 0 && results.same > 0, "{results:?}");
 }
 
@@ -138,22 +139,22 @@ fn a_changed_amount_is_reported_with_its_record() {
         let world = ClosedWorld::with_charges(8, checkpoint_after);
         drop(open(&world.storage, None));
         assert_eq!(world.storage.state().checkpoint.is_some(), checkpoint_after.is_some());
-        let sound = world.bytes();
+        let intact = world.bytes();
         let (mut results, mut reasons) = (DamageResults::default(), Vec::new());
-        for at in positions(&sound, r#"\"33.90\"#) {
-            let mut bytes = sound.clone();
+        for at in positions(&intact, r#"\"33.90\"#) {
+            let mut bytes = intact.clone();
             bytes[at + 2] = b'9';
             let storage = world.storage_with(bytes);
             reasons.extend(try_open(&storage).err().map(|error| error.to_string()));
             results.add(&world, &storage);
         }
-        assert!(results.other == 0 && results.panicked == 0 && results.refused > 0, "{results:?}");
-        let named = |why: &String| {
+        assert!(results.different == 0 && results.panicked == 0 && results.refused > 0, "{results:?}");
+        let names_record = |why: &String| {
             why.contains(
                 "`world.redb` is damaged: record 4; `--recover` opens it in its state after record 3, written",
             )
         };
-        assert!(reasons.iter().all(named), "{reasons:?}");
+        assert!(reasons.iter().all(names_record), "{reasons:?}");
     }
 }
 
@@ -168,24 +169,24 @@ fn a_damaged_world_is_recovered_to_its_last_sound_commit_on_request() {
     });
     let damaged = damaged.expect("at least one of the positions is verified");
     let storage = world.storage_with(damaged.clone());
-    refusal(&storage);
-    assert_eq!(storage.state().bytes, damaged, "a journal that is refused stays as it is");
+    open_error(&storage);
+    assert_eq!(storage.state().bytes, damaged, "a refused journal is not changed");
 
     storage.state().recovers = true;
-    let opened = try_open(&storage).expect("its beginning is sound");
-    let notices = opened.journal.writer().expect("it is on a disk").notices().to_vec();
+    let opened = try_open(&storage).expect("its first records are undamaged");
+    let notices = opened.journal.writer().expect("the journal is on a disk").notices().to_vec();
     assert!(
         notices.len() == 1 && notices[0].contains("was recovered to its state after record 3"),
         "{notices:?}"
     );
-    assert_eq!(charges(opened), 3);
+    assert_eq!(charge_count(opened), 3);
     assert_eq!(storage.state().aside, [damaged]);
     // The recovered world continues.
     storage.state().recovers = false;
     let (mut driver, journal) = Driver::new(open(&storage, None));
     driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
     drop((driver, journal));
-    assert_eq!(charges(open(&storage, None)), 4);
+    assert_eq!(charge_count(open(&storage, None)), 4);
 }
 
 #[test]
@@ -204,15 +205,15 @@ fn a_missing_commit_is_refused_only_if_it_was_acknowledged() {
     }
     let (older, _) = databases[databases.len() - 3].clone();
     let storage = world.storage_with(older.clone());
-    let why = refusal(&storage);
+    let why = open_error(&storage);
     assert!(why.contains("the newest commit in `world.redb` is damaged or missing"), "{why}");
     storage.state().recovers = true;
-    assert!(charges(try_open(&storage).expect("the rest is sound")) < 4);
+    assert!(charge_count(try_open(&storage).expect("the remaining records are undamaged")) < 4);
     // A power failure may lose the newest state of that file: it then names an earlier commit.
     for (_, older) in &databases[databases.len() - 3..] {
         let storage = world.storage_with(world.bytes());
         storage.state().acknowledged.clone_from(older);
-        assert_eq!(charges(open(&storage, None)), 4);
+        assert_eq!(charge_count(open(&storage, None)), 4);
     }
     assert_eq!(world.storage.state().acknowledged, acknowledged);
 }
@@ -222,23 +223,23 @@ fn a_different_outcome_is_detected_at_its_first_record() {
     let world = ClosedWorld::with_charges(3, None);
     let storage: Arc<dyn Storage> = Arc::new(world.storage.clone());
     {
-        let disk = disk::Disk::open(&storage, DatabaseAccess::Write).expect("a sound disk");
+        let disk = disk::Disk::open(&storage, DatabaseAccess::Write).expect("the disk is undamaged");
         let mut lines = Vec::new();
         disk.read(1..2, |line| {
             lines.extend_from_slice(line);
             Ok(())
         })
-        .expect("a sound disk");
+        .expect("the disk is undamaged");
         // The same call with another recorded result.
         lines[2] = if lines[2] == b'0' { b'1' } else { b'0' };
-        let end = disk.end().expect("a sound disk");
-        let first = disk.records().expect("a sound disk");
-        disk.append(&Batch { first, lines, end, ..Batch::default() }).expect("a sound disk");
+        let end = disk.end().expect("the disk is undamaged");
+        let first = disk.records().expect("the disk is undamaged");
+        disk.append(&Batch { first, lines, end, ..Batch::default() }).expect("the disk is undamaged");
     }
-    let why = refusal(&world.storage);
+    let why = open_error(&world.storage);
     assert!(why.contains("record 4 (POST /v1/charges, ") && why.contains("has a different outcome"), "{why}");
     world.storage.state().recovers = true;
-    assert_eq!(charges(try_open(&world.storage).expect("the records before it are sound")), 3);
+    assert_eq!(charge_count(try_open(&world.storage).expect("the records before it are undamaged")), 3);
 }
 
 #[test]
@@ -247,33 +248,33 @@ fn a_journal_of_the_oldest_format_is_read_and_sealed() {
     let old = Memory::default();
     {
         let disk: Arc<dyn Storage> = Arc::new(world.storage.clone());
-        let disk = disk::Disk::open(&disk, DatabaseAccess::Write).expect("a sound disk");
-        let end = disk.end().expect("a sound disk").expect("an end");
-        let setup = disk.setup().expect("a sound disk").expect("a setup");
+        let disk = disk::Disk::open(&disk, DatabaseAccess::Write).expect("the disk is undamaged");
+        let end = disk.end().expect("the disk is undamaged").expect("an end");
+        let setup = disk.setup().expect("the disk is undamaged").expect("a setup");
         let setup = setup_of_format(1, &setup);
         let mut chunks = Vec::new();
-        disk.read(0..disk.records().expect("a sound disk"), |lines| {
+        disk.read(0..disk.records().expect("the disk is undamaged"), |lines| {
             let records = lines.split_inclusive(|byte| *byte == b'\n');
             // `["<outcome>",<call>]`
-            let plain = records.flat_map(|line| [&line[20..line.len() - 2], b"\n"].concat());
-            chunks.push(plain.collect::<Vec<u8>>());
+            let calls = records.flat_map(|line| [&line[20..line.len() - 2], b"\n"].concat());
+            chunks.push(calls.collect::<Vec<u8>>());
             Ok(())
         })
-        .expect("a sound disk");
+        .expect("the disk is undamaged");
         let database = old.open(DatabaseAccess::Create).expect("an empty disk");
         disk::tests::write_format_1(&database, setup.as_bytes(), &chunks, &end);
     }
     for _ in 0..2 {
         let (mut driver, journal) = Driver::new(open(&old, None));
         driver.now = world.now;
-        assert_same(&driver.read_all(), &world.shown);
+        assert_same(&driver.read_all(), &world.responses);
         drop((driver, journal));
     }
     // From now on damage is detected, and the world continues.
     let (mut driver, journal) = Driver::new(open(&old, None));
     driver.run(&Op::Request { method: "POST", path: "/v1/charges", body: CHARGE, key: true });
     drop((driver, journal));
-    assert_eq!(charges(open(&old, None)), 4);
+    assert_eq!(charge_count(open(&old, None)), 4);
     let sound = old.state().bytes.clone();
     let refused = positions(&sound, r#"\"31.90\"#).into_iter().filter(|at| {
         let mut bytes = sound.clone();
@@ -296,8 +297,8 @@ fn a_world_of_an_older_format_keeps_live_as_its_default_mode() {
     let live = Setup { default_mode: Mode::Live, ..setup(None) };
     for format in [1, 2] {
         let text = setup_of_format(format, &SetupRecord::from_setup(&live).to_json());
-        let read = SetupRecord::parse(text.as_bytes()).expect("an older format");
-        assert_eq!(read.to_setup("http://localhost").default_mode, Mode::Live);
+        let record = SetupRecord::parse(text.as_bytes()).expect("an older format");
+        assert_eq!(record.to_setup("http://localhost").default_mode, Mode::Live);
     }
 
     let storage = Memory::default();
@@ -305,11 +306,11 @@ fn a_world_of_an_older_format_keeps_live_as_its_default_mode() {
     let (mut driver, journal) = Driver::new(opened);
     driver.call("POST", "/sandbox/keys", "{}", None);
     flush(&journal);
-    let shown = driver.read_all();
+    let expected = driver.read_all();
     drop((driver, journal));
     // A stored world keeps its default mode; new worlds of the server default to test.
     let (mut driver, journal) = Driver::new(open(&storage, None));
-    assert_same(&driver.read_all(), &shown);
+    assert_same(&driver.read_all(), &expected);
     driver.call("POST", "/sandbox/keys", "{}", None);
     assert_eq!(driver.read_all()[KEYS].matches(r#""mode":"live""#).count(), 3);
     drop((driver, journal));
@@ -319,7 +320,7 @@ fn a_world_of_an_older_format_keeps_live_as_its_default_mode() {
 async fn while_its_directory_is_missing_the_world_is_read_only() {
     let storage = Memory::default();
     let host = super::host(&storage);
-    let keeper = tokio::spawn({
+    let recovery = tokio::spawn({
         let host = Arc::clone(&host);
         async move { host.recover_storage().await }
     });
@@ -341,8 +342,8 @@ async fn while_its_directory_is_missing_the_world_is_read_only() {
         (status, _) = call(&host, "POST", "/sandbox/advance", &advance).await;
     }
     let (_, after) = overview().await;
-    keeper.abort();
-    let _ = keeper.await;
+    recovery.abort();
+    let _ = recovery.await;
     drop(host);
     let again = super::host(&storage);
     assert_eq!(call(&again, "GET", "/sandbox", &Value::Null).await.1, after);

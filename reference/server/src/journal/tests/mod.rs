@@ -1,7 +1,8 @@
-//! A reopened world is the same world, whatever happened to the process and the disk.
+//! Tests: a reopened world is the same world, whatever happened to the process and the disk.
 
 mod checkpoint;
 mod damage;
+mod limits;
 mod power;
 mod storage;
 
@@ -41,7 +42,7 @@ fn open(storage: &Memory, rate_limit: Option<u32>) -> OpenedJournal {
     Writer::open(Arc::new(storage.clone()), &setup(rate_limit), None, |_| Ok(())).expect("a sound disk")
 }
 
-/// An operation of a host. The time advances between operations.
+/// An operation of a host.
 #[derive(Clone, Debug)]
 enum Op {
     Pass {
@@ -53,16 +54,17 @@ enum Op {
         body: &'static str,
         key: bool,
     },
-    /// A key is authenticated, and its request arrives later.
-    Admitted {
+    /// A key is authenticated, and its request is processed afterwards.
+    AdmitThenRespond {
         body: &'static str,
     },
-    /// The oldest post ends.
-    End {
+    /// The oldest delivery attempt ends.
+    EndAttempt {
         status: u16,
     },
-    Endpoint {
-        known: bool,
+    /// An endpoint is saved.
+    SaveEndpoint {
+        is_forwarded: bool,
     },
 }
 
@@ -83,9 +85,9 @@ fn ops() -> impl Strategy<Value = Op> {
         request("POST", "/sandbox/advance", r#"{"by":"soon"}"#, false),
         request("POST", "/sandbox/restart", "{}", false),
         request("POST", "/sandbox/world", r#"{"seed":3}"#, false),
-        Just(Op::Admitted { body: CHARGE }),
-        any::<bool>().prop_map(|good| Op::End { status: if good { 200 } else { 500 } }),
-        any::<bool>().prop_map(|known| Op::Endpoint { known }),
+        Just(Op::AdmitThenRespond { body: CHARGE }),
+        any::<bool>().prop_map(|succeeds| Op::EndAttempt { status: if succeeds { 200 } else { 500 } }),
+        any::<bool>().prop_map(|is_forwarded| Op::SaveEndpoint { is_forwarded }),
     ]
 }
 
@@ -93,15 +95,16 @@ fn ops() -> impl Strategy<Value = Op> {
 struct Driver {
     world: JournaledWorld,
     now: Timestamp,
-    posts: Vec<AttemptId>,
+    /// The delivery attempts that have not ended, oldest first.
+    attempts: Vec<AttemptId>,
 }
 
 impl Driver {
     fn new(opened: OpenedJournal) -> (Driver, Arc<Journal>) {
         let (journal, sandbox) = (opened.journal, opened.world.sandbox);
         let now = sandbox.now();
-        let posts = opened.world.in_flight.iter().map(|attempt| attempt.id).collect();
-        (Driver { world: JournaledWorld::new(sandbox, Arc::clone(&journal)), now, posts }, journal)
+        let attempts = opened.world.in_flight.iter().map(|attempt| attempt.id).collect();
+        (Driver { world: JournaledWorld::new(sandbox, Arc::clone(&journal)), now, attempts }, journal)
     }
 
     fn call(&mut self, method: &str, path: &str, body: &str, key: Option<&str>) -> Option<Response> {
@@ -111,7 +114,7 @@ impl Driver {
             ..Request::json("http://localhost", method, path, body)
         };
         let mut progress = self.world.respond(self.now, &request);
-        // Posts end quickly here.
+        // A call that still waits for an attempt after that is given up.
         for _ in 0..3 {
             self.catch_up();
             match progress {
@@ -124,7 +127,7 @@ impl Driver {
 
     fn catch_up(&mut self) {
         self.now = self.now.max(self.world.now());
-        self.posts.extend(self.world.take_outgoing().iter().map(|attempt| attempt.id));
+        self.attempts.extend(self.world.take_outgoing().iter().map(|attempt| attempt.id));
     }
 
     fn run(&mut self, op: &Op) {
@@ -134,11 +137,11 @@ impl Driver {
                 self.now = self.now.plus(Span::secs((*seconds).into()));
                 self.world.advance_to(self.now);
             }
-            Op::Request { method, path, body, key: with_key } => {
-                let key = if *with_key { Some(&*key) } else { None };
+            Op::Request { method, path, body, key: has_key } => {
+                let key = if *has_key { Some(&*key) } else { None };
                 self.call(method, path, body, key);
             }
-            Op::Admitted { body } => {
+            Op::AdmitThenRespond { body } => {
                 let bearer = format!("Bearer {key}");
                 let head = RequestHead {
                     method: "POST",
@@ -154,14 +157,14 @@ impl Driver {
                     self.world.respond_as(self.now, &admitted, &request);
                 }
             }
-            Op::End { status } => {
-                if !self.posts.is_empty() {
-                    let id = self.posts.remove(0);
+            Op::EndAttempt { status } => {
+                if !self.attempts.is_empty() {
+                    let id = self.attempts.remove(0);
                     self.world.on_attempt_result(self.now, id, AttemptResult::Answered(*status).into());
                 }
             }
-            Op::Endpoint { known } => {
-                if *known {
+            Op::SaveEndpoint { is_forwarded } => {
+                if *is_forwarded {
                     self.world.declare_forwarded("shop.example");
                 } else {
                     self.world.learn_name("shop.example", vec!["93.184.216.34".parse().expect("an address")]);
@@ -173,7 +176,7 @@ impl Driver {
         self.catch_up();
     }
 
-    /// Returns everything that a client can read. Adds no record.
+    /// Returns the responses to reads of everything in the world. Adds no record.
     fn read_all(&mut self) -> Vec<String> {
         read_world(&mut self.world, self.now)
     }
@@ -184,8 +187,9 @@ fn read_world(world: &mut JournaledWorld, now: Timestamp) -> Vec<String> {
     world.peek(|sandbox| read_sandbox(sandbox, now))
 }
 
-/// The index of the keys in the result of `read_sandbox`.
+/// The indices of the keys and of the live charges in the result of `read_sandbox`.
 const KEYS: usize = 2;
+const LIVE_CHARGES: usize = 8;
 
 fn read_sandbox(sandbox: &mut Sandbox, now: Timestamp) -> Vec<String> {
     let paths = [
@@ -203,20 +207,26 @@ fn read_sandbox(sandbox: &mut Sandbox, now: Timestamp) -> Vec<String> {
     ];
     let mut all: Vec<String> =
         paths.iter().map(|path| response_text(sandbox.respond(now, &get(path)))).collect();
-    let open: Vec<AttemptId> = sandbox.open_attempts().map(|attempt| attempt.id).collect();
-    all.push(format!("{open:?} {:?}", sandbox.lineage()));
+    let open_attempts: Vec<AttemptId> = sandbox.open_attempts().map(|attempt| attempt.id).collect();
+    all.push(format!("{open_attempts:?} {:?}", sandbox.lineage()));
     all
 }
 
 /// Asserts that both lists are equal; the message shows the first difference.
 #[track_caller]
-fn assert_same(here: &[String], expected: &[String]) {
-    for (n, (here, expected)) in here.iter().zip(expected).enumerate() {
-        let at = here.bytes().zip(expected.bytes()).take_while(|(one, other)| one == other).count();
-        let rest = |text: &str| text.chars().skip(at.saturating_sub(40)).take(160).collect::<String>();
-        assert!(here == expected, "answer {n}:\n{}\nbut expected\n{}", rest(here), rest(expected));
+fn assert_same(actual: &[String], expected: &[String]) {
+    for (n, (actual, expected)) in actual.iter().zip(expected).enumerate() {
+        let same_bytes = actual.bytes().zip(expected.bytes()).take_while(|(a, b)| a == b).count();
+        let excerpt =
+            |text: &str| text.chars().skip(same_bytes.saturating_sub(40)).take(160).collect::<String>();
+        assert!(
+            actual == expected,
+            "response {n}:\n{}\nbut expected\n{}",
+            excerpt(actual),
+            excerpt(expected)
+        );
     }
-    assert_eq!(here.len(), expected.len());
+    assert_eq!(actual.len(), expected.len());
 }
 
 fn get(path: &str) -> Request<'_> {
@@ -243,24 +253,24 @@ proptest! {
         let (now, expected) = (driver.now, driver.read_all());
         drop((driver, journal));
 
-        let (mut again, journal) = Driver::new(open(&storage, limit));
-        again.now = now;
-        assert_same(&again.read_all(), &expected);
+        let (mut reopened, journal) = Driver::new(open(&storage, limit));
+        reopened.now = now;
+        assert_same(&reopened.read_all(), &expected);
         // The reopened world continues as the original would have.
-        after.iter().for_each(|op| again.run(op));
-        let (now, expected) = (again.now, again.read_all());
-        drop((again, journal));
-        let (mut last, journal) = Driver::new(open(&storage, limit));
-        last.now = now;
-        assert_same(&last.read_all(), &expected);
-        drop((last, journal));
+        after.iter().for_each(|op| reopened.run(op));
+        let (now, expected) = (reopened.now, reopened.read_all());
+        drop((reopened, journal));
+        let (mut reopened_again, journal) = Driver::new(open(&storage, limit));
+        reopened_again.now = now;
+        assert_same(&reopened_again.read_all(), &expected);
+        drop((reopened_again, journal));
         checkpoint::check_checkpoint_state(&storage, limit);
     }
 
     #[test]
     fn a_restored_world_equals_its_snapshot(
         before in vec(ops(), 1..12),
-        left in vec(ops(), 1..8),
+        abandoned in vec(ops(), 1..8),
         after in vec(ops(), 0..8),
         in_memory in any::<bool>(),
         checkpoint_after in prop_oneof![Just(None), (1_u64..9).prop_map(Some)],
@@ -276,10 +286,10 @@ proptest! {
         let (mut driver, journal) = Driver::new(opened);
         before.iter().for_each(|op| driver.run(op));
         let snapshot = journal.take_snapshot("here".to_owned(), driver.world.peek(|sandbox| WorldPosition::from_sandbox(sandbox)));
-        let snapshot = snapshot.expect("room for one");
+        let snapshot = snapshot.expect("the world has no other snapshot");
         let mut expected = driver.read_all();
         let now = driver.now;
-        left.iter().for_each(|op| driver.run(op));
+        abandoned.iter().for_each(|op| driver.run(op));
         flush(&journal);
 
         let mut replay = Replay::new(&setup(None));
@@ -288,20 +298,20 @@ proptest! {
         driver.world.replace(replayed.sandbox, RestoreKind::Rewind { to: snapshot.position });
         driver.now = now;
         // The numbers of new attempts continue from the abandoned branch.
-        let mut here = driver.read_all();
-        let (_, _) = (here.pop(), expected.pop());
-        assert_same(&here, &expected);
+        let mut restored = driver.read_all();
+        let (_, _) = (restored.pop(), expected.pop());
+        assert_same(&restored, &expected);
 
-        driver.posts.clear();
+        driver.attempts.clear();
         after.iter().for_each(|op| driver.run(op));
         let (now, expected) = (driver.now, driver.read_all());
         drop((driver, journal));
         if !in_memory {
-            let (mut last, journal) = Driver::new(open(&storage, None));
-            last.now = now;
-            assert_same(&last.read_all(), &expected);
+            let (mut reopened, journal) = Driver::new(open(&storage, None));
+            reopened.now = now;
+            assert_same(&reopened.read_all(), &expected);
             assert_eq!(journal.snapshots(), [snapshot]);
-            drop((last, journal));
+            drop((reopened, journal));
             checkpoint::check_checkpoint_state(&storage, None);
         }
     }
@@ -317,41 +327,41 @@ proptest! {
         before.iter().for_each(|op| driver.run(op));
         let (at, mut expected) = (driver.now, driver.read_all());
         driver.run(&Op::Pass { seconds: 1 });
-        // A new world has no such moment.
-        let stays = |op: &&Op| !matches!(op, Op::Request { path: "/sandbox/world", .. });
-        after.iter().filter(stays).for_each(|op| driver.run(op));
+        // A new world does not contain the branch point.
+        let keeps_world = |op: &&Op| !matches!(op, Op::Request { path: "/sandbox/world", .. });
+        after.iter().filter(keeps_world).for_each(|op| driver.run(op));
         wait_for_ticket(&journal, journal.request_commit());
 
-        let written = journal.position().expect("it is all kept");
+        let position = journal.position().expect("a journal on a disk has all records");
         let mut finder = Finder::new(&setup, at);
-        journal.read(written, |lines| finder.replay_lines(lines)).expect("a sound disk");
-        let (begun, count) = finder.result();
-        assert!(begun <= at);
-        let named = Setup { key_tag: "0a1b2c3d4e5f".to_owned(), ..setup.clone() };
-        let renaming = Renaming::new(&setup, &named);
-        let (mut replay, mut lines) = (Replay::new(&named), Vec::new());
+        journal.read(position, |lines| finder.replay_lines(lines)).expect("a sound disk");
+        let (world_start, count) = finder.result();
+        assert!(world_start <= at);
+        let branch_setup = Setup { key_tag: "0a1b2c3d4e5f".to_owned(), ..setup.clone() };
+        let renaming = Renaming::new(&setup, &branch_setup);
+        let (mut replay, mut lines) = (Replay::new(&branch_setup), Vec::new());
         journal
-            .read(journal.position_of(count, written), |record| {
+            .read(journal.position_of(count, position), |record| {
                 lines.extend(replay.replay_renamed(record, &renaming)?);
                 Ok(())
             })
             .expect("the same calls");
-        replay.advance_to(at, &mut lines).expect("time passes");
+        replay.advance_to(at, &mut lines).expect("the clock can advance");
         let world = replay.finish(None).expect("a sound world");
         let key = world.sandbox.first_keys().live;
         assert!(key.starts_with("svc_live_0a1b2c3d4e5f"));
         // A replay of its records gives the same world.
-        let tip = WorldPosition::from_sandbox(&world.sandbox);
-        let mut again = Replay::new(&named);
-        again.replay_lines(&lines).expect("records of this world");
-        let mut world = again.finish(Some(tip)).expect("the same world");
-        let mut here = read_sandbox(&mut world.sandbox, at);
-        // Its keys have other names, and attempts that went outside are counted from its own beginning.
-        for list in [&mut here, &mut expected] {
-            list.pop();
-            list.remove(KEYS);
+        let end = WorldPosition::from_sandbox(&world.sandbox);
+        let mut second_replay = Replay::new(&branch_setup);
+        second_replay.replay_lines(&lines).expect("records of this world");
+        let mut world = second_replay.finish(Some(end)).expect("the same world");
+        let mut branch = read_sandbox(&mut world.sandbox, at);
+        // The keys of the branch have another tag, and it counts delivery attempts from its own start.
+        for responses in [&mut branch, &mut expected] {
+            responses.pop();
+            responses.remove(KEYS);
         }
-        assert_same(&here, &expected);
+        assert_same(&branch, &expected);
     }
 }
 
@@ -372,33 +382,35 @@ fn a_torn_write_loses_nothing_that_was_acknowledged() {
     let storage = Memory::default();
     let (mut driver, journal) = Driver::new(open(&storage, None));
     let key = driver.world.first_keys().live;
-    // The visible state after each call, and the number of writes when each response was sent.
+    // For each call: the number of writes when its response was sent, and the number of charges then.
     let mut acknowledged = Vec::new();
     for n in 0..6 {
-        let answer = driver.call("POST", "/v1/charges", CHARGE, Some(&key)).expect("an answer");
-        assert_eq!(answer.status, 201);
+        let response =
+            driver.call("POST", "/v1/charges", CHARGE, Some(&key)).expect("the call does not wait");
+        assert_eq!(response.status, 201);
         flush(&journal);
         acknowledged.push((storage.state().writes.len(), n + 1));
     }
     let writes = storage.state().writes.clone();
     drop((driver, journal));
 
-    let begun = acknowledged[0].0;
+    let first_write = acknowledged[0].0;
     let charges = |storage: &Memory| {
         let (mut driver, _) = Driver::new(open(storage, None));
-        let counts: Value = serde_json::from_str(&driver.read_all()[8][4..]).expect("JSON");
+        let counts: Value = serde_json::from_str(&driver.read_all()[LIVE_CHARGES][4..]).expect("JSON");
         counts["data"].as_array().or(counts["charges"].as_array()).map(Vec::len).unwrap_or_default()
     };
     let mut state = storage::State::default();
-    writes[..begun].iter().for_each(|write| state.apply(write));
-    for (n, write) in writes.iter().enumerate().skip(begun) {
+    writes[..first_write].iter().for_each(|write| state.apply(write));
+    for (n, write) in writes.iter().enumerate().skip(first_write) {
         let mut torn = vec![state.bytes.clone()];
         if let Write::Bytes(offset, data) = write {
             // The write is truncated at several positions.
             for length in [1, data.len() / 3, data.len() / 2, data.len() - 1] {
-                let mut half = storage::State { bytes: state.bytes.clone(), ..storage::State::default() };
-                half.apply(&Write::Bytes(*offset, data[..length].to_vec()));
-                torn.push(half.bytes);
+                let mut torn_state =
+                    storage::State { bytes: state.bytes.clone(), ..storage::State::default() };
+                torn_state.apply(&Write::Bytes(*offset, data[..length].to_vec()));
+                torn.push(torn_state.bytes);
             }
         }
         let least = acknowledged.iter().filter(|(written, _)| *written <= n).map(|(_, count)| *count).max();
@@ -420,15 +432,19 @@ fn calls_without_effect_leave_no_record() {
         assert_eq!(journal.position(), before.map(|n| n + expected), "{case}");
     };
     let request = |method, path, key| Op::Request { method, path, body: "", key };
-    check("time, with nothing due", Op::Pass { seconds: 5 }, 0);
+    check("an advance with nothing due", Op::Pass { seconds: 5 }, 0);
     check("a read without a key", request("GET", "/v1/charges", false), 0);
-    check("a read that counts", request("GET", "/v1/charges", true), 1);
-    check("a charge, let in and answered", Op::Admitted { body: CHARGE }, 2);
-    check("a call without a body, the last one", request("POST", "/v1/charges/x/cancel", true), 2);
-    check("a read too many", request("GET", "/v1/charges", true), 0);
-    check("a charge too many", Op::Admitted { body: CHARGE }, 0);
-    check("a call without a body too many", request("POST", "/v1/charges/x/cancel", true), 0);
-    check("time, with the end of a charge due", Op::Pass { seconds: 4_000 }, 1);
+    check("a read with a key, which is counted", request("GET", "/v1/charges", true), 1);
+    check("a charge, authenticated and created", Op::AdmitThenRespond { body: CHARGE }, 2);
+    check(
+        "a call without a body, the last within the limit",
+        request("POST", "/v1/charges/x/cancel", true),
+        2,
+    );
+    check("a read above the limit", request("GET", "/v1/charges", true), 0);
+    check("a charge above the limit", Op::AdmitThenRespond { body: CHARGE }, 0);
+    check("a call without a body above the limit", request("POST", "/v1/charges/x/cancel", true), 0);
+    check("an advance with the expiry of a charge due", Op::Pass { seconds: 4_000 }, 1);
 }
 
 /// Returns the host of a world in this storage, with a stopped clock.
@@ -438,16 +454,23 @@ fn host(storage: &Memory) -> Arc<Host> {
 
 fn host_of(opened: OpenedJournal) -> Arc<Host> {
     let world = JournaledWorld::new(opened.world.sandbox, Arc::clone(&opened.journal));
-    let keep = Durability { journal: opened.journal, setup: opened.setup, clock: ClockKind::Frozen };
+    let durability = Durability { journal: opened.journal, setup: opened.setup, clock: ClockKind::Frozen };
     let clock = Clock::new(ClockKind::Frozen, Some(world.now()));
-    Arc::new(Host::new(Box::new(world), clock, None, None, Some(keep), MemoryBudget::new(usize::MAX).share()))
+    Arc::new(Host::new(
+        Box::new(world),
+        clock,
+        None,
+        None,
+        Some(durability),
+        MemoryBudget::new(usize::MAX).share(),
+    ))
 }
 
 async fn call(host: &Host, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let request =
         Request { method, content_type: Some(b"application/json"), body: body.as_bytes(), ..get(path) };
-    let response = host.respond(&request).await.expect("a sound world");
+    let response = host.respond(&request).await.expect("the world has no internal error");
     (response.status, serde_json::from_slice(&response.body).unwrap_or(Value::Null))
 }
 
@@ -455,7 +478,7 @@ async fn call(host: &Host, method: &str, path: &str, body: &Value) -> (u16, Valu
 async fn while_the_disk_fails_the_world_is_read_only_at_its_last_commit() {
     let storage = Memory::default();
     let host = host(&storage);
-    let keeper = tokio::spawn({
+    let recovery = tokio::spawn({
         let host = Arc::clone(&host);
         async move { host.recover_storage().await }
     });
@@ -468,8 +491,9 @@ async fn while_the_disk_fails_the_world_is_read_only_at_its_last_commit() {
     let (status, why) = call(&host, "POST", "/sandbox/advance", &advance).await;
     assert_eq!(status, 503);
     assert!(why["message"].as_str().is_some_and(|why| why.contains("no space left")), "{why}");
-    let branched = host.branch(&WorldMoment::Now, |setup| setup).await.expect("a sound world");
-    assert_eq!(branched.err().map(|refused| refused.status), Some(503));
+    let branched =
+        host.branch(&WorldMoment::Now, |setup| setup).await.expect("the world has no internal error");
+    assert_eq!(branched.err().map(|refusal| refusal.status), Some(503));
     // A read waits until the world is restored to its last commit.
     assert_eq!(overview().await, (200, before));
     assert_eq!(call(&host, "GET", "/sandbox/snapshots", &Value::Null).await.0, 200);
@@ -486,8 +510,8 @@ async fn while_the_disk_fails_the_world_is_read_only_at_its_last_commit() {
     }
     assert_eq!(status, 200);
     let (_, after) = overview().await;
-    keeper.abort();
-    let _ = keeper.await;
+    recovery.abort();
+    let _ = recovery.await;
     drop(host);
     let again = self::host(&storage);
     assert_eq!(call(&again, "GET", "/sandbox", &Value::Null).await.1, after);
@@ -497,92 +521,25 @@ async fn while_the_disk_fails_the_world_is_read_only_at_its_last_commit() {
 fn another_format_and_another_world_are_refused_with_a_reason() {
     let storage = Memory::default();
     drop(open(&storage, None));
-    let refused = |setup: &Setup, seed: Option<Seed>, start: Option<Timestamp>| {
-        let judge = |record: &SetupRecord| record.judge(setup, seed, start);
-        let opened = Writer::open(Arc::new(storage.clone()), setup, None, judge);
+    let try_open = |setup: &Setup, seed: Option<Seed>, start: Option<Timestamp>| {
+        let check_setup = |record: &SetupRecord| record.judge(setup, seed, start);
+        let opened = Writer::open(Arc::new(storage.clone()), setup, None, check_setup);
         opened.map(|_| ()).map_err(|error| error.to_string())
     };
     let same = setup(None);
-    assert_eq!(refused(&same, Some(Seed(7)), Some(START)), Ok(()));
+    assert_eq!(try_open(&same, Some(Seed(7)), Some(START)), Ok(()));
     for (setup, seed, start, part) in [
         (same.clone(), Some(Seed(8)), None, "the seed `7`, not `8`"),
         (same.clone(), None, Some(START.plus(Span::secs(1))), "the start `2026-09-20T10:05:41.000000Z`"),
         (setup(Some(5)), None, None, "the rate limit `off`, not `5`"),
         (Setup { reach: Reach::Simulated, ..same.clone() }, None, None, "the reach `network`"),
     ] {
-        let why = refused(&setup, seed, start).expect_err("it is another world");
+        let why = try_open(&setup, seed, start).expect_err("the setup differs");
         assert!(why.contains(part), "{why}");
     }
-    let mut later = serde_json::to_value(SetupRecord::from_setup(&same)).expect("JSON");
-    later["format"] = 4.into();
-    later["more"] = true.into();
-    let why =
-        SetupRecord::parse(later.to_string().as_bytes()).expect_err("it is of another format").to_string();
+    let mut newer = serde_json::to_value(SetupRecord::from_setup(&same)).expect("JSON");
+    newer["format"] = 4.into();
+    newer["more"] = true.into();
+    let why = SetupRecord::parse(newer.to_string().as_bytes()).expect_err("the format is newer").to_string();
     assert!(why.contains("format 4") && why.contains("formats 1 to 3"), "{why}");
-}
-
-#[test]
-fn a_journal_in_memory_drops_its_records_above_the_limit() {
-    let journal = Journal::in_memory(Vec::new(), MEMORY_MAX);
-    let tip = WorldPosition { now: 0, happened: 0 };
-    let world = new_sandbox(&setup(None));
-    let outcome = outcome::BeforeCall::from_sandbox(&world).outcome(&world, outcome::CallResult::Nothing);
-    assert!(journal.take_snapshot("early".to_owned(), tip).is_ok());
-    let host = "x".repeat(MEMORY_MAX / 4);
-    for _ in 0..3 {
-        journal.record(
-            &HostCall::OwnWay { host: host.as_str().into() },
-            outcome,
-            FsyncPolicy::BeforeResponse,
-            tip,
-        );
-        assert!(journal.take_snapshot("more".to_owned(), tip).is_ok());
-    }
-    journal.record(
-        &HostCall::OwnWay { host: host.as_str().into() },
-        outcome,
-        FsyncPolicy::BeforeResponse,
-        tip,
-    );
-    assert_eq!(
-        journal.take_snapshot("late".to_owned(), tip),
-        Err(SnapshotError::TooLong { bytes_max: MEMORY_MAX })
-    );
-    assert!(journal.snapshots().is_empty());
-}
-
-#[tokio::test]
-async fn a_world_lists_its_calls_while_their_records_are_stored() {
-    let setup = setup(None);
-    let world = ReplayedWorld { sandbox: new_sandbox(&setup), in_flight: Vec::new() };
-    let journal = Arc::new(Journal::in_memory(Vec::new(), 800));
-    let host = host_of(OpenedJournal { journal, setup, world, last_end: None });
-    let drop_rate = json!({ "asset": "BTC", "currency": "EUR", "rate": null });
-    assert_eq!(call(&host, "POST", "/sandbox/rates", &drop_rate).await.0, 200);
-    assert_eq!(call(&host, "POST", "/sandbox/advance", &json!({ "by": "10m" })).await.0, 200);
-    let (status, answer) = call(&host, "GET", "/sandbox/scenario", &Value::Null).await;
-    let scenario = answer["scenario"].as_str().unwrap_or_default();
-    assert_eq!(status, 200, "{answer}");
-    assert!(scenario.contains("path: /sandbox/rates") && scenario.ends_with("  - wait: 10m\n"), "{scenario}");
-    for _ in 0..4 {
-        call(&host, "POST", "/sandbox/rates", &drop_rate).await;
-    }
-    let (status, why) = call(&host, "GET", "/sandbox/scenario", &Value::Null).await;
-    assert_eq!(status, 409);
-    assert!(why["message"].as_str().is_some_and(|why| why.contains("--data")), "{why}");
-}
-
-#[test]
-fn snapshots_are_limited_and_their_numbers_are_not_reused() {
-    let storage = Memory::default();
-    let tip = WorldPosition { now: START.0, happened: 0 };
-    let opened = open(&storage, None);
-    for n in 1..=SNAPSHOTS_MAX as u64 {
-        assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip).map(|snapshot| snapshot.n), Ok(n));
-    }
-    assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip), Err(SnapshotError::TooMany));
-    assert!(opened.journal.drop_snapshot(100) && !opened.journal.drop_snapshot(100));
-    drop(opened);
-    let opened = open(&storage, None);
-    assert_eq!(opened.journal.take_snapshot("x".to_owned(), tip).map(|snapshot| snapshot.n), Ok(101));
 }

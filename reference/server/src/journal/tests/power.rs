@@ -1,7 +1,6 @@
 //! Power cuts: any subset of the unsynced sectors survives.
 //!
-//! After every cut the world opens with all acknowledged calls and no partial one: its state is exactly that after the
-//! last acknowledged call, or after the next one.
+//! After every cut the world opens in the state after its last acknowledged call, or after the next one.
 
 use super::{damage::Numbers, *};
 
@@ -9,8 +8,8 @@ const CUTS: usize = 300;
 /// The size in bytes that a disk writes atomically.
 const SECTOR: usize = 512;
 
-/// The disk of a world after a few calls.
-struct UsedWorld {
+/// The disk writes of a world, recorded during a few calls.
+struct RecordedWrites {
     writes: Vec<Write>,
     /// For each call: the number of writes when it was acknowledged, and the responses of the world then.
     acknowledged: Vec<(usize, Vec<String>)>,
@@ -19,12 +18,12 @@ struct UsedWorld {
 /// Returns the responses of the world at its current time, and its snapshots.
 fn visible_state(driver: &mut Driver, journal: &Journal) -> Vec<String> {
     driver.now = driver.world.now();
-    let mut shown = driver.read_all();
-    shown.push(format!("{:?}", journal.snapshots()));
-    shown
+    let mut responses = driver.read_all();
+    responses.push(format!("{:?}", journal.snapshots()));
+    responses
 }
 
-fn used_world(checkpoint_after: Option<u64>) -> UsedWorld {
+fn record_writes(checkpoint_after: Option<u64>) -> RecordedWrites {
     let storage = Memory::with_checkpoints(checkpoint_after);
     let (mut driver, journal) = Driver::new(open(&storage, None));
     let key = driver.world.first_keys().live;
@@ -42,7 +41,7 @@ fn used_world(checkpoint_after: Option<u64>) -> UsedWorld {
     for (n, (path, body)) in calls.iter().enumerate() {
         if n == 3 {
             let position = driver.world.peek(|sandbox| WorldPosition::from_sandbox(sandbox));
-            journal.take_snapshot("before".to_owned(), position).expect("room for one");
+            journal.take_snapshot("before".to_owned(), position).expect("the world has no other snapshot");
             flush(&journal);
             let written = storage.state().writes.len();
             acknowledged.push((written, visible_state(&mut driver, &journal)));
@@ -65,16 +64,17 @@ fn used_world(checkpoint_after: Option<u64>) -> UsedWorld {
     }
     drop((driver, journal));
     let writes = storage.state().writes.clone();
-    UsedWorld { writes, acknowledged }
+    RecordedWrites { writes, acknowledged }
 }
 
 /// Returns the content of the disk after a power cut before the write `at`.
 fn disk_after_cut(writes: &[Write], at: usize, numbers: &mut Numbers) -> storage::State {
     let synced = writes[..at].iter().rposition(|write| matches!(write, Write::Sync)).unwrap_or(0);
     let mut state = storage::State::default();
-    let keeps = numbers.next_below(4);
+    // No unsynced write survives, all do, or each may.
+    let survival = numbers.next_below(4);
     for (n, write) in writes[..at].iter().enumerate() {
-        let survives = |numbers: &mut Numbers| match keeps {
+        let survives = |numbers: &mut Numbers| match survival {
             0 => false,
             1 => true,
             _ => numbers.next_below(2) == 0,
@@ -83,16 +83,16 @@ fn disk_after_cut(writes: &[Write], at: usize, numbers: &mut Numbers) -> storage
             // Never synced, so it may be complete, missing or torn.
             Write::Acknowledged(bytes) if survives(numbers) => {
                 let torn = numbers.next_below(bytes.len() + 1);
-                let mut mixed = bytes[..torn].to_vec();
-                mixed.extend(state.acknowledged.iter().skip(torn));
-                state.acknowledged = if numbers.next_below(2) == 0 { bytes.clone() } else { mixed };
+                let mut torn_bytes = bytes[..torn].to_vec();
+                torn_bytes.extend(state.acknowledged.iter().skip(torn));
+                state.acknowledged = if numbers.next_below(2) == 0 { bytes.clone() } else { torn_bytes };
             }
             Write::Acknowledged(_) => {}
             _ if n <= synced => state.apply(write),
             Write::Bytes(offset, data) => {
                 for (sector, piece) in data.chunks(SECTOR).enumerate() {
                     let offset = offset + (sector * SECTOR) as u64;
-                    let end = usize::try_from(offset).expect("tests write little") + piece.len();
+                    let end = usize::try_from(offset).expect("the storage of a test is small") + piece.len();
                     if survives(numbers) && end <= state.bytes.len() {
                         state.apply(&Write::Bytes(offset, piece.to_vec()));
                     }
@@ -100,7 +100,7 @@ fn disk_after_cut(writes: &[Write], at: usize, numbers: &mut Numbers) -> storage
             }
             Write::Length(len) if (*len as usize) < state.bytes.len() && !survives(numbers) => {}
             Write::Length(_) => state.apply(write),
-            Write::Sync => unreachable!("the last one is before them"),
+            Write::Sync => unreachable!("no sync follows the last one"),
         }
     }
     state
@@ -109,9 +109,9 @@ fn disk_after_cut(writes: &[Write], at: usize, numbers: &mut Numbers) -> storage
 #[test]
 fn acknowledged_records_survive_every_power_cut() {
     let mut numbers = Numbers(7);
-    let worlds = [None, Some(2)].map(used_world);
+    let worlds = [None, Some(2)].map(record_writes);
     for cut in 0..CUTS {
-        let UsedWorld { writes, acknowledged } = &worlds[cut % 2];
+        let RecordedWrites { writes, acknowledged } = &worlds[cut % 2];
         let first_write = acknowledged[0].0;
         let at = first_write + numbers.next_below(writes.len() - first_write + 1);
         let state = disk_after_cut(writes, at, &mut numbers);
@@ -120,16 +120,16 @@ fn acknowledged_records_survive_every_power_cut() {
         let opened = Writer::open(Arc::new(storage), &setup(None), None, |_| Ok(()));
         let opened = opened.unwrap_or_else(|error| panic!("cut {cut} before write {at}: {error}"));
         let (mut driver, journal) = Driver::new(opened);
-        let found = visible_state(&mut driver, &journal);
-        let least = acknowledged
+        let visible = visible_state(&mut driver, &journal);
+        let newest_acknowledged = acknowledged
             .iter()
             .rposition(|(written, _)| *written <= at)
             .expect("the first entry precedes every cut");
-        let known = acknowledged.iter().rposition(|(_, shown)| *shown == found);
+        let reached = acknowledged.iter().rposition(|(_, state)| *state == visible);
         // The next call may be recorded, although it was not acknowledged.
         assert!(
-            known.is_some_and(|known| (least..=least + 1).contains(&known)),
-            "cut {cut} before write {at}: state {known:?}, and {least} was acknowledged"
+            reached.is_some_and(|n| (newest_acknowledged..=newest_acknowledged + 1).contains(&n)),
+            "cut {cut} before write {at}: state {reached:?}, and {newest_acknowledged} was acknowledged"
         );
     }
 }

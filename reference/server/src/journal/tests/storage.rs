@@ -1,4 +1,4 @@
-//! A disk in memory that fails on request, and records each write.
+//! [`MemoryStorage`]: a storage in memory that fails on request and records each write.
 
 use std::{
     io,
@@ -34,14 +34,16 @@ pub(crate) struct State {
     pub(crate) fails: bool,
     pub(crate) writes: Vec<Write>,
     pub(crate) checkpoint: Option<Vec<u8>>,
+    /// The number of records between two checkpoints.
     pub(crate) checkpoint_after: Option<u64>,
     /// The file of the newest acknowledged commit.
     pub(crate) acknowledged: Vec<u8>,
-    /// The database was removed while it is open.
+    /// `true` if the database was removed while it is open.
     pub(crate) is_removed: bool,
+    /// `true` if the undamaged part of a damaged journal is to be opened.
     pub(crate) recovers: bool,
     pub(crate) replacement: Option<Memory>,
-    /// Databases that were damaged.
+    /// The damaged databases that were replaced.
     pub(crate) aside: Vec<Vec<u8>>,
 }
 
@@ -49,10 +51,12 @@ impl State {
     pub(crate) fn apply(&mut self, write: &Write) {
         match write {
             Write::Bytes(offset, data) => {
-                let offset = usize::try_from(*offset).expect("tests write little");
+                let offset = usize::try_from(*offset).expect("the storage of a test is small");
                 self.bytes[offset..offset + data.len()].copy_from_slice(data);
             }
-            Write::Length(len) => self.bytes.resize(usize::try_from(*len).expect("tests write little"), 0),
+            Write::Length(len) => {
+                self.bytes.resize(usize::try_from(*len).expect("the storage of a test is small"), 0)
+            }
             Write::Sync => {}
             Write::Acknowledged(bytes) => self.acknowledged.clone_from(bytes),
         }
@@ -124,7 +128,7 @@ impl Storage for Memory {
         if state.fails {
             return Err(disk_full_error());
         }
-        let offset = usize::try_from(offset).expect("tests write little");
+        let offset = usize::try_from(offset).expect("the storage of a test is small");
         let length = state.acknowledged.len().max(offset + bytes.len());
         state.acknowledged.resize(length, 0);
         state.acknowledged[offset..offset + bytes.len()].copy_from_slice(bytes);
@@ -176,7 +180,7 @@ impl StorageBackend for Memory {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let offset = usize::try_from(offset).expect("tests write little");
+        let offset = usize::try_from(offset).expect("the storage of a test is small");
         let state = self.state();
         let data = state.bytes.get(offset..offset + out.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
         out.copy_from_slice(data);

@@ -1,0 +1,143 @@
+//! Statuses that are named after an event type, compared with the events of their objects.
+//!
+//! The specification names one status only, `paid`, but most services name the others after the event types: `expired`,
+//! `canceled`, `voided`. Such a status shows two kinds of faults. An event has the type of another one: a refund is recorded as
+//! `charge.canceled`, and its charge is shown as `refunded`. Or an event is missing: an old invoice is listed as `voided`,
+//! and has no `invoice.voided`. Statuses with other names prove nothing.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use time::{Duration, OffsetDateTime};
+
+use conformance_model::catalogue::EVENT_TYPES;
+use conformance_model::reading::text_at;
+use conformance_model::recording::List;
+use conformance_model::verdict::CheckError;
+
+use crate::diff::{KINDS, clock, recorded_at};
+use crate::evidence::PageView;
+use crate::object_history::{ListedEvent, ObjectHistory};
+
+/// The fewest objects that show a fault. The status of a single one may have changed at the same moment.
+const OBJECTS_MIN: usize = 2;
+/// The least age of the newest event of an object whose status has no event: a job may record an expiry days later.
+const RECORDED_AFTER_MAX: Duration = Duration::days(3);
+
+/// The event types after which the status of the object names the type, if any status does.
+const ENDS: [&str; 4] = ["charge.expired", "charge.canceled", "invoice.paid", "invoice.voided"];
+
+/// Returns the event type that a status is named after.
+fn named_type(member: &str, status: &str) -> Option<&'static str> {
+    let status = status.to_ascii_lowercase();
+    let name = match &*status {
+        "cancelled" => "canceled",
+        "void" => "voided",
+        name => name,
+    };
+    EVENT_TYPES.into_iter().find(|kind| kind.split_once('.') == Some((member, name)))
+}
+
+/// Checks that the events of the type `charge.expired`, and of the other [`ENDS`], do not show objects whose status is named
+/// after another type, unless no event of the type shows a status of its own name.
+pub(super) fn check_types(histories: &[ObjectHistory<'_>]) -> Result<(), CheckError> {
+    let shown = |history: &ObjectHistory<'_>, event: &ListedEvent<'_>| {
+        let (member, _) = event.kind().split_once('.')?;
+        let is_shown = history.is_of(member) && history.shows_own_state(event);
+        text_at(event.row, &[member, "status"])
+            .filter(|_| is_shown)
+            .and_then(|status| named_type(member, status))
+    };
+    for kind in ENDS {
+        let events = histories.iter().flat_map(|history| {
+            history.of_type(kind).filter_map(move |event| Some((history, event, shown(history, event)?)))
+        });
+        let (own, others): (Vec<_>, Vec<_>) = events.partition(|(.., named)| *named == kind);
+        let others: Vec<_> = others.into_iter().filter(|(.., named)| is_later_status(named)).collect();
+        if own.is_empty() || others.len() < OBJECTS_MIN {
+            continue;
+        }
+        let (history, event, named) = &others[0];
+        return Err(CheckError::violation(
+            event.number,
+            format!("no event {kind} of {}, whose status names {named}", history.name()),
+            format!("event {} and {} more, while others show their own status", event.id(), others.len() - 1),
+        ));
+    }
+    Ok(())
+}
+
+/// Returns `true` for the types that change a status for good. An expired charge may keep the status `underpaid`.
+fn is_later_status(kind: &str) -> bool {
+    ENDS.contains(&kind) || kind == "charge.refunded"
+}
+
+/// Checks that listed objects whose status is named after an event type have an event of this type, if all their events are
+/// known and old.
+pub(super) fn check_missing_events(
+    views: &[PageView<'_>],
+    histories: &[ObjectHistory<'_>],
+) -> Result<(), CheckError> {
+    for (list, member) in KINDS {
+        let is_nameless = |row: &Value| {
+            let kind = text_at(row, &["type"]).unwrap_or_default();
+            kind.starts_with(member) && text_at(row, &[member, "code"]).is_none()
+        };
+        let events = views.iter().filter(|view| view.request.list == List::Events);
+        if events.flat_map(PageView::rows).any(is_nameless) {
+            continue;
+        }
+        let mut codes = BTreeSet::new();
+        let mut missing = Vec::new();
+        for view in views.iter().filter(|view| view.request.list == list) {
+            for row in view.rows() {
+                let Some(code) = text_at(row, &["code"]) else { continue };
+                // An event of the last moment is listed later than its object.
+                let of_code = |history: &&ObjectHistory<'_>| {
+                    (history.mode, history.code()) == (view.mode, code)
+                        && history.is_of(member)
+                        && history.events().iter().all(|event| view.number() < event.number)
+                };
+                let Some(history) = histories.iter().find(of_code) else { continue };
+                if let Some(kind) = missing_type(member, row, history, clock(view.exchange))
+                    && codes.insert(code)
+                {
+                    missing.push((view, row, kind));
+                }
+            }
+        }
+        if let [(view, row, kind), _, ..] = &missing[..] {
+            return Err(CheckError::violation(
+                view.number(),
+                format!("the event {kind} of {member} {}, which is listed as {}", row["code"], row["status"]),
+                format!("no such event, nor of {} more", missing.len() - 1),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the type after which the status of a listed object is named, if it has no event of it.
+fn missing_type(
+    member: &str,
+    row: &Value,
+    history: &ObjectHistory<'_>,
+    read_at: Option<OffsetDateTime>,
+) -> Option<&'static str> {
+    let kind = text_at(row, &["status"]).and_then(|status| named_type(member, status))?;
+    // An invoice may be created as sent, and a transfer be confirmed at once.
+    let has_event_always = !matches!(kind, "invoice.sent" | "charge.payment_detected");
+    let has = |kind: &str| history.of_type(kind).next().is_some();
+    // A service may use one status for both ends, and late money may settle a charge by itself.
+    let is_explained = match kind {
+        "charge.canceled" | "charge.expired" => has("charge.canceled") || has("charge.expired"),
+        "charge.paid" | "charge.underpaid" => {
+            ["charge.paid", "charge.underpaid", "charge.late_payment"].into_iter().any(has)
+        }
+        kind => has(kind),
+    };
+    let newest = history.events().iter().filter_map(|event| recorded_at(event.row)).max();
+    let has_known_types = history.events().iter().all(|event| EVENT_TYPES.contains(&event.kind()));
+    let is_old = newest.zip(read_at).is_some_and(|(newest, now)| newest + RECORDED_AFTER_MAX < now);
+    (history.is_complete() && has_known_types && is_old && has_event_always && !is_explained).then_some(kind)
+}

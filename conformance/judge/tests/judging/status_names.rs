@@ -1,0 +1,79 @@
+//! Statuses that are named after an event type, and the types of the object's events.
+
+use conformance_model::recording::{List, PageRequest};
+use serde_json::{Value, json};
+
+use super::{check, events_request, page, recording};
+
+fn event(member: &str, code: &str, kind: &str, status: &str, minute: u32) -> Value {
+    json!({
+        "id": format!("{code}-{kind}"),
+        "type": format!("{member}.{kind}"),
+        "details": {},
+        member: { "code": code, "status": status },
+        "created_at": format!("2026-02-01T10:{minute:02}:00Z"),
+    })
+}
+
+/// Returns the creation of an object and a second event, in which it has the given status.
+fn history(member: &str, code: &str, kind: &str, status: &str) -> [Value; 2] {
+    [event(member, code, kind, status, 9), event(member, code, "created", "open", 1)]
+}
+
+#[track_caller]
+fn check_types(histories: &[[Value; 2]], expected: &str) {
+    let mut rows = vec![event("charge", "newer", "created", "open", 59)];
+    rows.extend(histories.iter().map(|history| history[0].clone()));
+    rows.extend(histories.iter().map(|history| history[1].clone()));
+    let total = rows.len() as u64;
+    let events = page(events_request(None, 100), &json!(rows), [1, 1, 100, total]);
+    check(&recording(vec![events]), "events.recorded", expected);
+}
+
+#[test]
+fn a_refund_is_not_recorded_as_a_cancelation() {
+    let charge = |code: &str, status: &str| history("charge", code, "canceled", status);
+    let refunds = [charge("ch1", "refunded"), charge("ch2", "refunded")];
+    check_types(&[&refunds[..], &[charge("ch3", "cancelled")]].concat(), "fail");
+    check_types(&refunds, "not judged");
+    check_types(&[charge("ch1", "refunded"), charge("ch3", "canceled")], "not judged");
+    let closed = [charge("ch1", "closed"), charge("ch2", "closed"), charge("ch3", "canceled")];
+    check_types(&closed, "not judged");
+}
+
+#[test]
+fn a_voided_invoice_is_not_recorded_as_paid() {
+    let invoice = |code: &str, status: &str| history("invoice", code, "paid", status);
+    let voided = [invoice("in1", "void"), invoice("in2", "void"), invoice("in3", "paid")];
+    check_types(&voided, "fail");
+}
+
+/// Checks the verdict on two listed objects of a status, whose newest event has this type.
+#[track_caller]
+fn check_listed(list: List, status: &str, kind: &str, read_on: &str, expected: &str) {
+    let member = if list == List::Charges { "charge" } else { "invoice" };
+    let histories = ["a1", "a2"].map(|code| history(member, code, kind, status));
+    let [newer, older] = [0, 1].map(|index| histories.each_ref().map(|history| history[index].clone()));
+    let rows = [newer, older].concat();
+    let events = page(events_request(None, 100), &json!(rows), [1, 1, 100, 4]);
+    let request = PageRequest { list, per_page: Some(100), ..events_request(None, 100) };
+    let listed = json!([{ "code": "a2", "status": status }, { "code": "a1", "status": status }]);
+    let mut listed = page(request, &listed, [1, 1, 100, 2]);
+    if let conformance_model::recording::Ending::Answered(answer) = &mut listed.ending {
+        answer.headers.push(("date".into(), format!("{read_on} Feb 2026 10:30:00 GMT")));
+    }
+    check(&recording(vec![listed, events]), "events.recorded", expected);
+}
+
+#[test]
+fn a_listed_status_has_its_event() {
+    let (later, same_day) = ("Fri, 06", "Sun, 01");
+    check_listed(List::Invoices, "voided", "sent", later, "fail");
+    check_listed(List::Invoices, "voided", "voided", later, "not judged");
+    check_listed(List::Invoices, "voided", "sent", same_day, "not judged");
+    check_listed(List::Charges, "refunded", "paid", later, "fail");
+    check_listed(List::Charges, "canceled", "expired", later, "not applicable");
+    check_listed(List::Charges, "expired", "payment_detected", later, "fail");
+    check_listed(List::Charges, "paid", "late_payment", later, "not applicable");
+    check_listed(List::Charges, "closed", "paid", later, "not applicable");
+}
