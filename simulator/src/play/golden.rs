@@ -23,7 +23,9 @@ pub enum Sign {
 /// A line of a diff, without its line break.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiffLine {
+    /// The texts that contain the line.
     pub sign: Sign,
+    /// The line.
     pub text: String,
 }
 
