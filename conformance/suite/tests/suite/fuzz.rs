@@ -71,7 +71,7 @@ fn check(spoil: impl FnOnce(&mut FakeServer), statement: &str, requests_max: usi
         .unwrap_or_else(|| panic!("{report}"));
     assert!(found.repeats && found.templates.len() <= requests_max, "{report}");
     assert_eq!(outcome.exit_code(), 1);
-    assert!(report.contains("asked     curl -i -H \"Authorization: Bearer $CHARGEPROOF_"), "{report}");
+    assert!(report.contains("request   curl -i -H \"Authorization: Bearer $CHARGEPROOF_"), "{report}");
     assert!(report.contains("--replay kept.json"), "{report}");
     assert_eq!(
         SavedFindings::read(&saved_findings(&outcome)).map(|kept| kept.found),

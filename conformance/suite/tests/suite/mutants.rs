@@ -68,7 +68,7 @@ fn a_failure_ends_with_a_command() {
     let text = report::text(&outcome, report::Style::Plain);
     let base = &outcome.recording.base;
     let command =
-        format!("asked       curl -i -H \"Authorization: Bearer $CHARGEPROOF_LIVE_KEY\" '{base}v1/events/");
+        format!("request     curl -i -H \"Authorization: Bearer $CHARGEPROOF_LIVE_KEY\" '{base}v1/events/");
     assert!(text.contains(&command), "{text}");
     assert!(text.contains("--only isolation.not_found"), "{text}");
     assert!(text.ends_with("exit 1\n"), "{text}");
