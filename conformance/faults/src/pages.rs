@@ -8,7 +8,7 @@ use crate::fault::{Change, Fault};
 use crate::injection_point::{InjectionPoint, Position};
 use crate::reply::Reply;
 
-/// A fault, the violated statements, the positions at which it can occur, and the change.
+/// The description of a fault, the violated statements, the positions at which it can occur, and the change.
 type PageFault = (&'static str, &'static [&'static str], &'static [Position], fn(&mut Reply));
 
 const EVERYWHERE: &[Position] = &[
@@ -27,7 +27,7 @@ const AFTER_THE_FIRST: &[Position] =
 const BEFORE_THE_LAST: &[Position] =
     &[Position::Number(1), Position::Number(2), Position::Number(3), Position::Middle, Position::OddSize];
 /// The positions of pages with enough rows to show an order.
-const WITH_MANY_ROWS: &[Position] =
+const WITH_SEVERAL_ROWS: &[Position] =
     &[Position::Number(1), Position::Number(2), Position::OddSize, Position::Size(100)];
 
 const PAGE_FAULTS: &[PageFault] = &[
@@ -42,7 +42,7 @@ const PAGE_FAULTS: &[PageFault] = &[
     (
         "its second record is a copy of the first",
         &["paging.joined", "filters.total"],
-        WITH_MANY_ROWS,
+        WITH_SEVERAL_ROWS,
         |reply| {
             if rows_mut(reply).len() > 1 {
                 rows_mut(reply)[1] = rows_mut(reply)[0].clone();
@@ -52,7 +52,7 @@ const PAGE_FAULTS: &[PageFault] = &[
     (
         "its rows are in ascending order",
         &["paging.newest_first", "paging.newest_first_others", "paging.joined"],
-        WITH_MANY_ROWS,
+        WITH_SEVERAL_ROWS,
         |reply| {
             rows_mut(reply).reverse();
         },
@@ -69,7 +69,7 @@ const PAGE_FAULTS: &[PageFault] = &[
         },
     ),
     (
-        "it is answered 500",
+        "it gets the response 500",
         &["lists.served", "paging.per_page", "paging.length", "paging.default_size", "paging.links_lead"],
         EVERYWHERE,
         |reply| {
@@ -135,12 +135,12 @@ const PAGE_FAULTS: &[PageFault] = &[
 ];
 
 pub(crate) fn add_faults(all: &mut Vec<Fault>) {
-    for (what, breaks, positions, change) in PAGE_FAULTS {
+    for (description, breaks, positions, change) in PAGE_FAULTS {
         for position in *positions {
             for list in List::ALL {
                 for mode in Mode::BOTH {
                     all.push(Fault {
-                        description: what,
+                        description,
                         field: None,
                         breaks: breaks.to_vec(),
                         point: InjectionPoint::Page(list),

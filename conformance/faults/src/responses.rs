@@ -8,9 +8,10 @@ use crate::fault::{Fault, reply_fault};
 use crate::injection_point::{EventView, InjectionPoint};
 use crate::reply::Reply;
 
-type AnswerFault = (&'static str, &'static [&'static str], fn(&mut Reply));
+/// The description of a fault, the violated statements, and the change of the response.
+type ResponseFault = (&'static str, &'static [&'static str], fn(&mut Reply));
 
-const ACCOUNT: &[AnswerFault] = &[
+const ACCOUNT: &[ResponseFault] = &[
     ("`meta.mode` is missing", &["account.mode"], |reply| reply.body["meta"]["mode"] = Value::Null),
     ("`meta.mode` is `production`", &["account.mode"], |reply| {
         reply.body["meta"]["mode"] = json!("production")
@@ -21,13 +22,13 @@ const ACCOUNT: &[AnswerFault] = &[
     ("`meta.accepted_assets` is a string", &["account.accepted_assets"], |reply| {
         reply.body["meta"]["accepted_assets"] = json!("BTC,ETH");
     }),
-    ("it is answered 500", &["account.served"], |reply| {
+    ("it gets the response 500", &["account.served"], |reply| {
         *reply = Reply::json(500, json!({ "message": "Server Error" }));
     }),
 ];
 
 /// The faults in the format of a response, at each injection point.
-const FORMAT: &[AnswerFault] = &[
+const FORMAT: &[ResponseFault] = &[
     ("it is labelled text/html", &["answers.content_type"], |reply| reply.set("content-type", "text/html")),
     ("it has no Content-Type", &["answers.media_type"], |reply| reply.drop_header("content-type")),
     ("a warning precedes the JSON", &["answers.json"], |reply| {
@@ -41,8 +42,8 @@ const FORMAT: &[AnswerFault] = &[
     }),
 ];
 
-const SINGLE_EVENT: &[AnswerFault] = &[
-    ("it is answered 404", &["events.single"], |reply| {
+const SINGLE_EVENT: &[ResponseFault] = &[
+    ("it gets the response 404", &["events.single"], |reply| {
         *reply = Reply::json(404, json!({ "message": "Not found." }));
     }),
     ("it is a different event", &["events.single"], |reply| {
@@ -61,7 +62,7 @@ const FILTERS: &[&str] = &[
     "filters.combined",
 ];
 
-const FILTERED: &[AnswerFault] = &[
+const FILTERED: &[ResponseFault] = &[
     ("no record is found", FILTERS, |reply| keep_first_rows(reply, 0)),
     ("only the newest record is found", FILTERS, |reply| keep_first_rows(reply, 1)),
     (
@@ -99,16 +100,16 @@ fn keep_first_rows(reply: &mut Reply, rows_max: usize) {
 }
 
 pub(crate) fn add_faults(all: &mut Vec<Fault>) {
-    let mut each = |places: &[InjectionPoint], faults: &[AnswerFault]| {
-        for place in places {
-            for (what, breaks, change) in faults {
+    let mut add = |points: &[InjectionPoint], faults: &[ResponseFault]| {
+        for point in points {
+            for (description, breaks, change) in faults {
                 for mode in Mode::BOTH {
-                    all.push(reply_fault(what, breaks, *place, Some(mode), *change));
+                    all.push(reply_fault(description, breaks, *point, Some(mode), *change));
                 }
             }
         }
     };
-    each(&[InjectionPoint::Account], ACCOUNT);
+    add(&[InjectionPoint::Account], ACCOUNT);
     let served = [
         InjectionPoint::Account,
         InjectionPoint::Page(List::Charges),
@@ -116,7 +117,7 @@ pub(crate) fn add_faults(all: &mut Vec<Fault>) {
         InjectionPoint::Page(List::Events),
         InjectionPoint::Event(EventView::Single),
     ];
-    each(&served, FORMAT);
-    each(&[InjectionPoint::Event(EventView::Single)], SINGLE_EVENT);
-    each(&["status", "payment_link", "type", "charge", "invoice"].map(InjectionPoint::Filtered), FILTERED);
+    add(&served, FORMAT);
+    add(&[InjectionPoint::Event(EventView::Single)], SINGLE_EVENT);
+    add(&["status", "payment_link", "type", "charge", "invoice"].map(InjectionPoint::Filtered), FILTERED);
 }
