@@ -1,6 +1,6 @@
 //! Edits of a recording as lines of text, a format that is readable and suits the mutations of a fuzzer.
 //!
-//! A line is `<index> <edit> <argument>`, such as `4 status 500`. The index of the exchange is taken modulo the number of
+//! A line is `<index> <edit> <argument>`, such as `4 status 500`. The index selects an exchange, modulo the number of
 //! exchanges. Other lines are skipped.
 
 use std::time::Duration;
@@ -74,7 +74,8 @@ fn apply_to(exchange: &mut Exchange, edit: &str, argument: &str) {
     }
 }
 
-/// Sets a value in a JSON body. `argument`: a JSON pointer and a JSON value or a plain string, such as `/data/0/id "text"`.
+/// Sets a value in a JSON body. `argument`: a JSON pointer and a JSON value or a plain string, such as
+/// `/data/0/id "text"`.
 fn set(body: &mut Body, argument: &str) {
     let (pointer, value) = argument.split_once(' ').unwrap_or((argument, "null"));
     let Some(mut document) = body.json().as_deref().cloned() else { return };

@@ -10,8 +10,8 @@
 //! {"amount":"0.001"}
 //! ```
 //!
-//! In `authorization`, `live` and `test` stand for the two keys. A name in braces stands for the id of an object of that
-//! kind, see `add_objects`.
+//! In `authorization`, `live` and `test` stand for the two keys. A name in braces stands for the id of an object, see
+//! `add_objects`.
 
 use std::sync::LazyLock;
 

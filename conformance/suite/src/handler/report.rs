@@ -22,7 +22,8 @@ pub enum Format {
     Markdown,
 }
 
-/// Returns a report in a format, with a final line break. `rerun_command`: the command that repeats the run, without `--only`.
+/// Returns a report in a format, with a final line break. `rerun_command`: the command that repeats the run, without
+/// `--only`.
 pub fn render(outcome: &HandlerOutcome, format: Format, style: Style, rerun_command: &str) -> String {
     match format {
         Format::Text => text(outcome, style, rerun_command),

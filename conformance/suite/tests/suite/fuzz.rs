@@ -9,9 +9,9 @@ use conformance::{
     report::Style,
 };
 
-struct Quiet;
+struct NoProgress;
 
-impl Progress for Quiet {
+impl Progress for NoProgress {
     fn on_request(&mut self, _: u32, _: u32, _: usize) {}
     fn on_wait(&mut self, _: Duration, _: &str) {}
 }
@@ -33,14 +33,14 @@ fn plan(base: &str, seed: u64) -> Plan {
     }
 }
 
-fn run(spoil: impl FnOnce(&mut FakeServer)) -> Outcome {
+fn run(add_fault: impl FnOnce(&mut FakeServer)) -> Outcome {
     let mut server = FakeServer::default();
-    spoil(&mut server);
+    add_fault(&mut server);
     let mut clock = server.clock.clone();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let base = serve(server).await;
-        fuzz(&plan(&base, 1), &mut clock as &mut dyn Waiter, &mut Quiet).await
+        fuzz(&plan(&base, 1), &mut clock as &mut dyn Waiter, &mut NoProgress).await
     })
 }
 
@@ -61,9 +61,9 @@ fn a_correct_service_violates_no_invariant() {
 
 /// Checks that a fault violates an invariant, with the number of requests after shrinking.
 #[track_caller]
-fn check(spoil: impl FnOnce(&mut FakeServer), statement: &str, requests_max: usize) {
-    let outcome = run(spoil);
-    let report = text(&outcome, Style::Plain, Some("kept.json"));
+fn check(add_fault: impl FnOnce(&mut FakeServer), statement: &str, requests_max: usize) {
+    let outcome = run(add_fault);
+    let report = text(&outcome, Style::Plain, Some("saved.json"));
     let found: &Reproduction = outcome
         .found
         .iter()
@@ -72,9 +72,9 @@ fn check(spoil: impl FnOnce(&mut FakeServer), statement: &str, requests_max: usi
     assert!(found.repeats && found.templates.len() <= requests_max, "{report}");
     assert_eq!(outcome.exit_code(), 1);
     assert!(report.contains("request   curl -i -H \"Authorization: Bearer $CHARGEPROOF_"), "{report}");
-    assert!(report.contains("--replay kept.json"), "{report}");
+    assert!(report.contains("--replay saved.json"), "{report}");
     assert_eq!(
-        SavedFindings::read(&saved_findings(&outcome)).map(|kept| kept.found),
+        SavedFindings::read(&saved_findings(&outcome)).map(|saved| saved.found),
         Ok(outcome.found.clone())
     );
 }
@@ -111,7 +111,7 @@ fn a_leak_through_one_filter_is_found_and_shrunk() {
 
 #[test]
 fn a_stored_sequence_can_be_replayed() {
-    let spoil = |server: &mut FakeServer| {
+    let add_fault = |server: &mut FakeServer| {
         server.rewrite(|request, reply| {
             if request.path.ends_with("/account") {
                 reply.status = 500
@@ -129,15 +129,15 @@ fn a_stored_sequence_can_be_replayed() {
     .found;
     assert_eq!(found.len(), 1);
     // A fixed server has no violation. A server that refuses the keys is a configuration error.
-    for (spoiled, exit) in [(false, 0), (true, 2)] {
+    for (is_faulty, exit) in [(false, 0), (true, 2)] {
         let mut server = FakeServer::default();
-        if spoiled {
-            spoil(&mut server);
+        if is_faulty {
+            add_fault(&mut server);
         }
         let mut clock = server.clock.clone();
         let outcome = runtime.block_on(async {
             let base = serve(server).await;
-            replay(&plan(&base, 1), &found, &mut clock, &mut Quiet).await
+            replay(&plan(&base, 1), &found, &mut clock, &mut NoProgress).await
         });
         assert_eq!(outcome.exit_code(), exit, "{outcome:?}");
     }
@@ -147,6 +147,6 @@ fn a_stored_sequence_can_be_replayed() {
 fn a_missing_server_is_unreachable() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let mut clock = FakeServer::default().clock.clone();
-    let outcome = runtime.block_on(fuzz(&plan("http://127.0.0.1:9/", 1), &mut clock, &mut Quiet));
+    let outcome = runtime.block_on(fuzz(&plan("http://127.0.0.1:9/", 1), &mut clock, &mut NoProgress));
     assert_eq!((outcome.exit_code(), outcome.requests), (4, 1));
 }
