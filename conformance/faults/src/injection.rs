@@ -28,18 +28,18 @@ pub struct ObservedRequest<'a> {
 
 impl Fault {
     /// Injects the fault into a response, if it affects the request.
-    pub fn inject(&self, request: &ObservedRequest<'_>, reply: &mut Reply) {
-        if !self.affects(request, reply) {
+    pub fn inject(&self, request: &ObservedRequest<'_>, response: &mut Reply) {
+        if !self.affects(request, response) {
             return;
         }
         match &self.change {
-            Change::Reply(change) => change(reply),
-            Change::Object(change) => each_object(self.point, &mut reply.body, |object| change(object)),
+            Change::Reply(change) => change(response),
+            Change::Object(change) => each_object(self.point, &mut response.body, |object| change(object)),
             Change::Header(..) => {}
         }
     }
 
-    fn affects(&self, request: &ObservedRequest<'_>, reply: &Reply) -> bool {
+    fn affects(&self, request: &ObservedRequest<'_>, response: &Reply) -> bool {
         let is_own_key = |mode: Option<Mode>| match request.caller {
             Caller::Own(key_mode) => mode.is_none_or(|mode| mode == key_mode),
             Caller::Second => mode.is_none_or(|mode| mode == Mode::Test),
@@ -48,7 +48,7 @@ impl Fault {
         let list = List::ALL.into_iter().find(|list| list.path() == request.path);
         let is_event = request.path.starts_with("/v1/events/");
         let is_own = is_own_key(self.mode);
-        let is_served = is_own && reply.status == 200;
+        let is_served = is_own && response.status == 200;
         let is_at = |path: Option<&str>| {
             path.is_none_or(|path| {
                 if path.ends_with('/') { request.path.starts_with(path) } else { request.path == path }
@@ -57,7 +57,9 @@ impl Fault {
         match self.point {
             InjectionPoint::Account => is_served && request.path == "/v1/account",
             InjectionPoint::Page(wanted) => {
-                is_served && list == Some(wanted) && self.position.matches(page_coordinates(request, reply))
+                is_served
+                    && list == Some(wanted)
+                    && self.position.matches(page_coordinates(request, response))
             }
             InjectionPoint::Row(wanted) => is_served && list == Some(wanted),
             InjectionPoint::Event(EventView::Listed)
@@ -83,7 +85,7 @@ impl Fault {
                     && request.query.contains_key(name)
                     && !matches!(request.side, Some(side) if side != Side::Own)
             }
-            InjectionPoint::TooMany(path) => reply.status == 429 && is_at(path),
+            InjectionPoint::TooMany(path) => response.status == 429 && is_at(path),
             InjectionPoint::Delivery
             | InjectionPoint::DeliveryHeaders
             | InjectionPoint::DeliveredCharge
@@ -92,8 +94,8 @@ impl Fault {
     }
 }
 
-fn page_coordinates(request: &ObservedRequest<'_>, reply: &Reply) -> PageCoordinates {
-    let meta_number = |name: &str| reply.body["meta"][name].as_u64();
+fn page_coordinates(request: &ObservedRequest<'_>, response: &Reply) -> PageCoordinates {
+    let meta_number = |name: &str| response.body["meta"][name].as_u64();
     let parameter = |name: &str| request.query.get(name).and_then(|text| text.parse().ok());
     PageCoordinates {
         number: parameter("page").or_else(|| meta_number("current_page")).unwrap_or(1),
@@ -157,7 +159,7 @@ struct ParsedReply {
     path: String,
     query: BTreeMap<String, String>,
     side: Option<Side>,
-    reply: Reply,
+    response: Reply,
 }
 
 impl ParsedReplies {
@@ -180,23 +182,23 @@ impl ParsedReplies {
                 path: path.to_owned(),
                 query: form_urlencoded::parse(query.as_bytes()).into_owned().collect(),
                 side,
-                reply: Reply::from_answer(exchange.answer()?),
+                response: Reply::from_answer(exchange.answer()?),
             })
         };
         ParsedReplies(recording.exchanges.iter().enumerate().filter_map(parse).collect())
     }
 
     /// Returns the responses that the fault changes, with the indexes of their exchanges.
-    fn changed_answers(&self, fault: &Fault) -> Vec<(usize, Answer)> {
+    fn changed_responses(&self, fault: &Fault) -> Vec<(usize, Answer)> {
         let inject = |parsed: &ParsedReply| {
-            let ParsedReply { index, caller, path, query, side, reply } = parsed;
+            let ParsedReply { index, caller, path, query, side, response } = parsed;
             let request = ObservedRequest { caller: *caller, path, query, side: *side };
-            if !fault.affects(&request, reply) {
+            if !fault.affects(&request, response) {
                 return None;
             }
-            let mut changed = reply.clone();
+            let mut changed = response.clone();
             fault.inject(&request, &mut changed);
-            (changed != *reply).then(|| (*index, changed.into_answer()))
+            (changed != *response).then(|| (*index, changed.into_answer()))
         };
         self.0.iter().filter_map(inject).collect()
     }
@@ -210,7 +212,7 @@ pub(crate) struct InjectedChanges {
 
 impl InjectedChanges {
     pub(crate) fn compute(fault: &Fault, recording: &Recording, replies: &ParsedReplies) -> InjectedChanges {
-        let responses = replies.changed_answers(fault).into_iter();
+        let responses = replies.changed_responses(fault).into_iter();
         let sent = recording
             .deliveries
             .iter()

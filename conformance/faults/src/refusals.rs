@@ -32,66 +32,74 @@ const CALLERS: &[(Caller, &str)] = &[
 ];
 
 const ACCEPTED: &[RefusalFault] = &[
-    ("is accepted", |reply| *reply = Reply::json(200, json!({ "data": [], "meta": { "mode": "test" } }))),
-    ("gets the response 403", |reply| reply.status = 403),
-    ("gets the response 500", |reply| *reply = Reply::json(500, json!({ "message": "Server Error" }))),
-    ("is redirected to a login page", |reply| {
-        reply.status = 302;
-        reply.set("location", "/login");
+    ("is accepted", |response| {
+        *response = Reply::json(200, json!({ "data": [], "meta": { "mode": "test" } }))
+    }),
+    ("gets the response 403", |response| response.status = 403),
+    ("gets the response 500", |response| *response = Reply::json(500, json!({ "message": "Server Error" }))),
+    ("is redirected to a login page", |response| {
+        response.status = 302;
+        response.set("location", "/login");
     }),
 ];
 
 /// Gateway errors for every request, which show nothing about authentication.
 const GATEWAY_ERRORS: &[RefusalFault] = &[
-    ("always gets the response 502", |reply| *reply = Reply::json(502, json!({ "message": "Bad gateway." }))),
-    ("always gets the response 503", |reply| *reply = Reply::json(503, json!({ "message": "Unavailable." }))),
+    ("always gets the response 502", |response| {
+        *response = Reply::json(502, json!({ "message": "Bad gateway." }))
+    }),
+    ("always gets the response 503", |response| {
+        *response = Reply::json(503, json!({ "message": "Unavailable." }))
+    }),
 ];
 /// A 429 for every request. It is no fault for a revoked key, which a service may lock out.
-const RATE_LIMITED: RefusalFault = ("always gets the response 429", |reply| {
-    *reply = Reply::json(429, json!({ "message": "Too many requests." }))
+const RATE_LIMITED: RefusalFault = ("always gets the response 429", |response| {
+    *response = Reply::json(429, json!({ "message": "Too many requests." }))
 });
 
-const NOT_UTF8_BODY: &[RefusalFault] = &[("is refused with bytes that are not UTF-8", |reply| {
-    reply.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
+const NOT_UTF8_BODY: &[RefusalFault] = &[("is refused with bytes that are not UTF-8", |response| {
+    response.raw = Some(format!("{{\"message\":\"{}\"}}", char::REPLACEMENT_CHARACTER));
 })];
 
 const MALFORMED_BODIES: &[RefusalFault] = &[
-    ("is refused with a page of HTML", |reply| {
-        reply.raw = Some("<html><h1>Refused</h1></html>".into());
-        reply.set("content-type", "text/html");
+    ("is refused with a page of HTML", |response| {
+        response.raw = Some("<html><h1>Refused</h1></html>".into());
+        response.set("content-type", "text/html");
     }),
-    ("is refused without a body", |reply| reply.raw = Some(String::new())),
+    ("is refused without a body", |response| response.raw = Some(String::new())),
 ];
 
 /// Responses that reveal that an object exists in the other mode.
 const REVEALING: &[RefusalFault] = &[
-    ("gets the response 403", |reply| reply.status = 403),
-    ("gets the response 410", |reply| reply.status = 410),
-    ("gets the response 500", |reply| *reply = Reply::json(500, json!({ "message": "Server Error" }))),
-    ("is served", |reply| *reply = Reply::json(200, json!({ "data": { "id": "leak" } }))),
-    ("is refused with a different message", |reply| {
-        *reply = Reply::json(reply.status, json!({ "message": "Wrong mode." }))
+    ("gets the response 403", |response| response.status = 403),
+    ("gets the response 410", |response| response.status = 410),
+    ("gets the response 500", |response| *response = Reply::json(500, json!({ "message": "Server Error" }))),
+    ("is served", |response| *response = Reply::json(200, json!({ "data": { "id": "leak" } }))),
+    ("is refused with a different message", |response| {
+        *response = Reply::json(response.status, json!({ "message": "Wrong mode." }))
     }),
-    ("is refused with an additional header", |reply| reply.set("x-mode", "other")),
-    ("is refused with a different media type", |reply| reply.set("content-type", "application/problem+json")),
+    ("is refused with an additional header", |response| response.set("x-mode", "other")),
+    ("is refused with a different media type", |response| {
+        response.set("content-type", "application/problem+json")
+    }),
 ];
 
 const REVEALING_FILTERS: &[RefusalFault] = &[
-    ("counts it in `total`", |reply| reply.body["meta"]["total"] = json!(2)),
-    ("returns it", |reply| reply.body["data"] = json!([{ "code": "leak" }])),
-    ("gets the response 403", |reply| *reply = Reply::json(403, json!({ "message": "Wrong mode." }))),
-    ("counts it in `last_page`", |reply| reply.body["meta"]["last_page"] = json!(2)),
+    ("counts it in `total`", |response| response.body["meta"]["total"] = json!(2)),
+    ("returns it", |response| response.body["data"] = json!([{ "code": "leak" }])),
+    ("gets the response 403", |response| *response = Reply::json(403, json!({ "message": "Wrong mode." }))),
+    ("counts it in `last_page`", |response| response.body["meta"]["last_page"] = json!(2)),
 ];
 
 const RETRY_AFTER: &[RefusalFault] = &[
-    ("are refused without `Retry-After`", |reply| reply.drop_header("retry-after")),
-    ("are refused with a string in `Retry-After`", |reply| reply.set("retry-after", "a minute")),
-    ("are refused with a fraction in `Retry-After`", |reply| reply.set("retry-after", "59.5")),
-    ("are refused with a negative `Retry-After`", |reply| reply.set("retry-after", "-1")),
-    ("are refused with a `Retry-After` of two minutes", |reply| reply.set("retry-after", "120")),
-    ("are refused with two values in `Retry-After`", |reply| reply.set("retry-after", "60, 120")),
-    ("are refused with two `Retry-After` headers", |reply| {
-        reply.headers.push(("retry-after".into(), "120".into()))
+    ("are refused without `Retry-After`", |response| response.drop_header("retry-after")),
+    ("are refused with a string in `Retry-After`", |response| response.set("retry-after", "a minute")),
+    ("are refused with a fraction in `Retry-After`", |response| response.set("retry-after", "59.5")),
+    ("are refused with a negative `Retry-After`", |response| response.set("retry-after", "-1")),
+    ("are refused with a `Retry-After` of two minutes", |response| response.set("retry-after", "120")),
+    ("are refused with two values in `Retry-After`", |response| response.set("retry-after", "60, 120")),
+    ("are refused with two `Retry-After` headers", |response| {
+        response.headers.push(("retry-after".into(), "120".into()))
     }),
 ];
 

@@ -1,4 +1,4 @@
-//! [`Reply`]: a response with a parsed body, into which faults can be injected.
+//! [`EditableResponse`]: a response with a parsed body, into which faults can be injected.
 
 use conformance_model::body::Body;
 use conformance_model::recording::Answer;

@@ -11,14 +11,14 @@ const ACTIONS_UNKNOWN: &str = "actions of the handler cannot be observed from ou
 const COUNT_ACTIONS: &str = "use `--acted COMMAND`, which prints how often the handler acted on $CHARGEPROOF_CHARGE, or `--without acts`";
 
 /// Returns the verdicts on the selected statements.
-pub(super) fn rows(attempt: &Attempt, results: &[TrialResult]) -> Vec<HandlerRow> {
+pub(super) fn rows(plan: &Attempt, results: &[TrialResult]) -> Vec<HandlerRow> {
     let first = FirstTrial::from_results(results);
     let mut rows = Vec::new();
     for trial in TRIALS {
         let result = results.iter().find(|result| result.trial == trial.name);
         let mut push_row = |statement: TrialStatement, judge: &dyn Fn() -> Verdict| {
             let TrialStatement { id, level, text } = statement;
-            if is_selected(attempt, id) {
+            if is_selected(plan, id) {
                 rows.push(HandlerRow { id, level, text, verdict: judge() });
             }
         };
@@ -28,7 +28,7 @@ pub(super) fn rows(attempt: &Attempt, results: &[TrialResult]) -> Vec<HandlerRow
             });
         }
         if let Some((statement, action_count)) = trial.actions {
-            push_row(statement, &|| match attempt.without_acts {
+            push_row(statement, &|| match plan.without_acts {
                 true => Verdict::LeftOut { by: "--without acts".to_owned() },
                 false => verdict(statement.level, judge_actions(trial, action_count, result, &first)),
             });

@@ -56,7 +56,7 @@ pub(super) fn statement_ids(trial: &Trial) -> impl Iterator<Item = &'static str>
 }
 
 /// Returns `true` if a statement was selected.
-pub(super) fn is_selected(attempt: &Attempt, id: &str) -> bool {
+pub(super) fn is_selected(plan: &Attempt, id: &str) -> bool {
     let matches_any = |patterns: &[String]| patterns.iter().any(|pattern| fits(pattern, id));
-    (attempt.only.is_empty() || matches_any(&attempt.only)) && !matches_any(&attempt.skip)
+    (plan.only.is_empty() || matches_any(&plan.only)) && !matches_any(&plan.skip)
 }

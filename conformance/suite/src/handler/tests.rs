@@ -173,13 +173,13 @@ impl Respond for Handler {
 }
 
 impl Witness for Handler {
-    fn prepare(&mut self, order: &Order) -> Result<(), String> {
-        assert_eq!(order.charge.len(), 12, "an order has the code of its charge");
+    fn prepare(&mut self, objects: &Order) -> Result<(), String> {
+        assert_eq!(objects.charge.len(), 12, "the code of a charge has 12 characters");
         Ok(())
     }
 
-    fn action_count(&mut self, order: &Order) -> Result<u64, String> {
-        Ok(self.shop.lock().unwrap().action_counts.get(&order.charge).copied().unwrap_or(0))
+    fn action_count(&mut self, objects: &Order) -> Result<u64, String> {
+        Ok(self.shop.lock().unwrap().action_counts.get(&objects.charge).copied().unwrap_or(0))
     }
 }
 
@@ -219,9 +219,10 @@ async fn attempt_with(
     Mock::given(method("POST")).respond_with(handler.clone()).mount(&server).await;
     let mut plan = plan(&server.uri());
     change(&mut plan);
-    let mut witness = handler;
-    let witness: Option<&mut dyn Witness> = if counts_actions { Some(&mut witness) } else { None };
-    attempt(&plan, witness, &mut Quiet).await
+    let mut action_counter = handler;
+    let action_counter: Option<&mut dyn Witness> =
+        if counts_actions { Some(&mut action_counter) } else { None };
+    attempt(&plan, action_counter, &mut Quiet).await
 }
 
 /// Returns the names of the violated statements.

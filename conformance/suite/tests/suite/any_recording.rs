@@ -17,16 +17,16 @@ use serde_json::{Value, json};
 static RUNS: LazyLock<Vec<Outcome>> = LazyLock::new(|| {
     let empty = FakeServer { live: Book::empty(), test: Book::empty(), ..FakeServer::default() };
     let mut without_limit = FakeServer { limiter: ::mutants::fake::Limiter::Off, ..FakeServer::default() };
-    without_limit.rewrite(|request, reply| {
-        if reply.status == 404 {
-            *reply = Reply::json(403, json!({ "message": request.path }));
+    without_limit.rewrite(|request, response| {
+        if response.status == 404 {
+            *response = Reply::json(403, json!({ "message": request.path }));
         }
     });
     let mut broken = FakeServer::default();
-    broken.rewrite(|request, reply| {
+    broken.rewrite(|request, response| {
         if request.is_list() {
-            reply.body["links"]["next"] = json!("//elsewhere.example/v1/events?page=0");
-            reply.body["meta"]["total"] = json!(u64::MAX);
+            response.body["links"]["next"] = json!("//elsewhere.example/v1/events?page=0");
+            response.body["meta"]["total"] = json!(u64::MAX);
         }
     });
     [FakeServer::default(), empty, without_limit, broken].into_iter().map(run).collect()

@@ -23,12 +23,12 @@ const OPTIONS: [fn(&mut Plan); 7] = [
 fn unstable_server() -> FakeServer {
     let mut server = FakeServer::default();
     let mut request = 0;
-    server.rewrite(move |_, reply| {
+    server.rewrite(move |_, response| {
         request += 1;
         if request % 5 == 0 {
             let status = if request % 10 == 0 { 429 } else { 503 };
-            *reply = Reply::json(status, json!({ "message": "Come back in a moment." }));
-            reply.set("retry-after", "1");
+            *response = Reply::json(status, json!({ "message": "Come back in a moment." }));
+            response.set("retry-after", "1");
         }
     });
     server

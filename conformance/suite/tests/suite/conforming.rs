@@ -57,7 +57,7 @@ fn a_burst_that_spans_two_windows_is_repeated() {
     };
     server.clock.advance(Duration::from_secs(59));
     // Without a `Date`, the end of the minute is unknown.
-    server.rewrite(|_, reply| reply.set("date", "Thu, 01 Jan 2026 00:00:30 GMT"));
+    server.rewrite(|_, response| response.set("date", "Thu, 01 Jan 2026 00:00:30 GMT"));
     let outcome = run(server);
     let report = report::text(&outcome, report::Style::Plain);
     assert!(report.contains("aligned window: the 163rd request"), "{report}");
@@ -79,10 +79,10 @@ fn a_transient_failure_is_retried() {
     for failing_request in [1, 2, 60, 121, 150, 170, 190] {
         let mut request_number = 0;
         check(move |server| {
-            server.rewrite(move |_, reply| {
+            server.rewrite(move |_, response| {
                 request_number += 1;
                 if request_number == failing_request {
-                    *reply = Reply::json(503, json!({ "message": "Come back in a moment." }));
+                    *response = Reply::json(503, json!({ "message": "Come back in a moment." }));
                 }
             });
         });
@@ -115,12 +115,12 @@ fn the_report_on_an_empty_account_names_the_objects_to_create() {
 fn records_created_during_the_run_are_not_a_violation() {
     let mut server = FakeServer::default();
     let mut requests = 0;
-    server.rewrite(move |request, reply| {
-        if request.path == "/v1/events" && request.mode == Some(Mode::Live) && reply.status == 200 {
+    server.rewrite(move |request, response| {
+        if request.path == "/v1/events" && request.mode == Some(Mode::Live) && response.status == 200 {
             requests += 1;
             // A record was created between two requests.
             if requests > 4 && request.query.get("type").is_none_or(|kind| kind == "invoice.sent") {
-                add_event(request, reply);
+                add_event(request, response);
             }
         }
     });
@@ -130,14 +130,14 @@ fn records_created_during_the_run_are_not_a_violation() {
 }
 
 /// Replaces the page by one of a list with one more event.
-fn add_event(request: &Request, reply: &mut Reply) {
+fn add_event(request: &Request, response: &mut Reply) {
     let mut book = Book::with_objects(1, 9, 3);
     let mut newest = book.events[0].clone();
     // An invoice may be sent several times, but has one first view.
     newest["type"] = json!("invoice.sent");
     newest["id"] = json!("0190a5c4-7f3e-7abf-8def-00000000ffff");
     book.events.insert(0, newest);
-    *reply = book.respond(request, Mode::Live, "");
+    *response = book.respond(request, Mode::Live, "");
 }
 
 #[test]
@@ -239,12 +239,12 @@ fn the_live_key_is_never_used_for_a_burst() {
 #[test]
 fn a_recording_contains_no_key_and_can_be_judged_again() {
     let mut server = FakeServer::default();
-    server.rewrite(|request, reply| {
+    server.rewrite(|request, response| {
         // The worst case: the server echoes all input.
         let sent_authorization = request.authorization.clone().unwrap_or_default();
-        reply.set("x-you-sent", &sent_authorization);
-        if reply.status == 401 {
-            reply.body = json!({ "message": format!("no such key: {sent_authorization}") });
+        response.set("x-you-sent", &sent_authorization);
+        if response.status == 401 {
+            response.body = json!({ "message": format!("no such key: {sent_authorization}") });
         }
     });
     let outcome = run(server);

@@ -82,9 +82,9 @@ fn check(add_fault: impl FnOnce(&mut FakeServer), statement: &str, requests_max:
 #[test]
 fn a_crash_on_an_invalid_value_is_shrunk_to_one_request() {
     let crash = |server: &mut FakeServer| {
-        server.rewrite(|request, reply| {
+        server.rewrite(|request, response| {
             if request.query.get("page").is_some_and(|page| page.parse::<i32>().is_err()) {
-                reply.status = 500;
+                response.status = 500;
             }
         });
     };
@@ -96,13 +96,13 @@ fn a_leak_through_one_filter_is_found_and_shrunk() {
     // The filter selects from both modes.
     let leak = |server: &mut FakeServer| {
         let rows = server.test.events.clone();
-        server.rewrite(move |request, reply| {
-            let leaks = request.mode == Some(Mode::Live) && reply.status == 200;
+        server.rewrite(move |request, response| {
+            let leaks = request.mode == Some(Mode::Live) && response.status == 200;
             if let Some(row) = rows.iter().find(|row| {
                 leaks && request.query.get("charge").is_some_and(|code| row["charge"]["code"] == **code)
             }) {
-                reply.body["data"] = serde_json::json!([row]);
-                reply.body["meta"]["total"] = 1.into();
+                response.body["data"] = serde_json::json!([row]);
+                response.body["meta"]["total"] = 1.into();
             }
         });
     };
@@ -112,17 +112,17 @@ fn a_leak_through_one_filter_is_found_and_shrunk() {
 #[test]
 fn a_stored_sequence_can_be_replayed() {
     let add_fault = |server: &mut FakeServer| {
-        server.rewrite(|request, reply| {
+        server.rewrite(|request, response| {
             if request.path.ends_with("/account") {
-                reply.status = 500
+                response.status = 500
             }
         })
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let found = run(|server| {
-        server.rewrite(|request, reply| {
+        server.rewrite(|request, response| {
             if request.is_list() && request.query.contains_key("sort") {
-                reply.status = 501;
+                response.status = 501;
             }
         });
     })

@@ -72,11 +72,11 @@ fn a_har_file_of_a_correct_service_has_no_violation() {
 #[test]
 fn a_har_file_of_a_faulty_service_has_a_violation() {
     let mut server = FakeServer::default();
-    server.rewrite(|request, reply| {
-        if request.path == "/v1/account" && reply.status == 200 {
-            reply.body["meta"]["accepted_assets"] = json!("BTC");
+    server.rewrite(|request, response| {
+        if request.path == "/v1/account" && response.status == 200 {
+            response.body["meta"]["accepted_assets"] = json!("BTC");
         }
-        for row in reply.body["data"].as_array_mut().into_iter().flatten() {
+        for row in response.body["data"].as_array_mut().into_iter().flatten() {
             if row["details"].is_object() {
                 row["details"] = json!([]);
             }

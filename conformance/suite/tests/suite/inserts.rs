@@ -43,15 +43,15 @@ fn one_stable_way_of_paging_suffices() {
     server.test.choices.steady = false;
     // Links with an anchor are stable; a page number refers to the current list.
     let books = [server.test.clone()];
-    server.rewrite(move |request, reply| {
+    server.rewrite(move |request, response| {
         if request.method == "GET" && request.is_list() && request.query.contains_key("from") {
             let mut without_anchor = request.clone();
             without_anchor.query.remove("from");
-            *reply = books[0].respond(&without_anchor, Mode::Test, "");
+            *response = books[0].respond(&without_anchor, Mode::Test, "");
         }
         for rel in ["first", "last", "prev", "next"] {
-            if let Some(link) = reply.body["links"][rel].as_str() {
-                reply.body["links"][rel] = serde_json::json!(format!("{link}&from=1"));
+            if let Some(link) = response.body["links"][rel].as_str() {
+                response.body["links"][rel] = serde_json::json!(format!("{link}&from=1"));
             }
         }
     });
@@ -113,8 +113,8 @@ fn records_of_other_clients_between_two_pages_count() {
         let old_book = server.live.clone();
         let mut book = server.live.clone();
         let mut has_grown = false;
-        server.rewrite(move |request, reply| {
-            if request.path != "/v1/events" || request.mode != Some(Mode::Live) || reply.status != 200 {
+        server.rewrite(move |request, response| {
+            if request.path != "/v1/events" || request.mode != Some(Mode::Live) || response.status != 200 {
                 return;
             }
             let page = request.number("page").unwrap_or(1);
@@ -123,16 +123,16 @@ fn records_of_other_clients_between_two_pages_count() {
                 book.create_charge();
                 has_grown = true;
             }
-            let base = reply.body["links"]["first"].as_str().expect("a link");
+            let base = response.body["links"]["first"].as_str().expect("a link");
             let base = base.split("/v1/").next().expect("split returns at least one part").to_owned();
             let total = book.events.len();
-            *reply = if has_stable_pages && page > 1 { &old_book } else { &book }.respond(
+            *response = if has_stable_pages && page > 1 { &old_book } else { &book }.respond(
                 request,
                 Mode::Live,
                 &base,
             );
             if page == 2 {
-                reply.body["meta"]["total"] = serde_json::json!(total);
+                response.body["meta"]["total"] = serde_json::json!(total);
             }
         });
         server

@@ -69,7 +69,7 @@ fn every_statement_has_a_mutant() {
 #[test]
 fn a_failure_is_reported_with_commands_that_reproduce_it() {
     let mut server = FakeServer::default();
-    rewrite(&mut server, 404, is_foreign_event, |_, reply| reply.status = 403);
+    rewrite(&mut server, 404, is_foreign_event, |_, response| response.status = 403);
     let outcome = run(server);
     let text = report::text(&outcome, report::Style::Plain);
     let base = &outcome.recording.base;

@@ -221,12 +221,12 @@ fn a_server_that_crashes_during_the_run_makes_it_incomplete() {
 fn a_lockout_is_not_a_violation() {
     let mut server = FakeServer::default();
     let mut refusals = 0;
-    server.rewrite(move |_, reply| {
-        if reply.status == 401 {
+    server.rewrite(move |_, response| {
+        if response.status == 401 {
             refusals += 1;
             if refusals > 3 {
-                *reply = Reply::json(429, json!({ "message": "Too many wrong keys." }));
-                reply.set("retry-after", "3600");
+                *response = Reply::json(429, json!({ "message": "Too many wrong keys." }));
+                response.set("retry-after", "3600");
             }
         }
     });
@@ -239,12 +239,12 @@ fn a_lockout_is_not_a_violation() {
 fn a_retry_after_of_an_hour_is_not_waited_for() {
     let mut server = FakeServer::default();
     let mut refused_keys = BTreeSet::new();
-    server.rewrite(move |request, reply| {
+    server.rewrite(move |request, response| {
         // A key that was refused once stays refused, as Retry-After states.
-        if reply.status == 429 || refused_keys.contains(&request.authorization) {
+        if response.status == 429 || refused_keys.contains(&request.authorization) {
             refused_keys.insert(request.authorization.clone());
-            *reply = Reply::json(429, json!({ "message": "Come back in an hour." }));
-            reply.set("retry-after", "3600");
+            *response = Reply::json(429, json!({ "message": "Come back in an hour." }));
+            response.set("retry-after", "3600");
         }
     });
     let clock = server.clock.clone();
@@ -288,9 +288,9 @@ fn links_to_other_origins_are_not_followed() {
         "",
     ] {
         let mut server = FakeServer::default();
-        server.rewrite(move |_, reply| {
-            if reply.body["links"]["next"].is_string() {
-                reply.body["links"]["next"] = json!(link);
+        server.rewrite(move |_, response| {
+            if response.body["links"]["next"].is_string() {
+                response.body["links"]["next"] = json!(link);
             }
         });
         let outcome = run(server);

@@ -28,9 +28,9 @@ fn check(server: FakeServer, change: impl FnOnce(&mut Plan)) -> Outcome {
 /// Returns a server whose accepted assets are not an array.
 fn server_with_invalid_assets() -> FakeServer {
     let mut server = FakeServer::default();
-    server.rewrite(|request, reply| {
-        if request.path == "/v1/account" && reply.status == 200 {
-            reply.body["meta"]["accepted_assets"] = json!("BTC");
+    server.rewrite(|request, response| {
+        if request.path == "/v1/account" && response.status == 200 {
+            response.body["meta"]["accepted_assets"] = json!("BTC");
         }
     });
     server
@@ -68,9 +68,9 @@ fn a_baseline_for_an_unknown_statement_is_a_configuration_error() {
 /// Returns a server that responds 403 to an event of the other mode, with the key in the response.
 fn leaky_server() -> FakeServer {
     let mut server = FakeServer::default();
-    server.rewrite(|request, reply| {
-        if reply.status == 404 {
-            *reply = Reply::json(403, json!({ "message": "wrong mode", "given": request.authorization }));
+    server.rewrite(|request, response| {
+        if response.status == 404 {
+            *response = Reply::json(403, json!({ "message": "wrong mode", "given": request.authorization }));
         }
     });
     server
@@ -132,9 +132,9 @@ fn redaction_changes_no_verdict() {
     check_privacy(|| {
         // A broken list: text that is not JSON does not become JSON.
         let mut server = FakeServer::default();
-        server.rewrite(|request, reply| {
+        server.rewrite(|request, response| {
             if request.path == "/v1/invoices" {
-                reply.raw = Some("<html>Sorry, Ann Lee</html>".into());
+                response.raw = Some("<html>Sorry, Ann Lee</html>".into());
             }
         });
         server
@@ -145,8 +145,8 @@ fn redaction_changes_no_verdict() {
 fn personal_values_and_amounts_are_not_in_the_file() {
     let personal = || {
         let mut server = FakeServer::default();
-        server.rewrite(|_, reply| {
-            for row in reply.body["data"].as_array_mut().into_iter().flatten() {
+        server.rewrite(|_, response| {
+            for row in response.body["data"].as_array_mut().into_iter().flatten() {
                 row["customer"] = json!({ "name": "Ann Leerick", "email": "ann@shop.example" });
                 row["metadata"] = json!({ "order": "A-4711-B" });
                 row["amount"] = json!("4913.57");
