@@ -56,12 +56,12 @@ impl Fault {
         };
         match self.point {
             InjectionPoint::Account => is_served && request.path == "/v1/account",
-            InjectionPoint::Page(wanted) => {
+            InjectionPoint::Page(affected_list) => {
                 is_served
-                    && list == Some(wanted)
+                    && list == Some(affected_list)
                     && self.position.matches(page_coordinates(request, response))
             }
-            InjectionPoint::Row(wanted) => is_served && list == Some(wanted),
+            InjectionPoint::Row(affected_list) => is_served && list == Some(affected_list),
             InjectionPoint::Event(EventView::Listed)
             | InjectionPoint::Charge(EventView::Listed)
             | InjectionPoint::Invoice(EventView::Listed) => is_served && list == Some(List::Events),

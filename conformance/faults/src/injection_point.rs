@@ -84,10 +84,10 @@ impl Position {
         let PageCoordinates { number, size, last } = page;
         match self {
             Position::Any => true,
-            Position::Number(wanted) => number == wanted,
+            Position::Number(affected) => number == affected,
             Position::Middle => number > 3 && number < last,
             Position::Last => number == last && last > 1,
-            Position::Size(wanted) => size == Some(wanted),
+            Position::Size(affected) => size == Some(affected),
             Position::OddSize => size.is_some_and(|size| size % 2 == 1 && (3..=99).contains(&size)),
             Position::DefaultLater => size.is_none() && number > 1,
         }

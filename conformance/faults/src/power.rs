@@ -1,4 +1,4 @@
-//! The power of a run: the known faults that its recording would have shown.
+//! The power of a run: the known faults that its recording would have revealed.
 //!
 //! A run in which every statement passes means little if the target has no data: without a second page, no fault of
 //! paging can be detected. Power measures this: it determines for each known fault whether this run would have
@@ -46,7 +46,7 @@ pub enum FaultEffect {
     Warned(BTreeSet<String>),
     /// Every statement that could notice it is already violated or was not judged.
     Undecided,
-    /// No recorded response could have shown it.
+    /// No recorded response could have revealed it.
     Absent,
     /// No statement would have noticed it, although it affects recorded responses.
     Missed,

@@ -258,7 +258,7 @@ impl ResponseCheck<'_> {
             }
             200 => {
                 let row = body.get("data").filter(|data| data.is_object()).unwrap_or(body);
-                if text_at(row, &["id"]).is_some_and(|shown| !shown.eq_ignore_ascii_case(id)) {
+                if text_at(row, &["id"]).is_some_and(|received_id| !received_id.eq_ignore_ascii_case(id)) {
                     self.report_violation(
                         "events.single",
                         format!("the event `{id}`"),
@@ -270,7 +270,7 @@ impl ResponseCheck<'_> {
             404 if is_own && self.known.shown_before(mode, id).is_some() => {
                 self.report_violation(
                     "events.readable",
-                    "200 for an event that the list has shown",
+                    "200 for an event that a response contained before",
                     self.response_text(),
                 );
             }
@@ -349,8 +349,8 @@ impl ResponseCheck<'_> {
             Some(None) if size != 25 => {
                 self.report_violation("paging.default_size", "25 without per_page", actual.clone())
             }
-            Some(Some(wanted @ 1..=PER_PAGE_MAX)) if wanted != size => {
-                self.report_violation("paging.per_page", format!("per_page {wanted}"), actual.clone());
+            Some(Some(requested @ 1..=PER_PAGE_MAX)) if requested != size => {
+                self.report_violation("paging.per_page", format!("per_page {requested}"), actual.clone());
             }
             _ => {}
         }
@@ -361,8 +361,8 @@ impl ResponseCheck<'_> {
         match value("page") {
             Some(None) if page != 1 => self.report_violation("paging.current_page", "page 1", actual.clone()),
             // Past the end, a server may return the last page.
-            Some(Some(wanted)) if wanted >= 1 && wanted <= pages && wanted != page => {
-                self.report_violation("paging.current_page", format!("page {wanted}"), actual.clone());
+            Some(Some(requested)) if requested >= 1 && requested <= pages && requested != page => {
+                self.report_violation("paging.current_page", format!("page {requested}"), actual.clone());
             }
             _ => {}
         }
@@ -407,25 +407,25 @@ impl ResponseCheck<'_> {
         };
         for (name, path) in fields {
             let values = query.values(name);
-            let &[wanted] = values.as_slice() else { continue };
-            let wanted = wanted.as_str();
-            if wanted.is_empty() {
+            let &[requested] = values.as_slice() else { continue };
+            let requested = requested.as_str();
+            if requested.is_empty() {
                 continue;
             }
             // Rows of charges and invoices need not have the filtered field.
-            let unmatched = rows.iter().find(|row| text_at(row, path).is_some_and(|text| text != wanted));
+            let unmatched = rows.iter().find(|row| text_at(row, path).is_some_and(|text| text != requested));
             if let Some(row) = unmatched {
                 let statement = format!("filters.{name}");
                 self.report_violation(
                     &statement,
-                    format!("only rows with `{wanted}`"),
+                    format!("only rows with `{requested}`"),
                     shorten(&row.to_string()),
                 );
             }
-            let used = self.resolved.named.iter().find(|value| value.text == wanted);
+            let used = self.resolved.named.iter().find(|value| value.text == requested);
             let is_foreign = used.is_some_and(|id| id.owner.is_none() || id.owner != self.template.by.mode());
             let mode = self.template.by.mode();
-            let is_own = mode.is_some_and(|mode| self.known.has_seen(mode, wanted));
+            let is_own = mode.is_some_and(|mode| self.known.has_seen(mode, requested));
             if is_foreign && !is_own && (total > 0 || !rows.is_empty()) {
                 self.report_violation(
                     "isolation.filters",

@@ -1,4 +1,4 @@
-//! The invariants on single responses. The integration tests of the package have whole runs.
+//! The invariants on single responses. The integration tests of the package have complete runs.
 
 use std::process::Command;
 
@@ -95,15 +95,15 @@ fn a_curl_line_shows_the_key_that_was_sent() {
         RequestKey::OtherScheme,
         RequestKey::NoScheme,
     ] {
-        let shown = shown_authorization(by, "svc").expect("a key is sent");
+        let header = shown_authorization(by, "svc").expect("a key is sent");
         let mut shell = Command::new("sh");
-        shell.args(["-c", &format!("printf %s \"{shown}\"")]);
+        shell.args(["-c", &format!("printf %s \"{header}\"")]);
         let output = shell
             .env("CHARGEPROOF_LIVE_KEY", live)
             .env("CHARGEPROOF_TEST_KEY", test)
             .output()
             .expect("sh can be started");
-        assert_eq!(String::from_utf8_lossy(&output.stdout), keys.authorization(by).unwrap(), "{shown}");
+        assert_eq!(String::from_utf8_lossy(&output.stdout), keys.authorization(by).unwrap(), "{header}");
     }
     assert_eq!(keys.authorization(RequestKey::Swapped).unwrap(), "Bearer svc_live_Cd_34_e");
 }
@@ -124,18 +124,18 @@ fn responses_of_specified_paths_are_json() {
 
 #[test]
 fn objects_of_the_other_mode_are_not_found() {
-    let shown = |id: &str| json_response(200, &json!({"data": event(id, "charge.paid")}));
+    let served = |id: &str| json_response(200, &json!({"data": event(id, "charge.paid")}));
     let path = |id: &str| format!("/v1/events/{id}");
     let absent = || json_response(404, &json!({"message": "Not found."}));
-    check(RequestKey::Live, &path(OWN), shown(OWN), &[]);
+    check(RequestKey::Live, &path(OWN), served(OWN), &[]);
     check(RequestKey::Live, &path(OWN), absent(), &["events.readable"]);
     check(RequestKey::Live, &path(FOREIGN), absent(), &[]);
-    check(RequestKey::Live, &path(FOREIGN), shown(FOREIGN), &["isolation.leak", "isolation.not_found"]);
+    check(RequestKey::Live, &path(FOREIGN), served(FOREIGN), &["isolation.leak", "isolation.not_found"]);
     check(RequestKey::Live, &path(FOREIGN), json_response(403, &json!({})), &["isolation.not_found"]);
     check(RequestKey::Live, "/v1/events/{absent:event:live:0}", absent(), &[]);
     let nonexistent = RequestTemplate::get(RequestKey::Live, "/v1/events/{absent:event:live:0}");
     let id = nonexistent.resolve(&known_ids()).named[0].text.clone();
-    check(RequestKey::Live, "/v1/events/{absent:event:live:0}", shown(&id), &["isolation.not_found"]);
+    check(RequestKey::Live, "/v1/events/{absent:event:live:0}", served(&id), &["isolation.not_found"]);
     check(
         RequestKey::Live,
         "/v1/events",

@@ -164,7 +164,7 @@ impl PreparedDelivery {
 }
 
 fn mac(key: &str, message: &str) -> String {
-    let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC takes keys of any length");
+    let mut mac = Hmac::<Sha256>::new_from_slice(key.as_bytes()).expect("HMAC accepts keys of any length");
     mac.update(message.as_bytes());
     hex::encode(mac.finalize().into_bytes())
 }

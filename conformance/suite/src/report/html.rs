@@ -186,11 +186,11 @@ fn exchange_view(exchange: &Exchange) -> ExchangeView {
 /// log.
 fn lines(body: &str) -> Vec<String> {
     const CHARS_MAX: usize = 4000;
-    let (shown, more) = match body.char_indices().nth(CHARS_MAX) {
+    let (start, more) = match body.char_indices().nth(CHARS_MAX) {
         None => (body, None),
         Some((end, _)) => (&body[..end], Some(format!("… ({} bytes in all)", body.len()))),
     };
-    shown.split('\n').map(one_line).chain(more).collect()
+    start.split('\n').map(one_line).chain(more).collect()
 }
 
 fn css_class(verdict: &str) -> String {

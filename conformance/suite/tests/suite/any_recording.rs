@@ -189,7 +189,7 @@ fn apply_mutations(mut recording: Recording, mutations: &[Mutation]) -> Recordin
     recording
 }
 
-/// The number of cases. Each judges a whole recording several times.
+/// The number of cases. Few, because each judges a recording several times.
 const CASES: u32 = 32;
 
 /// Thins out bursts to a sixth, which suffices for this test.

@@ -131,11 +131,11 @@ fn check_stored(server: impl Fn() -> FakeServer) {
         let rows = outcome.rows.iter();
         rows.map(|row| format!("{} {}", row.id, row.verdict.as_str())).collect::<Vec<_>>()
     };
-    let plain = run_with(server(), |_| {});
+    let unredacted = run_with(server(), |_| {});
     for privacy in [None, Some(Redaction::new([1; 32])), Some(Redaction::new([2; 32]))] {
         let is_redacted = privacy.is_some();
         let outcome = run_with(server(), |plan| plan.privacy = privacy);
-        assert_eq!(verdicts(&outcome), verdicts(&plain));
+        assert_eq!(verdicts(&outcome), verdicts(&unredacted));
         let file = outcome.to_file();
         let parsed = Outcome::from_file(&file).expect("a stored run can be read");
         assert_eq!(report::json(&parsed), report::json(&outcome));
