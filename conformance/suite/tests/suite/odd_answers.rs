@@ -64,7 +64,7 @@ fn a_server_that_hangs_is_unreachable() {
         drop(listener);
         outcome
     });
-    check_outcome(&outcome, 4, "no complete answer within 100ms");
+    check_outcome(&outcome, 4, "no complete response within 100ms");
 }
 
 #[test]
