@@ -191,7 +191,7 @@ fn swapped_keys_are_rejected_before_the_first_request() {
             conformance::Secret::new(LIVE_KEY),
         );
     });
-    check_outcome(&outcome, 2, "it is a test key in the wrong slot");
+    check_outcome(&outcome, 2, "it is a test key; swap the two keys");
     assert_eq!(outcome.ledger.total(), 0);
 }
 
