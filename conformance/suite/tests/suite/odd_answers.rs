@@ -129,7 +129,7 @@ fn a_wrong_base_path_is_a_configuration_error() {
 #[test]
 fn a_gateway_without_a_service_is_unreachable_and_a_service_that_always_fails_is_not() {
     check_template(ResponseTemplate::new(500), 1, "account.served");
-    check_template(ResponseTemplate::new(503), 4, "is answered 503");
+    check_template(ResponseTemplate::new(503), 4, "responds with 503");
 }
 
 #[test]
