@@ -22,7 +22,8 @@ impl Default for BodyText {
     }
 }
 
-/// The serialized form of a body: a string, or `{"not_utf8": …}` with a replacement character for each invalid sequence.
+/// The serialized form of a body: a string, or `{"not_utf8": …}` with a replacement character for each invalid
+/// sequence.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum StoredBody {

@@ -66,8 +66,8 @@ impl fmt::Display for Secret {
 
 /// Redacts the parts of secrets in text: as they are, in base64 or hexadecimal, and escaped for URLs, JSON and HTML.
 ///
-/// Parts, not only whole secrets: the suite also sends keys with a changed end or another prefix, and servers may echo
-/// half of a refused key.
+/// Parts, not only whole secrets: the suite also sends keys with a changed end or another prefix, and servers may
+/// echo half of a refused key.
 #[derive(Clone)]
 pub struct Redactor {
     /// The parts to redact, as canonical bytes.
@@ -80,7 +80,8 @@ pub struct Redactor {
     placeholder: &'static str,
 }
 
-/// Text with layers of escapes decoded: the bytes, and their ranges in the original text. `None`: nothing was escaped.
+/// Text with layers of escapes decoded: the bytes, and their ranges in the original text. `None`: nothing was
+/// escaped.
 struct DecodedText {
     bytes: Vec<u8>,
     source_ranges: Option<Vec<(usize, usize)>>,

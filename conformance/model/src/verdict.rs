@@ -167,8 +167,8 @@ impl CheckError {
 /// The result of a check.
 pub type CheckResult = Result<CheckOutcome, CheckError>;
 
-/// Returns the verdict for the result of a check. The level decides the effect of a violation, so checks need not know
-/// it.
+/// Returns the verdict for the result of a check. The level decides the effect of a violation, so checks need not
+/// know it.
 pub fn verdict(level: Level, result: CheckResult) -> Verdict {
     match result {
         Ok(CheckOutcome::Holds) => Verdict::Pass { note: None },

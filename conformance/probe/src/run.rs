@@ -13,8 +13,8 @@
 //! *Order.* `Account` is first and checks the keys. `Burst` is next, because it exhausts the limit, and all later
 //! groups then run in a fresh window. The groups that read follow. `Leaks` uses the rest of the budget. `Inserts`
 //! and `Webhooks` are last, because they change the data that the others read. While a group runs, the session
-//! reserves the fewest requests that later groups need (`reserved_requests`), so optional requests cannot use them. A plan may
-//! exclude groups; statements that need them are not judged, with the reason.
+//! reserves the fewest requests that later groups need (`reserved_requests`), so optional requests cannot use them.
+//! A plan may exclude groups; statements that need them are not judged, with the reason.
 //!
 //! *Interruption.* After Ctrl-C no request is sent. The recording contains the completed requests of an interrupted
 //! group, except for `Inserts` and `Webhooks`, whose partial results would be misleading.
@@ -28,8 +28,8 @@
 //! Leaks        one event of each type, by the other key  the rest of the budget
 //! ```
 //!
-//! This module must not contain a verdict, a judgement of a response beyond the choice of the next request, or a request
-//! that is not in the budget.
+//! This module must not contain a verdict, a judgement of a response beyond the choice of the next request, or a
+//! request that is not in the budget.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

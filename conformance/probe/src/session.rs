@@ -208,8 +208,8 @@ impl<'a> Session<'a> {
         self.ledger.admit(caller, purpose, &self.budget).then_some(()).ok_or(OVER_BUDGET)
     }
 
-    /// Requests the account with the live key after several consecutive requests without a response. The run continues
-    /// if there is a response, because the server is not down.
+    /// Requests the account with the live key after several consecutive requests without a response. The run
+    /// continues if there is a response, because the server is not down.
     async fn continue_if_live_key_is_served(&mut self) {
         let (caller, purpose) = (Caller::Own(Mode::Live), Purpose::Account);
         let is_final = self.plan.interrupt.is_raised() || self.is_down;
@@ -443,7 +443,8 @@ impl<'a> Session<'a> {
         self.redactor.redact(text)
     }
 
-    /// Waits, within the time that the run may wait in total. Returns `false` if the wait exceeds it or was interrupted.
+    /// Waits, within the time that the run may wait in total. Returns `false` if the wait exceeds it or was
+    /// interrupted.
     pub(crate) async fn pause(&mut self, duration: Duration, why: &str) -> bool {
         let Some(left) = self.remaining_wait.checked_sub(duration) else { return false };
         self.remaining_wait = left;
@@ -459,7 +460,8 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Returns `true` if no more requests are sent: the server stopped responding, or the operator interrupted the run.
+    /// Returns `true` if no more requests are sent: the server stopped responding, or the operator interrupted the
+    /// run.
     pub(crate) fn has_stopped(&self) -> bool {
         self.consecutive_lost >= CONSECUTIVE_LOST_MAX || self.plan.interrupt.is_raised()
     }
@@ -474,8 +476,8 @@ impl<'a> Session<'a> {
         unused_id_like(id, self.plan.seed.wrapping_add(variant.wrapping_mul(0x5851_f42d_4c95_7f2d)))
     }
 
-    /// Returns the path of a link below the base address, if it leads into the list. A proxy may have added or removed
-    /// a prefix.
+    /// Returns the path of a link below the base address, if it leads into the list. A proxy may have added or
+    /// removed a prefix.
     fn path_of_link(&self, link: &str, list: List) -> Option<String> {
         let base = self.plan.base.join(list.path()).ok()?;
         let address: Url = base.join(link).ok()?;
@@ -573,8 +575,8 @@ fn pause_after_5xx(response: &Answer) -> Option<Duration> {
     matches!(response.status, 502..=504).then(|| retry_after(response).unwrap_or(PAUSE_MIN))
 }
 
-/// Returns the path and query of a page. The values of combined filters have every punctuation mark percent-encoded: a
-/// server that compares the values as received does not find `charge%2Epaid`.
+/// Returns the path and query of a page. The values of combined filters have every punctuation mark
+/// percent-encoded: a server that compares the values as received does not find `charge%2Epaid`.
 pub(crate) fn path_of(request: &PageRequest) -> String {
     let is_combined = request.filters.len() > 1;
     let in_query = |value: &str| match is_combined {

@@ -27,8 +27,8 @@ pub enum Source {
     Receiver {
         /// The received requests.
         receiver: Arc<BackgroundReceiver>,
-        /// The time to receive deliveries, counted from the first requests of the run. Ends earlier if the trigger reports
-        /// that all deliveries have arrived.
+        /// The time to receive deliveries, counted from the first requests of the run. Ends earlier if the trigger
+        /// reports that all deliveries have arrived.
         receive_for: Duration,
         /// The trigger of deliveries. Without one the operator must cause them.
         trigger: Option<Arc<dyn DeliveryTrigger>>,

@@ -84,7 +84,8 @@ pub fn shown_link(row: &Value) -> Option<&str> {
     text_at(row, &["payment_link"]).or_else(|| text_at(row, &["payment_link", "code"]))
 }
 
-/// Returns the selected rows of a list, in each valid interpretation. `None` if a row does not have the filtered field.
+/// Returns the selected rows of a list, in each valid interpretation. `None` if a row does not have the filtered
+/// field.
 pub fn selections<'r>(
     list: List,
     rows: &[&'r Value],

@@ -20,7 +20,8 @@ pub const BURST_TIME_MAX: Duration = Duration::from_secs(55);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BurstCounts {
     /// Requests that were served before the first refusal, including those of the test key in the minute before. A
-    /// limiter may or may not count those with a cached response: the number is the possible one nearest to the limit.
+    /// limiter may or may not count those with a cached response: the number is the possible one nearest to the
+    /// limit.
     pub served: u32,
     /// Requests with a cached response.
     pub cached: u32,
@@ -50,8 +51,8 @@ pub enum LimiterReading {
 }
 
 impl BurstCounts {
-    /// Counts the requests of burst number `series`, and those of the test key in the minute before its end. `None` if
-    /// there was no such burst.
+    /// Counts the requests of burst number `series`, and those of the test key in the minute before its end. `None`
+    /// if there was no such burst.
     pub fn from_burst(recording: &Recording, series: u8) -> Option<BurstCounts> {
         let requests: Vec<_> = recording
             .exchanges
@@ -83,8 +84,8 @@ impl BurstCounts {
         })
     }
 
-    /// Returns `true` if a request over a second after the refusal was refused too: a token bucket that refills two per
-    /// second would have served it.
+    /// Returns `true` if a request over a second after the refusal was refused too: a token bucket that refills two
+    /// per second would have served it.
     pub fn is_no_bucket(recording: &Recording, series: u8) -> bool {
         let refill = Purpose::Burst(Burst::Refill { series });
         recording

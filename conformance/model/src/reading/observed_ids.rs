@@ -46,8 +46,8 @@ fn rows_of_list(recording: &Recording, mode: Mode, list: List) -> impl Iterator<
     pages.flat_map(|page| page.rows().cloned().unwrap_or_default())
 }
 
-/// Returns an identifier of each kind in a mode. They are read from events, whose fields are specified; if no recent event has one,
-/// from the other lists.
+/// Returns an identifier of each kind in a mode. They are read from events, whose fields are specified; if no
+/// recent event has one, from the other lists.
 pub fn learn(recording: &Recording, mode: Mode) -> ObservedIds {
     let events = events(recording, mode);
     let in_events = |path: &[&str]| events.iter().find_map(|event| text_at(event, path)).map(str::to_owned);
@@ -64,8 +64,8 @@ pub fn learn(recording: &Recording, mode: Mode) -> ObservedIds {
     }
 }
 
-/// Returns the event in a response to `GET /v1/events/{id}`. Its envelope is not specified, so the event is the object
-/// with the most members of an event, the outermost of several.
+/// Returns the event in a response to `GET /v1/events/{id}`. Its envelope is not specified, so the event is the
+/// object with the most members of an event, the outermost of several.
 pub fn single_event(exchange: &Exchange) -> Option<Value> {
     Some(wrapped_event(exchange)?.1)
 }
@@ -138,8 +138,8 @@ pub fn before_rows(recording: &Recording, mode: Mode) -> Vec<Value> {
     rows.unwrap_or_else(|| events(recording, mode))
 }
 
-/// Returns the events of a mode after the deliveries, newest first; `None` if they could not be read. New events between
-/// two pages move records to the next page, so a record may be on both.
+/// Returns the events of a mode after the deliveries, newest first; `None` if they could not be read. New events
+/// between two pages move records to the next page, so a record may be on both.
 pub fn after_rows(recording: &Recording, mode: Mode) -> Option<Vec<Value>> {
     let mut rows = rows_read_for(recording, mode, &Purpose::AfterDeliveries)?;
     let mut known_ids = BTreeSet::new();

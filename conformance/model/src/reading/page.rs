@@ -46,8 +46,8 @@ impl Page {
 const SPECIFIED_PARAMETERS: [&str; 7] =
     ["page", "per_page", "status", "payment_link", "type", "charge", "invoice"];
 
-/// Returns the query of a link, and `true` if it has only parameters of the specification. The target of such a link is
-/// known, so it need not be followed.
+/// Returns the query of a link, and `true` if it has only parameters of the specification. The target of such a
+/// link is known, so it need not be followed.
 pub fn link_query(link: &str) -> (Vec<(String, String)>, bool) {
     let query =
         link.split('#').next().and_then(|address| address.split_once('?')).map_or("", |(_, query)| query);

@@ -1,8 +1,8 @@
 //! Pseudonymizes personal values and amounts in a recording, so that it can be shared.
 //!
 //! A value is replaced by another of the same format, under a random key that is not stored. Equal values stay equal,
-//! different values stay different, digits stay digits and letters letters, so all verdicts stay the same. Values that
-//! the specification defines stay readable: ids and codes, types, states, currencies, times.
+//! different values stay different, digits stay digits and letters letters, so all verdicts stay the same. Values
+//! that the specification defines stay readable: ids and codes, types, states, currencies, times.
 
 mod cipher;
 mod deliveries;
@@ -32,7 +32,8 @@ const PUBLIC_HEADERS: &[&str] = &[
     "vary",
     "www-authenticate",
 ];
-/// The length of the shortest identifier that stays readable within text. A shorter identifier may be part of any word.
+/// The length of the shortest identifier that stays readable within text. A shorter identifier may be part of any
+/// word.
 const READABLE_ID_LEN_MIN: usize = 6;
 
 /// A keyed pseudonymization of recordings.

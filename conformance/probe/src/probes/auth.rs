@@ -29,7 +29,8 @@ const FORGERIES: [Forgery; 14] = [
     Forgery::Shortened,
     Forgery::OtherPrefix,
 ];
-/// Unusual requests, which must get 401 without a key: one with an invalid parameter, and a later page of a filtered list.
+/// Unusual requests, which must get 401 without a key: one with an invalid parameter, and a later page of a
+/// filtered list.
 const QUERIES: [&str; 2] = ["/v1/events?per_page=0", "/v1/events?type=charge.created&per_page=2&page=2"];
 /// A page that no other probe requests, so that no cache has it before.
 const UNREAD_PAGE: &str = "/v1/events?per_page=4";

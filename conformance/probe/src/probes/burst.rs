@@ -67,8 +67,8 @@ const NEAR_MINUTE_MAX: Duration = Duration::from_secs(3);
 /// The number of sequential responses in a burst.
 const SEQUENTIAL_RESPONSES: u32 = 50;
 const TWO_IDLE_WINDOWS: Duration = Duration::from_secs(121);
-/// The longest wait if the key was idle before: the rest of the server's minute, plus the second that dates round down,
-/// plus a window.
+/// The longest wait if the key was idle before: the rest of the server's minute, plus the second that dates round
+/// down, plus a window.
 pub(crate) const WAIT_USUAL: Duration = Duration::from_secs(3 + 1 + 61);
 /// The most time for all waits: two idle windows before a repeated burst, and after it the `Retry-After` or one more
 /// window for sliding windows.
@@ -161,8 +161,9 @@ async fn idle_before_repeat(session: &mut Session<'_>) -> Option<Duration> {
     }
 }
 
-/// Sends a request after the time in which a token bucket refills. Returns `false` if it is refused, so that the limiter
-/// is not a token bucket. Sends none if `Retry-After` is that short, because the wait for it tests the same.
+/// Sends a request after the time in which a token bucket refills. Returns `false` if it is refused, so that the
+/// limiter is not a token bucket. Sends none if `Retry-After` is that short, because the wait for it tests the
+/// same.
 async fn may_refill(session: &mut Session<'_>, series: u8) -> bool {
     let bucket = BurstCounts::from_burst(&session.recording, series)
         .filter(|counts| counts.reading() == LimiterReading::Bucket);
@@ -200,8 +201,8 @@ async fn send_next_minute_burst(session: &mut Session<'_>, paths: &mut Vec<Strin
     reserve_fresh_window(session);
 }
 
-/// Returns the time until the next minute of the server's clock, by the last `Date`, plus a second, because dates have
-/// no fractions.
+/// Returns the time until the next minute of the server's clock, by the last `Date`, plus a second, because dates
+/// have no fractions.
 fn until_minute(recording: &Recording) -> Option<Duration> {
     let last = recording
         .exchanges
@@ -261,8 +262,8 @@ async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<Strin
     }
 }
 
-/// Returns `true` if the burst ended because the test key got refusals other than 429, or no responses. Tries the live
-/// key once, because an outage would affect it, too. `is_live_key_served`: the result, if it was tried.
+/// Returns `true` if the burst ended because the test key got refusals other than 429, or no responses. Tries the
+/// live key once, because an outage would affect it, too. `is_live_key_served`: the result, if it was tried.
 async fn check_refusals_without_429(
     session: &mut Session<'_>,
     series: u8,
@@ -396,8 +397,8 @@ fn listed_event(path: &str, exchange: &Exchange) -> Option<String> {
     }
 }
 
-/// Waits for the `Retry-After` of a refusal and sends a request, and another one a second later for servers that round
-/// down.
+/// Waits for the `Retry-After` of a refusal and sends a request, and another one a second later for servers that
+/// round down.
 async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[String]) {
     let Some(delay) = requested_wait(refused) else { return };
     if check_during_wait(session, refused, delay, paths).await {
@@ -436,8 +437,9 @@ async fn wait_and_retry(session: &mut Session<'_>, refused: &Exchange, paths: &[
     }
 }
 
-/// Sends requests during a long wait, in which the key should be refused. If one is served, sends as many as possible,
-/// to exceed what two windows in a minute allow. Returns `true` if one was served: the refusal no longer applies then.
+/// Sends requests during a long wait, in which the key should be refused. If one is served, sends as many as
+/// possible, to exceed what two windows in a minute allow. Returns `true` if one was served: the refusal no longer
+/// applies then.
 async fn check_during_wait(
     session: &mut Session<'_>,
     refused: &Exchange,
@@ -464,8 +466,8 @@ fn requested_wait(refused: &Exchange) -> Option<Duration> {
     refused.answer().and_then(retry_after).filter(|span| *span <= TIMEOUT)
 }
 
-/// Returns `true` if a window ends less than a minute after the first request of the run: it is aligned with the clock,
-/// or shorter than a minute.
+/// Returns `true` if a window ends less than a minute after the first request of the run: it is aligned with the
+/// clock, or shorter than a minute.
 fn ends_early(session: &Session<'_>, refused: &Exchange, delay: Duration) -> bool {
     const SLACK: Duration = Duration::from_secs(3);
     let recording = &session.recording;

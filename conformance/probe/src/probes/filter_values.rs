@@ -75,7 +75,8 @@ impl FilterValues {
         }
     }
 
-    /// Returns requests with one filter, with pairs, and with the three filters of events. `None` if there is no value.
+    /// Returns requests with one filter, with pairs, and with the three filters of events. `None` if there is no
+    /// value.
     pub(super) fn requests(&self) -> [Option<PageRequest>; 11] {
         let events = &self.events[..];
         let value = |name, path: [&str; 2]| {
@@ -112,8 +113,8 @@ impl FilterValues {
         ]
     }
 
-    /// Returns the request of the second page for a filter by status, if there is one, because the first page was read in
-    /// test mode. Returns other requests unchanged.
+    /// Returns the request of the second page for a filter by status, if there is one, because the first page was
+    /// read in test mode. Returns other requests unchanged.
     pub(super) fn second_page(&self, request: PageRequest) -> PageRequest {
         const HALVES: u64 = 2;
         let [(name, value)] = &request.filters[..] else { return request };
@@ -125,8 +126,8 @@ impl FilterValues {
         PageRequest { page: Some(2), per_page: Some(count / HALVES), ..request }
     }
 
-    /// Returns the further requests of a burst: the second page of each filter by number, all other types and statuses
-    /// in the lists, and the events of the oldest objects and of objects with events of every type.
+    /// Returns the further requests of a burst: the second page of each filter by number, all other types and
+    /// statuses in the lists, and the events of the oldest objects and of objects with events of every type.
     pub(super) fn further_requests(&self) -> Vec<PageRequest> {
         let mut single_filters: Vec<_> = self.requests().into_iter().flatten().collect();
         single_filters.retain(|request| request.filters.len() == 1);
@@ -191,8 +192,8 @@ impl FilterValues {
     }
 }
 
-/// Returns few values of a member whose events have all types, because a filter may omit events of some types. Values with
-/// the most types come first, and of those the newest.
+/// Returns few values of a member whose events have all types, because a filter may omit events of some types.
+/// Values with the most types come first, and of those the newest.
 fn values_of_every_type<'a>(events: &'a [Value], path: [&str; 2]) -> Vec<&'a str> {
     let mut types: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut newest_first = Vec::new();
