@@ -47,7 +47,7 @@ impl Secret {
     }
 }
 
-/// Returns the secret part of a key, see [`Secret::tail`].
+/// Returns the secret part of a key, see [`Secret::secret_part`].
 pub fn key_tail<'k>(key: &'k str, key_prefix: &str) -> &'k str {
     Mode::of_key(key, key_prefix).map_or(key, |(_, tail)| tail)
 }

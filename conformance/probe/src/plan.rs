@@ -63,7 +63,8 @@ impl Paths {
         match self.by_kind().into_iter().filter_map(|(_, path)| path).find(is_invalid) {
             None => Ok(()),
             Some(path) => Err(format!(
-                "`{path}` is not a path of single objects; it must start with /v1/ and contain {{id}} once, such as /v1/charges/{{id}}"
+                "`{path}` is not a path of single objects; it must start with /v1/ and contain {{id}} once, such as \
+                 /v1/charges/{{id}}"
             )),
         }
     }
@@ -262,7 +263,8 @@ impl Plan {
         if let Some(create) = &self.writes {
             if !create.path.starts_with("/v1/") || create.path.contains(['?', '#']) {
                 return Err(format!(
-                    "the path of the create request is `{}`; it must start with /v1/ and have no query, such as /v1/charges",
+                    "the path of the create request is `{}`; it must start with /v1/ and have no query, such as \
+                     /v1/charges",
                     create.path
                 ));
             }
@@ -271,7 +273,11 @@ impl Plan {
             }
         }
         if self.webhooks.is_some() && self.without.contains(&Part::Webhooks) {
-            return Err("`--without webhooks` excludes deliveries, but a source of deliveries is set; remove one of the two".into());
+            return Err(
+                "`--without webhooks` excludes deliveries, but a source of deliveries is set; remove one of \
+                        the two"
+                    .into(),
+            );
         }
         for id in self.baseline.known.keys() {
             if !judged_statements().contains_key(id) && !extended_statements().contains_key(id) {

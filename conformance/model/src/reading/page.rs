@@ -113,8 +113,8 @@ pub fn holds_charge(event: &Value, charge: &str) -> bool {
 
 /// Returns `true` if the charge of an event names that invoice.
 pub fn names_invoice(event: &Value, invoice: &str) -> bool {
-    let names_it_at = |path: &[&str]| text_at(event, path) == Some(invoice);
-    names_it_at(&["charge", "invoice"]) || names_it_at(&["charge", "invoice", "code"])
+    let has_invoice_at = |path: &[&str]| text_at(event, path) == Some(invoice);
+    has_invoice_at(&["charge", "invoice"]) || has_invoice_at(&["charge", "invoice", "code"])
 }
 
 /// Returns the string at a path of member names.

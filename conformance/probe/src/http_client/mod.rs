@@ -54,7 +54,7 @@ impl HttpClient {
         HttpClient { client: builder.build(Connector::new(time_limit, tls)), time_limit, body_bytes_max }
     }
 
-    /// Sends a request to an absolute address. Returns [`Ending::Lost`] with the reason if it is not valid HTTP
+    /// Sends a request to an absolute address. Returns [`ExchangeOutcome::NoResponse`] with the reason if it is not valid HTTP
     /// or has no complete response.
     pub async fn send(
         &self,

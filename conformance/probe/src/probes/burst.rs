@@ -227,16 +227,16 @@ async fn send_burst(session: &mut Session<'_>, series: u8, paths: &mut Vec<Strin
             .map(|index| (KEY, purpose.clone(), paths[index % paths.len()].clone()))
             .collect();
         // All but one of the concurrent requests read a page that no other request reads.
-        for request in batch_requests.iter_mut().skip(1) {
+        for (.., request_path) in batch_requests.iter_mut().skip(1) {
             if let Some(path) = burst_pages.queue.pop_front() {
-                request.2 = path;
+                *request_path = path;
             }
         }
         let live_request = burst_pages.live_requests.pop_front();
-        batch_requests.extend(live_request.map(|request| {
-            event_of_unread_type(&session.recording)
-                .filter(|_| request.2 == ACCOUNT_PATH && sent > 0)
-                .map_or(request.clone(), |id| (request.0, request.1, event_path(&id)))
+        batch_requests.extend(live_request.map(|(caller, purpose, path)| {
+            let unread = event_of_unread_type(&session.recording);
+            let unread = unread.filter(|_| path == ACCOUNT_PATH && sent > 0);
+            (caller, purpose, unread.map_or(path, |id| event_path(&id)))
         }));
         let exchanges = session.send_together(&batch_requests).await;
         sent += batch;
