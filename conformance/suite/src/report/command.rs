@@ -67,12 +67,12 @@ fn authorization(recording: &Recording, caller: Caller) -> Option<String> {
             format!("Bearer $(printf %s \"${TEST_KEY}\" | sed s/_/%5F/g)")
         }
         Caller::Forged(Forgery::Unknown) => format!("Bearer {test}0000000000000000000000000000000000000000"),
-        Caller::Forged(Forgery::LastCharacter) => format!("Bearer ${{{TEST}%?}}~"),
+        Caller::Forged(Forgery::LastCharacter) => format!("Bearer ${{{TEST_KEY}%?}}~"),
         Caller::Forged(Forgery::LetterCase) => {
-            format!("Bearer {test}$(printf %s \"${{{TEST}#{test}}}\" | tr a-zA-Z A-Za-z)")
+            format!("Bearer {test}$(printf %s \"${{{TEST_KEY}#{test}}}\" | tr a-zA-Z A-Za-z)")
         }
-        Caller::Forged(Forgery::Shortened) => format!("Bearer ${{{TEST}%????}}"),
-        Caller::Forged(Forgery::Appended) => format!("Bearer ${{{TEST}}}0"),
-        Caller::Forged(Forgery::OtherPrefix) => format!("Bearer {live}${{{TEST}#{test}}}"),
+        Caller::Forged(Forgery::Shortened) => format!("Bearer ${{{TEST_KEY}%????}}"),
+        Caller::Forged(Forgery::Appended) => format!("Bearer ${{{TEST_KEY}}}0"),
+        Caller::Forged(Forgery::OtherPrefix) => format!("Bearer {live}${{{TEST_KEY}#{test}}}"),
     })
 }

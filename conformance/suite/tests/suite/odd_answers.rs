@@ -64,7 +64,7 @@ fn a_server_that_hangs_is_unreachable() {
         drop(listener);
         outcome
     });
-    check_outcome(&outcome, 4, "no complete answer within 100ms");
+    check_outcome(&outcome, 4, "no complete response within 100ms");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn a_wrong_base_path_is_a_configuration_error() {
 #[test]
 fn a_gateway_without_a_service_is_unreachable_and_a_service_that_always_fails_is_not() {
     check_template(ResponseTemplate::new(500), 1, "account.served");
-    check_template(ResponseTemplate::new(503), 4, "is answered 503");
+    check_template(ResponseTemplate::new(503), 4, "responds with 503");
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn swapped_keys_are_rejected_before_the_first_request() {
             conformance::Secret::new(LIVE_KEY),
         );
     });
-    check_outcome(&outcome, 2, "it is a test key in the wrong slot");
+    check_outcome(&outcome, 2, "it is a test key; swap the two keys");
     assert_eq!(outcome.ledger.total(), 0);
 }
 

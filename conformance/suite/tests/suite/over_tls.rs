@@ -60,7 +60,12 @@ fn a_service_below_a_prefix_behind_tls_is_judged_like_any_other() {
 
 #[test]
 fn a_certificate_for_another_name_is_refused_with_the_name() {
-    check("127.0.0.1", |plan, pem| plan.ca_pem = Some(pem), 4, "the certificate is not one of `127.0.0.1`");
+    check(
+        "127.0.0.1",
+        |plan, pem| plan.ca_pem = Some(pem),
+        4,
+        "the certificate is not valid for the name `127.0.0.1`",
+    );
     check("127.0.0.1", |plan, pem| plan.ca_pem = Some(pem), 4, "localhost");
 }
 
