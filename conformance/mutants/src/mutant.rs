@@ -1,4 +1,4 @@
-//! [`Mutant`]: a server with one fault, and a constructor for each event_type of fault.
+//! [`Mutant`]: a server with one fault, and a constructor for each kind of fault.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ pub struct Mutant {
     fault: Fault,
 }
 
-/// The fault of a mutant, by its event_type.
+/// The fault of a mutant, by its kind.
 enum Fault {
     /// A change of the server: its settings, records or behavior.
     Server(fn(&mut FakeServer)),

@@ -135,7 +135,7 @@ impl Book {
         book.newest_first()
     }
 
-    /// Returns a book with 275 records of each event_type, of which only the oldest invoices are paid.
+    /// Returns a book with 275 records of each kind, of which only the oldest invoices are paid.
     pub fn with_many_records(book_number: u64) -> Book {
         let mut book = Book::empty();
         for number in 0..275 {

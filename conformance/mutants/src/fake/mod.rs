@@ -219,6 +219,7 @@ impl Default for FakeServer {
     }
 }
 
+/// A key that the server knows.
 struct KnownKey {
     key: &'static str,
     mode: Mode,
