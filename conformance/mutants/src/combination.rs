@@ -81,7 +81,9 @@ impl Combination {
         let mut rng = Rng(seed.wrapping_mul(0x1_0000_0001).wrapping_add(number));
         let variants: Vec<_> = variants::TABLES.iter().copied().flatten().collect();
         let variant = variants[rng.next_index(variants.len())];
-        let traffic = *rng.pick(&RATES);
+        let drawn_rate = *rng.pick(&RATES);
+        // An account without assets cannot get new charges.
+        let traffic = if variant.name == variants::NO_ASSETS { RATES[0] } else { drawn_rate };
         let infrastructure = INFRASTRUCTURE.iter().filter(|_| rng.next_below(3) == 0).collect();
         let (is_quick, has_many_records) = (rng.next_below(3) == 0, rng.next_below(8) == 0);
         Combination { number, seed: rng.0, variant, is_quick, has_many_records, traffic, infrastructure }

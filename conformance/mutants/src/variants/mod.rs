@@ -379,6 +379,9 @@ fn use_problem_details(response: &mut Reply, title: &str) {
 /// The name of the variant whose records all have the same `created_at`.
 pub(crate) const SAME_SECOND: &str = "all records have the same created_at";
 
+/// The name of the variant whose account has no wallet, so that it has no new charges.
+pub(crate) const NO_ASSETS: &str = "the account accepts no assets";
+
 /// Changes `created_at` of all records.
 fn rewrite_times(server: &mut FakeServer, change: fn(&str) -> String) {
     for book in [&mut server.live, &mut server.test, &mut server.other_account] {

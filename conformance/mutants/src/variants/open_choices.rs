@@ -19,7 +19,7 @@ pub(super) const VARIANTS: &[Variant] = &[
             meta["accepted_assets"] = json!([{ "code": "BTC", "network": "bitcoin" }])
         });
     }),
-    variant("the account accepts no assets", |server| {
+    variant(super::NO_ASSETS, |server| {
         change_account_meta(server, |meta| meta["accepted_assets"] = json!([]));
     }),
     variant("`meta` is a member of the account, without an envelope", |server| {
