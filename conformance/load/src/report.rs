@@ -75,7 +75,7 @@ impl Report {
         mut notes: Vec<String>,
     ) -> Report {
         let latency = |quantile| tally.latencies.value_at_quantile(quantile);
-        let responses: u64 = tally.statuses.values().sum();
+        let response_count: u64 = tally.statuses.values().sum();
         let limited = tally.statuses.get(&429).copied().unwrap_or(0);
         if limited > 0 {
             notes.push(
@@ -99,9 +99,9 @@ impl Report {
                 Pace::Max => None,
                 Pace::PerSecond(rate) => Some(rate.get()),
             },
-            rate_achieved: (responses - limited) * 1_000_000
+            rate_achieved: (response_count - limited) * 1_000_000
                 / u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX).max(1),
-            answers: responses,
+            answers: response_count,
             bytes: tally.bytes,
             statuses: tally.statuses.clone(),
             errors: tally.faults.iter().map(|(error, count)| ((*error).to_owned(), *count)).collect(),

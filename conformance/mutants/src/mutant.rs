@@ -36,93 +36,97 @@ enum Fault {
 
 type Statements = &'static [&'static str];
 
-const fn mutant(name: &'static str, breaks: Statements, fault: Fault) -> Mutant {
-    Mutant { name, breaks, may_fail: &[], fault }
+const fn mutant(name: &'static str, violates: Statements, fault: Fault) -> Mutant {
+    Mutant { name, breaks: violates, may_fail: &[], fault }
 }
 
 /// Returns a mutant with a change of the server.
-pub(crate) const fn rule(name: &'static str, breaks: Statements, change: fn(&mut FakeServer)) -> Mutant {
-    mutant(name, breaks, Fault::Server(change))
+pub(crate) const fn rule(name: &'static str, violates: Statements, change: fn(&mut FakeServer)) -> Mutant {
+    mutant(name, violates, Fault::Server(change))
 }
 
 /// Returns a mutant with a change of requests before they are processed.
-pub(crate) const fn requests(name: &'static str, breaks: Statements, change: fn(&mut Request)) -> Mutant {
-    mutant(name, breaks, Fault::Requests(change))
+pub(crate) const fn requests(name: &'static str, violates: Statements, change: fn(&mut Request)) -> Mutant {
+    mutant(name, violates, Fault::Requests(change))
 }
 
 /// Returns a mutant with a change of responses with this status.
 pub(crate) const fn reply(
     name: &'static str,
-    breaks: Statements,
+    violates: Statements,
     status: u16,
     change: fn(&Request, &mut Reply),
 ) -> Mutant {
-    mutant(name, breaks, Fault::Responses { status, matches: |_| true, change })
+    mutant(name, violates, Fault::Responses { status, matches: |_| true, change })
 }
 
 /// Returns a mutant with a change of the responses with a list.
-pub(crate) const fn list(name: &'static str, breaks: Statements, change: fn(&Request, &mut Reply)) -> Mutant {
-    reply(name, breaks, 200, change).for_requests(Request::is_list)
+pub(crate) const fn list(
+    name: &'static str,
+    violates: Statements,
+    change: fn(&Request, &mut Reply),
+) -> Mutant {
+    reply(name, violates, 200, change).for_requests(Request::is_list)
 }
 
 /// Returns a mutant with a change of the responses with the list of charges.
 pub(crate) const fn charges(
     name: &'static str,
-    breaks: Statements,
+    violates: Statements,
     change: fn(&Request, &mut Reply),
 ) -> Mutant {
-    reply(name, breaks, 200, change).for_requests(|request| request.path == "/v1/charges")
+    reply(name, violates, 200, change).for_requests(|request| request.path == "/v1/charges")
 }
 
 /// Returns a mutant with a change of the responses with the account.
 pub(crate) const fn account(
     name: &'static str,
-    breaks: Statements,
+    violates: Statements,
     change: fn(&Request, &mut Reply),
 ) -> Mutant {
-    reply(name, breaks, 200, change).for_requests(|request| request.path == "/v1/account")
+    reply(name, violates, 200, change).for_requests(|request| request.path == "/v1/account")
 }
 
 /// Returns a mutant with a change of the responses with a single event.
 pub(crate) const fn single_event(
     name: &'static str,
-    breaks: Statements,
+    violates: Statements,
     change: fn(&Request, &mut Reply),
 ) -> Mutant {
-    reply(name, breaks, 200, change).for_requests(Request::is_event)
+    reply(name, violates, 200, change).for_requests(Request::is_event)
 }
 
 /// Returns a mutant with a change of every event, in lists and single.
-pub(crate) const fn events(name: &'static str, breaks: Statements, change: fn(&mut Value)) -> Mutant {
-    mutant(name, breaks, Fault::Events(change))
+pub(crate) const fn events(name: &'static str, violates: Statements, change: fn(&mut Value)) -> Mutant {
+    mutant(name, violates, Fault::Events(change))
 }
 
 /// Returns a mutant with a change of the bodies of deliveries.
 pub(crate) const fn body(
     name: &'static str,
-    breaks: Statements,
+    violates: Statements,
     change: fn(&Delivery, &mut Value),
 ) -> Mutant {
-    mutant(name, breaks, Fault::DeliveryBodies(change))
+    mutant(name, violates, Fault::DeliveryBodies(change))
 }
 
 /// Returns a mutant with a change of the charge in deliveries of one type.
 pub(crate) const fn charge(
     name: &'static str,
-    breaks: Statements,
+    violates: Statements,
     event_type: &'static str,
     change: fn(&mut Value),
 ) -> Mutant {
-    mutant(name, breaks, Fault::DeliveredCharges { event_type, change })
+    mutant(name, violates, Fault::DeliveredCharges { event_type, change })
 }
 
 /// Returns a mutant with a change of deliveries after they were signed.
 pub(crate) const fn delivery(
     name: &'static str,
-    breaks: Statements,
+    violates: Statements,
     change: fn(&Delivery, &mut DeliveryRequest),
 ) -> Mutant {
-    mutant(name, breaks, Fault::Deliveries(change))
+    mutant(name, violates, Fault::Deliveries(change))
 }
 
 impl Mutant {

@@ -37,9 +37,9 @@ pub struct Trial {
 
 impl From<&'static Mutant> for Subject {
     fn from(mutant: &'static Mutant) -> Subject {
-        let Mutant { name, breaks, may_fail, .. } = mutant;
+        let Mutant { name, breaks: violates, may_fail, .. } = mutant;
         let run_check = Box::new(|| run_check(|server| mutant.inject(server), &[0, 1, 3]));
-        Subject { name: (*name).to_owned(), breaks, may_fail, run_check }
+        Subject { name: (*name).to_owned(), breaks: violates, may_fail, run_check }
     }
 }
 

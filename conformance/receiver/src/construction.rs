@@ -19,7 +19,10 @@ pub fn signature_status(received: &ReceivedRequest, keyring: &Keyring) -> Signat
     if header.claims.is_empty() {
         return if header.has_signature { SignatureStatus::Unknown } else { SignatureStatus::Nothing };
     }
-    if header.claims.iter().any(|claim| secretless_hashes(header.time, &received.body.0).contains(&claim.mac))
+    if header
+        .claims
+        .iter()
+        .any(|signature| secretless_hashes(header.time, &received.body.0).contains(&signature.mac))
     {
         return SignatureStatus::WithoutSecret;
     }

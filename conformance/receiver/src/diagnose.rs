@@ -56,7 +56,7 @@ pub fn diagnose(received: &ReceivedRequest, keyring: &Keyring, now_unix: i64) ->
         Err(reason) => return Diagnosis::NotVerified { reasons: vec![reason] },
     };
     let mut reasons = header.faults;
-    let encoding_fault = header.claims.first().and_then(|claim| claim.fault.clone());
+    let encoding_fault = header.claims.first().and_then(|signature| signature.fault.clone());
     let time_fault = header.unix_secs.and_then(|unix_secs| time_fault(unix_secs, now_unix));
     match signature_match {
         _ if keyring.is_empty() => {

@@ -38,14 +38,14 @@ pub(super) struct Claim {
 impl<'a> Header<'a> {
     pub(super) fn read(text: &'a str) -> Header<'a> {
         let mut header = Header::default();
-        let (mut times, mut signatures, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut times, mut signature_values, mut others) = (Vec::new(), Vec::new(), Vec::new());
         let mut invalid_part = None;
         for part in text.split(',') {
             let trimmed = part.trim();
             header.spaced |= trimmed.len() != part.len();
             match trimmed.split_once('=') {
                 Some(("t", value)) => times.push(value),
-                Some(("v1", value)) => signatures.push(value),
+                Some(("v1", value)) => signature_values.push(value),
                 // Signatures of other versions than `v1` are allowed.
                 Some((_, value)) => others.push(value),
                 None => {
@@ -58,17 +58,17 @@ impl<'a> Header<'a> {
             header.faults.push(Reason::PartForm { got: quote(part) });
         }
         header.parse_time(&times);
-        header.has_signature = signatures.iter().any(|signature| !signature.is_empty());
-        if signatures.is_empty() {
+        header.has_signature = signature_values.iter().any(|value| !value.is_empty());
+        if signature_values.is_empty() {
             header.faults.push(Reason::SignatureMissing);
             // Another part may be the signature under another name, which the search can diagnose.
-            header.claims.extend(others.into_iter().filter_map(|value| parse_claim(value).ok()));
+            header.claims.extend(others.into_iter().filter_map(|value| decode_signature(value).ok()));
             return header;
         }
         let mut faults = Vec::new();
-        for value in signatures {
-            match parse_claim(value) {
-                Ok(claim) => header.claims.push(claim),
+        for value in signature_values {
+            match decode_signature(value) {
+                Ok(signature) => header.claims.push(signature),
                 Err(fault) => faults.push(fault),
             }
         }
@@ -110,7 +110,7 @@ impl<'a> Header<'a> {
 }
 
 /// Decodes a signature in hexadecimal or Base64.
-fn parse_claim(text: &str) -> Result<Claim, Reason> {
+fn decode_signature(text: &str) -> Result<Claim, Reason> {
     if let Ok(bytes) = hex::decode(text)
         && !bytes.is_empty()
     {

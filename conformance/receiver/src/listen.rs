@@ -178,8 +178,12 @@ pub enum RejectedRequest {
 impl fmt::Display for RejectedRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RejectedRequest::Method { method, path } => write!(f, "{method} {path}: 405, because deliveries are POST requests"),
-            RejectedRequest::BodyTooLarge { bytes_max } => write!(f, "413, because the body has more than {bytes_max} bytes"),
+            RejectedRequest::Method { method, path } => {
+                write!(f, "{method} {path}: 405, because deliveries are POST requests")
+            }
+            RejectedRequest::BodyTooLarge { bytes_max } => {
+                write!(f, "413, because the body has more than {bytes_max} bytes")
+            }
             RejectedRequest::BodyCut { why } => write!(f, "an incomplete body: {why}"),
             RejectedRequest::Tls => f.write_str(
                 "a TLS handshake: this receiver supports plain HTTP only; terminate TLS in a tunnel or proxy in front of it",
@@ -212,7 +216,7 @@ impl Receiver {
         let (arrivals, receiver) = mpsc::channel(ARRIVALS_MAX);
         let count = Arc::new(AtomicUsize::new(0));
         let handler = Arc::new(RequestHandler {
-            answers: Mutex::new(settings.answers),
+            script: Mutex::new(settings.answers),
             routes: settings.routes,
             methods: settings.methods,
             forward_to: settings.forward_to,
@@ -253,7 +257,7 @@ impl Drop for Receiver {
 }
 
 struct RequestHandler {
-    answers: Mutex<Answers>,
+    script: Mutex<Answers>,
     routes: Routes,
     methods: Methods,
     forward_to: Option<ForwardTo>,
@@ -418,7 +422,7 @@ impl RequestHandler {
         }
         let routed = self.routes.take(&received.path);
         let response =
-            routed.unwrap_or_else(|| self.answers.lock().unwrap_or_else(PoisonError::into_inner).take());
+            routed.unwrap_or_else(|| self.script.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.report(Arrival::ReceivedRequest(received, ReceiverAnswer::Scripted(response))).await;
         match response {
             Reply::Status(status) => Some(scripted_response(status)),

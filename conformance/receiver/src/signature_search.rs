@@ -87,7 +87,7 @@ impl Search<'_> {
             let mut mac =
                 Hmac::<Sha256>::new_from_slice(&key.bytes).expect("HMAC accepts a key of any length");
             message.parts.iter().for_each(|part| mac.update(part));
-            self.match_claim(key, &mac.finalize().into_bytes().into(), &message.faults)
+            self.match_signature(key, &mac.finalize().into_bytes().into(), &message.faults)
         })
     }
 
@@ -103,24 +103,26 @@ impl Search<'_> {
             key_last.update(&key.bytes);
             [key_first, key_last]
                 .into_iter()
-                .find_map(|hash| self.match_claim(key, &hash.finalize().into(), &[Reason::PlainHash]))
+                .find_map(|hash| self.match_signature(key, &hash.finalize().into(), &[Reason::PlainHash]))
         })
     }
 
     /// Returns the match if a signature of the header equals this MAC.
-    fn match_claim<'a>(
+    fn match_signature<'a>(
         &self,
         key: &Key<'a>,
         mac: &[u8; 32],
         faults: &[Reason],
     ) -> Option<SignatureMatch<'a>> {
-        let is_equal = |claim: &&Claim| bool::from(claim.mac.ct_eq(mac));
-        let claims = || self.header.claims.iter().filter(is_equal);
+        let is_equal = |signature: &&Claim| bool::from(signature.mac.ct_eq(mac));
+        let equal_signatures = || self.header.claims.iter().filter(is_equal);
         // The header may contain the same signature twice, once correctly encoded.
-        let claim = claims().find(|claim| claim.fault.is_none()).or_else(|| claims().next())?;
+        let signature = equal_signatures()
+            .find(|signature| signature.fault.is_none())
+            .or_else(|| equal_signatures().next())?;
         let other_mode = key.is_of_other_mode.then(|| Reason::OtherMode { secret: key.secret.to_owned() });
         let key_faults = key.fault.iter().cloned().chain(other_mode);
-        let faults = claim.fault.iter().chain(faults).cloned().chain(key_faults).collect();
+        let faults = signature.fault.iter().chain(faults).cloned().chain(key_faults).collect();
         Some(SignatureMatch { secret: key.secret, faults })
     }
 }

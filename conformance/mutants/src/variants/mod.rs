@@ -62,7 +62,7 @@ const SINGLE_CHOICES: &[Variant] = &[
         });
     }),
     Variant {
-        name: "a 401 has no WWW-Authenticate header",
+        name: "a 401 has no challenge",
         warns: NO_CHALLENGE,
         choose: |server| rewrite_status(server, 401, |response| response.drop_header("www-authenticate")),
     },

@@ -179,17 +179,19 @@ async fn more_connections_than_slots_are_served_one_after_another() {
 #[tokio::test]
 async fn a_delivery_evicts_a_connection_whose_request_is_incomplete() {
     // No data, an incomplete head, and an incomplete body.
-    for start in ["", "POST / HTTP/1.1\r\nHost", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{"] {
+    for incomplete in
+        ["", "POST / HTTP/1.1\r\nHost", "POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\n\r\n{"]
+    {
         let receiver = start(Settings::default()).await;
         let mut idle = Vec::new();
         for _ in 0..Bounds::default().connections {
             let mut stream = connect(&receiver).await;
-            stream.write_all(start.as_bytes()).await.unwrap();
+            stream.write_all(incomplete.as_bytes()).await.unwrap();
             idle.push(stream);
         }
         let response = timeout(Bounds::default().read_time / 3, send(&receiver, &post("", BODY))).await;
         let response = response.expect("an idle connection is evicted before it times out");
-        assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{start:?}: {response}");
+        assert!(response.starts_with("HTTP/1.1 200 OK\r\n"), "{incomplete:?}: {response}");
     }
 }
 
