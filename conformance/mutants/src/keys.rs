@@ -155,7 +155,7 @@ pub(crate) const MUTANTS: &[Mutant] = &[
             response.body["meta"]["accepted_assets"] = Value::Null;
         }
     }),
-    account("the account gets 405", &["account.served"], |_, response| {
+    account("reading the account gets 405", &["account.served"], |_, response| {
         *response = Reply::json(405, json!({ "message": "Use POST." }))
     }),
     reply("a 401 is a redirect to a login page", ALL_REFUSALS, 401, |_, response| {
@@ -367,7 +367,7 @@ pub(crate) const SINGLE_REFUSALS: &[&str] = match ALL_REFUSALS {
     [] => &[],
 };
 
-/// The statements, beyond `breaks`, that a fault for wrong tokens may violate.
+/// The statements, beyond `violates`, that a fault for wrong tokens may violate.
 const OTHER_TOKEN_REFUSALS: &[&str] = &[
     "auth.empty_bearer",
     "auth.other_scheme",
