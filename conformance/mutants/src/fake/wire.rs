@@ -39,7 +39,7 @@ pub struct Wire {
     pub title_case: bool,
     /// The number of responses on a connection after which the server closes it.
     pub answers_per_connection: Option<u64>,
-    /// If `n`, every `n`th response of the server closes its connection.
+    /// The interval, in responses of the server, at which one closes its connection.
     pub closing_distance: Option<u64>,
 }
 
