@@ -58,13 +58,13 @@ const PROXY_HEADERS: [&str; 8] = [
 
 /// Sends a request over a new connection. Returns `true` if the response is a success or a redirect.
 fn is_accessible(
-    host: &Host,
+    server: &Host,
     version: &str,
     header_line: &str,
     (method, path, body): (&str, &str, &str),
 ) -> Result<bool, CaseFailure> {
-    let mut connection = Connection::open(&host.address)?;
-    let (address, content_length) = (&host.address, body.len());
+    let mut connection = Connection::open(&server.address)?;
+    let (address, content_length) = (&server.address, body.len());
     let header_line = if header_line.is_empty() { String::new() } else { format!("{header_line}\r\n") };
     connection.send(format!(
         "{method} {path} HTTP/{version}\r\nHost: {address}\r\nContent-Type: application/json\r\n\
@@ -96,13 +96,13 @@ fn tunnel(context: &CaseContext) -> MeasureResult {
 }
 
 /// Calls the MCP tool that moves the clock. Returns `true` if the clock moved.
-fn advance_by_tool(host: &mut Host, arguments: &Value) -> Result<bool, CaseFailure> {
-    let key = host.test.clone();
+fn advance_by_tool(server: &mut Host, arguments: &Value) -> Result<bool, CaseFailure> {
+    let key = server.test.clone();
     let message = json!({
         "jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": { "name": "advance", "arguments": arguments },
     });
-    let response = host.call("POST", "/mcp", Some(&key), &message)?;
+    let response = server.call("POST", "/mcp", Some(&key), &message)?;
     response["result"]["isError"]
         .as_bool()
         .map(|is_error| !is_error)
@@ -110,34 +110,34 @@ fn advance_by_tool(host: &mut Host, arguments: &Value) -> Result<bool, CaseFailu
 }
 
 fn clock_far(context: &CaseContext) -> MeasureResult {
-    let mut host = context.serve_limited(&["--clock", "frozen"])?;
+    let mut server = context.serve_limited(&["--clock", "frozen"])?;
     let (mut accepted, mut rejected) = (0, 0);
     for jump in
         [json!({ "by": "99999999h" }), json!({ "to": "9999-12-31T23:59:59Z" }), json!({ "by": "4000d" })]
     {
-        accepted += u64::from(host.post("/sandbox/advance", &jump).is_ok());
-        accepted += u64::from(advance_by_tool(&mut host, &jump)?);
+        accepted += u64::from(server.post("/sandbox/advance", &jump).is_ok());
+        accepted += u64::from(advance_by_tool(&mut server, &jump)?);
     }
-    accepted += u64::from(advance_by_tool(&mut host, &json!({ "by": "400d" }))?);
-    rejected += u64::from(host.post("/sandbox/advance", &json!({ "by": "3650d" })).is_err());
-    rejected += u64::from(!advance_by_tool(&mut host, &json!({ "by": "365d" }))?);
-    Ok(vec![accepted, rejected, count_rate_limited(&host, 100)?])
+    accepted += u64::from(advance_by_tool(&mut server, &json!({ "by": "400d" }))?);
+    rejected += u64::from(server.post("/sandbox/advance", &json!({ "by": "3650d" })).is_err());
+    rejected += u64::from(!advance_by_tool(&mut server, &json!({ "by": "365d" }))?);
+    Ok(vec![accepted, rejected, count_rate_limited(&server, 100)?])
 }
 
 fn clock_end(context: &CaseContext) -> MeasureResult {
     // The clock starts one second before the end of its range, and reaches the end at once.
     let start = ["--start", "9999-12-31T23:59:59Z", "--clock", "fast", "--speed", "1000000"];
-    let host = context.serve_limited(&start)?;
-    let _ = count_rate_limited(&host, 121)?;
-    Ok(vec![count_rate_limited(&host, 121)?])
+    let server = context.serve_limited(&start)?;
+    let _ = count_rate_limited(&server, 121)?;
+    Ok(vec![count_rate_limited(&server, 121)?])
 }
 
 /// Sends requests with the live key; returns the number of responses with 429.
-fn count_rate_limited(host: &Host, count: usize) -> Result<u64, CaseFailure> {
-    let mut connection = Connection::open(&host.address)?;
+fn count_rate_limited(server: &Host, count: usize) -> Result<u64, CaseFailure> {
+    let mut connection = Connection::open(&server.address)?;
     let mut limited = 0;
     for _ in 0..count {
-        limited += u64::from(connection.call("GET", "/v1/account", Some(&host.live), "")?.status == 429);
+        limited += u64::from(connection.call("GET", "/v1/account", Some(&server.live), "")?.status == 429);
     }
     Ok(limited)
 }

@@ -96,23 +96,23 @@ pub(super) const CASES: &[AttackCase] = &[
 ];
 
 /// Creates an endpoint of an account. Returns the path that sends a test delivery to it.
-fn create_endpoint(host: &mut Host, account: &str, mode: &str, url: &str) -> Result<String, CaseFailure> {
+fn create_endpoint(server: &mut Host, account: &str, mode: &str, url: &str) -> Result<String, CaseFailure> {
     let body = json!({ "account": account, "mode": mode, "url": url });
-    let response = host.post("/sandbox/endpoints", &body)?;
+    let response = server.post("/sandbox/endpoints", &body)?;
     let id = response["endpoint"]["id"].as_str().ok_or("an endpoint has no id")?;
     Ok(format!("/sandbox/endpoints/{id}/test"))
 }
 
-fn create_account(host: &mut Host, id: &str) -> Result<(), CaseFailure> {
-    host.post("/sandbox/accounts", &json!({ "id": id })).map(drop)
+fn create_account(server: &mut Host, id: &str) -> Result<(), CaseFailure> {
+    server.post("/sandbox/accounts", &json!({ "id": id })).map(drop)
 }
 
 /// Returns the time in milliseconds until a new account's first delivery arrives.
-fn first_attempt(host: &mut Host, receiver: &Receiver, url: &str, path: &str) -> Result<u64, CaseFailure> {
-    create_account(host, "neighbour")?;
-    let test_path = create_endpoint(host, "neighbour", "live", &format!("{url}{path}"))?;
+fn first_attempt(server: &mut Host, receiver: &Receiver, url: &str, path: &str) -> Result<u64, CaseFailure> {
+    create_account(server, "neighbour")?;
+    let test_path = create_endpoint(server, "neighbour", "live", &format!("{url}{path}"))?;
     let started = Instant::now();
-    host.post(&test_path, &Value::Null)?;
+    server.post(&test_path, &Value::Null)?;
     let arrived_at = receiver.arrival_time(path, TIMEOUT);
     Ok(millis(arrived_at.map_or(TIMEOUT, |at| at.saturating_duration_since(started))))
 }
@@ -124,19 +124,19 @@ fn millis(duration: Duration) -> u64 {
 fn delivery_queue(context: &CaseContext) -> MeasureResult {
     let (slow, quick) = (Receiver::silent()?, Receiver::ok()?);
     let forwards = [slow.forward("slow.example"), quick.forward("quick.example")];
-    let mut host = context.serve(&["--forward", &forwards[0], "--forward", &forwards[1]])?;
+    let mut server = context.serve(&["--forward", &forwards[0], "--forward", &forwards[1]])?;
     let accepted = (0..ENDPOINTS_MAX + 10)
         .take_while(|nth| {
-            create_endpoint(&mut host, "acme", "live", &format!("https://slow.example/{nth}")).is_ok()
+            create_endpoint(&mut server, "acme", "live", &format!("https://slow.example/{nth}")).is_ok()
         })
         .count();
-    let live = host.live.clone();
+    let live = server.live.clone();
     for _ in 0..30 {
         let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
-        host.call("POST", "/v1/charges", Some(&live), &charge)?;
+        server.call("POST", "/v1/charges", Some(&live), &charge)?;
     }
-    let neighbour_millis = first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?;
-    let log = host.call("GET", "/sandbox/deliveries?account=acme", None, &Value::Null)?;
+    let neighbour_millis = first_attempt(&mut server, &quick, "https://quick.example", "/neighbour")?;
+    let log = server.call("GET", "/sandbox/deliveries?account=acme", None, &Value::Null)?;
     let deliveries = log["deliveries"].as_array().ok_or("the delivery log is not a list")?;
     if deliveries.len() < accepted {
         return Err(CaseFailure::Broken(format!("the log shows {} deliveries", deliveries.len())));
@@ -149,25 +149,28 @@ fn delivery_queue(context: &CaseContext) -> MeasureResult {
 }
 
 /// Creates endpoints with as few accounts as possible. Returns the paths that send test deliveries.
-fn create_endpoints(host: &mut Host, urls: impl Iterator<Item = String>) -> Result<Vec<String>, CaseFailure> {
+fn create_endpoints(
+    server: &mut Host,
+    urls: impl Iterator<Item = String>,
+) -> Result<Vec<String>, CaseFailure> {
     let mut paths = Vec::new();
     for (nth, url) in urls.enumerate() {
         let (account, index) = (nth / (2 * ENDPOINTS_MAX), nth % (2 * ENDPOINTS_MAX));
         let name = format!("busy-{account}");
         if index == 0 {
-            create_account(host, &name)?;
+            create_account(server, &name)?;
         }
         let mode = if index < ENDPOINTS_MAX { "live" } else { "test" };
-        paths.push(create_endpoint(host, &name, mode, &url)?);
+        paths.push(create_endpoint(server, &name, mode, &url)?);
     }
     Ok(paths)
 }
 
 /// Sends a test delivery by each path. Returns the ids of the deliveries.
-fn send_test_deliveries(host: &mut Host, paths: &[String]) -> Result<Vec<String>, CaseFailure> {
+fn send_test_deliveries(server: &mut Host, paths: &[String]) -> Result<Vec<String>, CaseFailure> {
     let mut delivery_ids = Vec::new();
     for path in paths {
-        let response = host.post(path, &Value::Null)?;
+        let response = server.post(path, &Value::Null)?;
         delivery_ids.push(response["delivery"].as_str().ok_or("a test delivery has no id")?.to_owned());
     }
     Ok(delivery_ids)
@@ -180,10 +183,10 @@ fn slow_hosts(context: &CaseContext, count: usize) -> MeasureResult {
         options.extend(["--forward".to_owned(), slow.forward(&format!("slow{n}.example"))]);
     }
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let mut host = context.serve(&options)?;
-    let paths = create_endpoints(&mut host, (0..count).map(|n| format!("https://slow{n}.example/")))?;
-    send_test_deliveries(&mut host, &paths)?;
-    Ok(vec![first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?])
+    let mut server = context.serve(&options)?;
+    let paths = create_endpoints(&mut server, (0..count).map(|n| format!("https://slow{n}.example/")))?;
+    send_test_deliveries(&mut server, &paths)?;
+    Ok(vec![first_attempt(&mut server, &quick, "https://quick.example", "/neighbour")?])
 }
 
 /// Opens accounts with `per_mode` endpoints in each mode, on hosts that never respond.
@@ -195,52 +198,52 @@ fn slow_hosts_of_accounts(context: &CaseContext, count: usize, per_mode: usize) 
         options.extend(["--forward".to_owned(), slow.forward(&format!("slow{n}.example"))]);
     }
     let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    let mut host = context.serve(&options)?;
+    let mut server = context.serve(&options)?;
     let mut paths = Vec::new();
     for nth in 0..count {
         let name = format!("busy-{nth}");
-        create_account(&mut host, &name)?;
+        create_account(&mut server, &name)?;
         for n in 0..2 * per_mode {
             let mode = if n < per_mode { "live" } else { "test" };
             paths.push(create_endpoint(
-                &mut host,
+                &mut server,
                 &name,
                 mode,
                 &format!("https://slow{}.example/", n % HOSTS),
             )?);
         }
     }
-    send_test_deliveries(&mut host, &paths)?;
-    Ok(vec![first_attempt(&mut host, &quick, "https://quick.example", "/neighbour")?])
+    send_test_deliveries(&mut server, &paths)?;
+    Ok(vec![first_attempt(&mut server, &quick, "https://quick.example", "/neighbour")?])
 }
 
 fn interim(context: &CaseContext) -> MeasureResult {
     let flood = interim_flood(0)?;
-    let mut host = context.serve(&["--forward", &format!("https://flood.example=http://{flood}")])?;
-    let paths = create_endpoints(&mut host, (0..8).map(|n| format!("https://flood.example/{n}")))?;
-    let delivery_ids = send_test_deliveries(&mut host, &paths)?;
-    let live = host.live.clone();
+    let mut server = context.serve(&["--forward", &format!("https://flood.example=http://{flood}")])?;
+    let paths = create_endpoints(&mut server, (0..8).map(|n| format!("https://flood.example/{n}")))?;
+    let delivery_ids = send_test_deliveries(&mut server, &paths)?;
+    let live = server.live.clone();
     let mut waits = Vec::new();
     for _ in 0..41 {
         let started = Instant::now();
-        host.call("GET", "/v1/account", Some(&live), &Value::Null)?;
+        server.call("GET", "/v1/account", Some(&live), &Value::Null)?;
         waits.push(millis(started.elapsed()));
     }
     waits.sort_unstable();
     let mut other_errors = 0;
     for delivery in delivery_ids {
-        let error = first_attempt_error(&mut host, &delivery)?;
+        let error = first_attempt_error(&mut server, &delivery)?;
         other_errors += u64::from(!error.contains("interim responses before it exceed"));
     }
     Ok(vec![waits[waits.len() / 2], other_errors])
 }
 
 /// Returns the error of a delivery's first attempt, in lower case.
-pub(super) fn first_attempt_error(host: &mut Host, delivery: &str) -> Result<String, CaseFailure> {
+pub(super) fn first_attempt_error(server: &mut Host, delivery: &str) -> Result<String, CaseFailure> {
     let path = format!("/sandbox/deliveries/{delivery}");
     let deadline = Instant::now() + TIMEOUT;
     loop {
-        let found = host.call("GET", &path, None, &Value::Null)?;
+        let found = server.call("GET", &path, None, &Value::Null)?;
         if let Some(error) = found["delivery"]["attempts"][0]["error"].as_str() {
             return Ok(error.to_lowercase());
         }
@@ -253,26 +256,27 @@ pub(super) fn first_attempt_error(host: &mut Host, delivery: &str) -> Result<Str
 fn one_host(context: &CaseContext) -> MeasureResult {
     let slow = Receiver::silent()?;
     let forward = slow.forward("slow.example");
-    let mut host = context.serve(&["--forward", &forward])?;
-    let paths = create_endpoints(&mut host, (0..ENDPOINTS_MAX).map(|n| format!("https://slow.example/{n}")))?;
-    send_test_deliveries(&mut host, &paths)?;
-    Ok(vec![first_attempt(&mut host, &slow, "https://slow.example", "/neighbour")?])
+    let mut server = context.serve(&["--forward", &forward])?;
+    let paths =
+        create_endpoints(&mut server, (0..ENDPOINTS_MAX).map(|n| format!("https://slow.example/{n}")))?;
+    send_test_deliveries(&mut server, &paths)?;
+    Ok(vec![first_attempt(&mut server, &slow, "https://slow.example", "/neighbour")?])
 }
 
 fn lookups(context: &CaseContext) -> MeasureResult {
     let names = context.names()?;
     names.set_slow(false);
-    let mut host = context.serve(&[])?;
+    let mut server = context.serve(&[])?;
     let count = context.long_or_short(300, 120);
     let slow_url = |nth: usize| format!("https://{SLOW}{nth}.example/");
-    let paths = create_endpoints(&mut host, (0..count).map(slow_url))?;
-    create_account(&mut host, "neighbour")?;
+    let paths = create_endpoints(&mut server, (0..count).map(slow_url))?;
+    create_account(&mut server, "neighbour")?;
     names.set_slow(true);
-    let delivery_ids = send_test_deliveries(&mut host, &paths)?;
+    let delivery_ids = send_test_deliveries(&mut server, &paths)?;
     // More endpoints are saved, each over a new connection, without waiting for the response.
     let mut connections = Vec::new();
     for nth in 0..16 {
-        let mut connection = Connection::open(&host.address)?;
+        let mut connection = Connection::open(&server.address)?;
         let body = json!({ "account": "acme", "url": slow_url(1_000 + nth) }).to_string();
         connection.send_request("POST", "/sandbox/endpoints", None, &body)?;
         connections.push(connection);
@@ -281,18 +285,19 @@ fn lookups(context: &CaseContext) -> MeasureResult {
     while names.unanswered_queries() < 16 && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(10));
     }
-    let mut threads = host.threads()?;
+    let mut threads = server.threads()?;
     let started = Instant::now();
-    let result = create_endpoint(&mut host, "neighbour", "live", "https://good.example/");
+    let result = create_endpoint(&mut server, "neighbour", "live", "https://good.example/");
     let saved_after = millis(started.elapsed());
-    threads = threads.max(host.threads()?);
+    threads = threads.max(server.threads()?);
     let mut messages = Vec::new();
     for mut connection in connections {
         messages
             .push(connection.message()?.json()["errors"]["url"][0].as_str().unwrap_or_default().to_owned());
     }
     // The first attempts have timed out by now.
-    let first = host.call("GET", &format!("/sandbox/deliveries/{}", delivery_ids[0]), None, &Value::Null)?;
+    let first =
+        server.call("GET", &format!("/sandbox/deliveries/{}", delivery_ids[0]), None, &Value::Null)?;
     let error = first["delivery"]["attempts"][0]["error"].as_str().unwrap_or_default().to_owned();
     names.set_slow(false);
     let other_errors =

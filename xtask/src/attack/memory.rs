@@ -54,47 +54,47 @@ const LARGE_PAGE: &str = "/v1/invoices?per_page=100";
 
 /// Starts a reference server whose page of invoices has the maximum size. Returns also the size in bytes.
 fn serve_large_page(context: &CaseContext) -> Result<(Host, usize), CaseFailure> {
-    let mut host = context.serve(&["--clock", "frozen"])?;
+    let mut server = context.serve(&["--clock", "frozen"])?;
     let text = "x".repeat(2_000);
     let item = json!({ "description": text, "quantity": "1", "unit_amount": "1.00" });
     let invoice = json!({ "currency": "EUR", "memo": text, "items": vec![item; 100] });
-    let live = host.live.clone();
+    let live = server.live.clone();
     for _ in 0..context.long_or_short(100, 25) {
-        host.call("POST", "/v1/invoices", Some(&live), &invoice)?;
+        server.call("POST", "/v1/invoices", Some(&live), &invoice)?;
     }
-    let size = Connection::open(&host.address)?.call("GET", LARGE_PAGE, Some(&live), "")?.body.len();
-    Ok((host, size))
+    let size = Connection::open(&server.address)?.call("GET", LARGE_PAGE, Some(&live), "")?.body.len();
+    Ok((server, size))
 }
 
 /// Opens connections and requests the large page on each, without reading the response.
-fn request_large_page(host: &Host, count: usize) -> Result<Vec<Connection>, CaseFailure> {
+fn request_large_page(server: &Host, count: usize) -> Result<Vec<Connection>, CaseFailure> {
     let mut connections = Vec::new();
     for _ in 0..count {
-        let mut connection = Connection::open(&host.address)?;
-        connection.send_request("GET", LARGE_PAGE, Some(&host.live), "")?;
+        let mut connection = Connection::open(&server.address)?;
+        connection.send_request("GET", LARGE_PAGE, Some(&server.live), "")?;
         connections.push(connection);
     }
     Ok(connections)
 }
 
 fn readers(context: &CaseContext) -> MeasureResult {
-    let (host, size) = serve_large_page(context)?;
+    let (server, size) = serve_large_page(context)?;
     if size < 4_000_000 {
         return Err(CaseFailure::Broken(format!("the page has only {size} bytes")));
     }
-    let idle = host.memory()?;
-    host.forget_peak()?;
-    let _connections = request_large_page(&host, 40)?;
+    let idle = server.memory()?;
+    server.forget_peak()?;
+    let _connections = request_large_page(&server, 40)?;
     // Once these requests are answered, all earlier ones have a response, which may be an error.
     for _ in 0..4 {
-        request_small_page(&host)?;
+        request_small_page(&server)?;
     }
-    Ok(vec![mebibytes_above(host.peak()?, idle)])
+    Ok(vec![mebibytes_above(server.peak()?, idle)])
 }
 
 /// Requests a small response over a new connection.
-fn request_small_page(host: &Host) -> Result<(), CaseFailure> {
-    let response = Connection::open(&host.address)?.call("GET", "/v1/account", Some(&host.live), "")?;
+fn request_small_page(server: &Host) -> Result<(), CaseFailure> {
+    let response = Connection::open(&server.address)?.call("GET", "/v1/account", Some(&server.live), "")?;
     match response.status {
         200 => Ok(()),
         status => Err(CaseFailure::Broken(format!("a small request gets {status}"))),
@@ -102,10 +102,10 @@ fn request_small_page(host: &Host) -> Result<(), CaseFailure> {
 }
 
 fn slow_readers(context: &CaseContext) -> MeasureResult {
-    let (host, _) = serve_large_page(context)?;
-    let idle = host.memory()?;
-    host.forget_peak()?;
-    let mut connections = request_large_page(&host, 10)?;
+    let (server, _) = serve_large_page(context)?;
+    let idle = server.memory()?;
+    server.forget_peak()?;
+    let mut connections = request_large_page(&server, 10)?;
     let is_finished = AtomicBool::new(false);
     let large_page_time = thread::scope(|scope| {
         scope.spawn(|| {
@@ -113,8 +113,8 @@ fn slow_readers(context: &CaseContext) -> MeasureResult {
                 // If the server has closed a connection, its client reconnects and repeats its request.
                 for connection in &mut connections {
                     if !connection.read_some() {
-                        let Ok(mut reconnected) = Connection::open(&host.address) else { continue };
-                        let _ = reconnected.send_request("GET", LARGE_PAGE, Some(&host.live), "");
+                        let Ok(mut reconnected) = Connection::open(&server.address) else { continue };
+                        let _ = reconnected.send_request("GET", LARGE_PAGE, Some(&server.live), "");
                         *connection = reconnected;
                     }
                 }
@@ -122,18 +122,18 @@ fn slow_readers(context: &CaseContext) -> MeasureResult {
             }
         });
         // Once this request is answered, all earlier ones have been started.
-        let large_page_time = request_small_page(&host).and_then(|()| large_page_millis(&host));
+        let large_page_time = request_small_page(&server).and_then(|()| large_page_millis(&server));
         is_finished.store(true, Relaxed);
         large_page_time
     })?;
-    Ok(vec![large_page_time, mebibytes_above(host.peak()?, idle)])
+    Ok(vec![large_page_time, mebibytes_above(server.peak()?, idle)])
 }
 
 /// Returns the time in milliseconds until a normal client has received the large page.
-fn large_page_millis(host: &Host) -> Result<u64, CaseFailure> {
+fn large_page_millis(server: &Host) -> Result<u64, CaseFailure> {
     let started = Instant::now();
     while started.elapsed() < Duration::from_secs(30) {
-        let response = Connection::open(&host.address)?.call("GET", LARGE_PAGE, Some(&host.live), "");
+        let response = Connection::open(&server.address)?.call("GET", LARGE_PAGE, Some(&server.live), "");
         if response.is_ok_and(|response| response.status == 200) {
             break;
         }
@@ -143,28 +143,28 @@ fn large_page_millis(host: &Host) -> Result<u64, CaseFailure> {
 }
 
 fn advance(context: &CaseContext) -> MeasureResult {
-    let mut host = context.serve(&["--clock", "frozen"])?;
-    host.post("/sandbox/merchants", &json!({ "name": "shop", "state": "down", "answers": [] }))?;
+    let mut server = context.serve(&["--clock", "frozen"])?;
+    server.post("/sandbox/merchants", &json!({ "name": "shop", "state": "down", "answers": [] }))?;
     for nth in 0..5 {
-        host.post(
+        server.post(
             "/sandbox/endpoints",
             &json!({ "mode": "live", "url": format!("https://shop.sim/{nth}") }),
         )?;
     }
     let charge = json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" });
-    let live = host.live.clone();
+    let live = server.live.clone();
     for _ in 0..context.long_or_short(5_000, 1_000) {
-        host.call("POST", "/v1/charges", Some(&live), &charge)?;
+        server.call("POST", "/v1/charges", Some(&live), &charge)?;
     }
-    let neighbour = host.post("/sandbox/accounts", &json!({ "id": "neighbour" }))?;
+    let neighbour = server.post("/sandbox/accounts", &json!({ "id": "neighbour" }))?;
     let neighbour_key = neighbour["keys"]["live"].as_str().ok_or("an account has no key")?;
-    let idle = host.memory()?;
-    host.forget_peak()?;
-    let mut advancing = Connection::open(&host.address)?;
+    let idle = server.memory()?;
+    server.forget_peak()?;
+    let mut advancing = Connection::open(&server.address)?;
     let (is_finished, longest) = (AtomicBool::new(false), AtomicU64::new(0));
     let size = thread::scope(|scope| {
         let observer = scope.spawn(|| -> Result<(), CaseFailure> {
-            let mut connection = Connection::open(&host.address)?;
+            let mut connection = Connection::open(&server.address)?;
             let paths = ["/healthz", "/v1/account", "/v1/charges?per_page=1"];
             for path in paths.iter().cycle() {
                 let started = Instant::now();
@@ -184,11 +184,11 @@ fn advance(context: &CaseContext) -> MeasureResult {
         response.success()?;
         Ok::<_, CaseFailure>(size)
     })?;
-    let overview = host.call("GET", "/sandbox", None, &Value::Null)?;
+    let overview = server.call("GET", "/sandbox", None, &Value::Null)?;
     if overview["happenings"].as_u64().unwrap_or(0) < 10_000 {
         return Err(CaseFailure::Broken("fewer than 10,000 events happened during the advance".to_owned()));
     }
-    Ok(vec![longest.load(Relaxed), mebibytes_above(host.peak()?, idle), (size as u64).div_ceil(MEBIBYTE)])
+    Ok(vec![longest.load(Relaxed), mebibytes_above(server.peak()?, idle), (size as u64).div_ceil(MEBIBYTE)])
 }
 
 fn mebibytes_above(peak: u64, idle: u64) -> u64 {

@@ -212,8 +212,8 @@ fn interrupt(context: &CaseContext) -> MeasureResult {
         fs::write(scenarios.join(format!("{nth}.yaml")), scenario)?;
     }
     // With a rate limit, so that a check has to wait.
-    let host = context.serve_limited(&[])?;
-    let url = format!("http://{}", host.address);
+    let server = context.serve_limited(&[])?;
+    let url = format!("http://{}", server.address);
     // A handler that never responds.
     let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
     let handler = format!("http://{}/hooks", listener.local_addr()?);
@@ -224,7 +224,7 @@ fn interrupt(context: &CaseContext) -> MeasureResult {
             signal: "INT",
             exit_code: 130,
         },
-        // With `--without`, the URL itself is checked, in real time.
+        // With `--without`, the check runs in the world of the server, in real time, and not in a copy.
         InterruptCase { arguments: &["check", url, "--without", "webhooks"], signal: "TERM", exit_code: 130 },
         InterruptCase { arguments: &["fuzz", url, "--requests", "5000"], signal: "INT", exit_code: 130 },
         InterruptCase {
@@ -249,7 +249,7 @@ fn interrupt(context: &CaseContext) -> MeasureResult {
     for case in &cases {
         let mut command = context.command(case.arguments);
         command.current_dir(&directory).env("HOOK_SECRET", SECRET);
-        command.env("CHARGEPROOF_LIVE_KEY", &host.live).env("CHARGEPROOF_TEST_KEY", &host.test);
+        command.env("CHARGEPROOF_LIVE_KEY", &server.live).env("CHARGEPROOF_TEST_KEY", &server.test);
         running.push((StartedProgram::start(command)?, case));
     }
     thread::sleep(WORK_STARTED_AFTER * 2);

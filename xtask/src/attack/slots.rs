@@ -81,10 +81,10 @@ pub(super) const CASES: &[AttackCase] = &[
 ];
 
 /// Opens connections, as many as the system allows. Every second one sends a request first.
-fn open_idle_connections(host: &Host, count: usize) -> Vec<Connection> {
+fn open_idle_connections(server: &Host, count: usize) -> Vec<Connection> {
     let mut connections = Vec::new();
     for nth in 0..count {
-        let Ok(mut connection) = Connection::open(&host.address) else { break };
+        let Ok(mut connection) = Connection::open(&server.address) else { break };
         if nth % 2 == 0 && connection.call("GET", "/healthz", None, "").is_err() {
             break;
         }
@@ -94,25 +94,25 @@ fn open_idle_connections(host: &Host, count: usize) -> Vec<Connection> {
 }
 
 fn slots(context: &CaseContext) -> MeasureResult {
-    let host = context.serve(&[])?;
-    let connections = open_idle_connections(&host, SLOTS);
-    longest_wait_of_new_clients(&host, &connections)
+    let server = context.serve(&[])?;
+    let connections = open_idle_connections(&server, SLOTS);
+    longest_wait_of_new_clients(&server, &connections)
 }
 
 /// Fills all slots with connections that have sent an incomplete request or handshake.
 fn fill_slots(context: &CaseContext, options: &[&str], prefixes: &[&str]) -> MeasureResult {
-    let host = context.serve(options)?;
+    let server = context.serve(options)?;
     let mut connections = Vec::new();
     for prefix in prefixes.iter().cycle().take(SLOTS) {
-        let Ok(mut connection) = Connection::open(&host.address) else { break };
+        let Ok(mut connection) = Connection::open(&server.address) else { break };
         connection.send(prefix)?;
         connections.push(connection);
     }
-    longest_wait_of_new_clients(&host, &connections)
+    longest_wait_of_new_clients(&server, &connections)
 }
 
 /// Returns the longest wait of new clients in milliseconds, while `held` connections use all slots.
-fn longest_wait_of_new_clients(host: &Host, held: &[Connection]) -> MeasureResult {
+fn longest_wait_of_new_clients(server: &Host, held: &[Connection]) -> MeasureResult {
     if held.len() < SLOTS {
         let reason = format!("this machine allows only {} connections; raise `ulimit -n`", held.len());
         return Err(CaseFailure::Skipped(reason));
@@ -120,7 +120,7 @@ fn longest_wait_of_new_clients(host: &Host, held: &[Connection]) -> MeasureResul
     let mut longest = 0;
     for _ in 0..5 {
         let started = Instant::now();
-        Connection::open(&host.address)?.call("GET", "/healthz", None, "")?;
+        Connection::open(&server.address)?.call("GET", "/healthz", None, "")?;
         longest = longest.max(millis(started.elapsed()));
     }
     Ok(vec![longest])
@@ -128,32 +128,33 @@ fn longest_wait_of_new_clients(host: &Host, held: &[Connection]) -> MeasureResul
 
 fn streams(context: &CaseContext) -> MeasureResult {
     const CHANGES: u64 = 10;
-    let mut host = context.serve(&["--clock", "frozen"])?;
-    let (charge, live) = (json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" }), host.live.clone());
-    let neighbour = host.post("/sandbox/accounts", &json!({ "id": "neighbour" }))?;
+    let mut server = context.serve(&["--clock", "frozen"])?;
+    let (charge, live) =
+        (json!({ "asset": "BTC", "amount": "10.00", "currency": "EUR" }), server.live.clone());
+    let neighbour = server.post("/sandbox/accounts", &json!({ "id": "neighbour" }))?;
     let neighbour_key = neighbour["keys"]["live"].as_str().ok_or("an account has no key")?.to_owned();
     let mut codes = Vec::new();
     for _ in 0..=STREAMS / 2 {
-        let opened = host.call("POST", "/v1/charges", Some(&live), &charge)?;
+        let opened = server.call("POST", "/v1/charges", Some(&live), &charge)?;
         codes.push(opened["data"]["code"].as_str().ok_or("a charge has no code")?.to_owned());
     }
     let mut connections = Vec::new();
     for nth in 0..STREAMS {
         let path = format!("/c/{}/live", codes[nth.saturating_sub(STREAMS / 2 - 1)]);
-        let mut connection = Connection::open(&host.address)?;
+        let mut connection = Connection::open(&server.address)?;
         connection.send_request("GET", &path, None, "")?;
         while !connection.line()?.starts_with("data: ") {}
         connections.push(connection);
     }
     // Waits until the pages for all new streams are rendered.
     thread::sleep(Duration::from_millis(200));
-    let cpu_before = host.cpu_millis()?;
+    let cpu_before = server.cpu_millis()?;
     for _ in 0..CHANGES {
-        host.call("POST", "/v1/charges", Some(&neighbour_key), &charge)?;
+        server.call("POST", "/v1/charges", Some(&neighbour_key), &charge)?;
         // Without the pause, several changes would be rendered as one.
         thread::sleep(Duration::from_millis(100));
     }
-    Ok(vec![(host.cpu_millis()? - cpu_before) / CHANGES])
+    Ok(vec![(server.cpu_millis()? - cpu_before) / CHANGES])
 }
 
 fn descriptors(context: &CaseContext) -> MeasureResult {
@@ -163,47 +164,47 @@ fn descriptors(context: &CaseContext) -> MeasureResult {
     let closed = "https://closed.example=http://127.0.0.1:9";
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""]).arg(&context.program).stderr(Stdio::null());
-    let mut host =
+    let mut server =
         Host::start(command, &["--rate-limit", "off", "--forward", &forward, "--forward", closed])?;
     let mut test_paths = Vec::new();
     for url in ["https://shop.example/hooks", "https://closed.example/"] {
-        let response = host.post("/sandbox/endpoints", &json!({ "mode": "live", "url": url }))?;
+        let response = server.post("/sandbox/endpoints", &json!({ "mode": "live", "url": url }))?;
         test_paths.push(format!(
             "/sandbox/endpoints/{}/test",
             response["endpoint"]["id"].as_str().unwrap_or_default()
         ));
     }
-    let _idle = open_idle_connections(&host, 300);
+    let _idle = open_idle_connections(&server, 300);
     let started = Instant::now();
-    host.post(&test_paths[0], &Value::Null)?;
+    server.post(&test_paths[0], &Value::Null)?;
     let arrived_after =
         receiver.arrival_time("/hooks", TIMEOUT).map_or(TIMEOUT, |at| at.saturating_duration_since(started));
 
-    let test_delivery = host.post(&test_paths[1], &Value::Null)?;
-    let error = first_attempt_error(&mut host, test_delivery["delivery"].as_str().unwrap_or_default())?;
+    let test_delivery = server.post(&test_paths[1], &Value::Null)?;
+    let error = first_attempt_error(&mut server, test_delivery["delivery"].as_str().unwrap_or_default())?;
     Ok(vec![millis(arrived_after), u64::from(!error.contains("refused"))])
 }
 
 fn stop(context: &CaseContext, signals: &[&str]) -> MeasureResult {
     let names = context.names()?;
     names.set_slow(false);
-    let mut host = context.serve(&[])?;
+    let mut server = context.serve(&[])?;
     let url = format!("https://{SLOW}-stop.example/");
-    let response = host.post("/sandbox/endpoints", &json!({ "mode": "live", "url": url }))?;
+    let response = server.post("/sandbox/endpoints", &json!({ "mode": "live", "url": url }))?;
     let id = response["endpoint"]["id"].as_str().unwrap_or_default().to_owned();
     names.set_slow(true);
     let queries_before = names.unanswered_queries();
-    host.post(&format!("/sandbox/endpoints/{id}/test"), &Value::Null)?;
+    server.post(&format!("/sandbox/endpoints/{id}/test"), &Value::Null)?;
     let deadline = Instant::now() + TIMEOUT;
     while names.unanswered_queries() == queries_before && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(5));
     }
     for name in signals {
-        signal(host.pid(), name)?;
+        signal(server.pid(), name)?;
         // Without the pause, two signals could be handled as one.
         thread::sleep(Duration::from_millis(100));
     }
-    let stopped_after = host.wait(TIMEOUT).unwrap_or(TIMEOUT);
+    let stopped_after = server.wait(TIMEOUT).unwrap_or(TIMEOUT);
     names.set_slow(false);
     Ok(vec![millis(stopped_after)])
 }
