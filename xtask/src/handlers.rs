@@ -100,7 +100,7 @@ fn fastapi(home: &Path, port: u16) -> Result<Command, String> {
 }
 
 fn express(home: &Path, _port: u16) -> Result<Command, String> {
-    if !tools::is_installed("node") || !tools::is_installed(&tools::npm()) {
+    if !tools::is_installed("node") || !tools::is_installed(&tools::npm_program()) {
         return Err("node or npm is not installed".to_owned());
     }
     tools::node(home, &NODE)?;

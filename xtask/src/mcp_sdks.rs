@@ -32,7 +32,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let mut served = served::start(&program, &["--rate-limit", "off"])?;
     let (node_home, python_home) = (root.join("target/mcp-sdks/node"), root.join("target/mcp-sdks/python"));
     let mut all_succeeded = true;
-    if !tools::is_installed("node") || !tools::is_installed(&tools::npm()) {
+    if !tools::is_installed("node") || !tools::is_installed(&tools::npm_program()) {
         println!("skipped: the TypeScript SDKs, because node and npm are not installed");
     } else if let Err(reason) = tools::node(&node_home, &NODE) {
         println!("skipped: the TypeScript SDKs: {reason}");

@@ -26,7 +26,7 @@ pub(crate) fn run(root: &Path) -> Result<bool, String> {
     let mut served = served::start(&program, &["--rate-limit", "off"])?;
     let mut no_finding = true;
     let (node_home, python_home) = (root.join("target/openapi/node"), root.join("target/openapi/python"));
-    if !tools::is_installed("node") || !tools::is_installed(&tools::npm()) {
+    if !tools::is_installed("node") || !tools::is_installed(&tools::npm_program()) {
         println!("skipped: Spectral and openapi-typescript, because node and npm are not installed");
     } else if let Err(reason) = tools::node(&node_home, &NODE) {
         println!("skipped: Spectral and openapi-typescript: {reason}");

@@ -10,7 +10,7 @@ pub(crate) const PROGRAMS: &str = if cfg!(windows) { "Scripts" } else { "bin" };
 const SCRIPT: &str = if cfg!(windows) { ".cmd" } else { "" };
 
 /// Returns the name of npm's program.
-pub(crate) fn npm() -> String {
+pub(crate) fn npm_program() -> String {
     format!("npm{SCRIPT}")
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn python(home: &Path, packages: &[&str]) -> Result<PathBuf, String> 
 pub(crate) fn node(home: &Path, packages: &[&str]) -> Result<(), String> {
     install_once(home, packages, || {
         let options = ["install", "--no-fund", "--no-audit", "--loglevel", "error", "--prefix"];
-        succeeds(Command::new(npm()).args(options).arg(home).args(packages))
+        succeeds(Command::new(npm_program()).args(options).arg(home).args(packages))
     })
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn pytest_suite(root: &Path, programs: &Path) -> Command {
 }
 
 fn node(root: &Path, home: &Path) -> Result<Suites, String> {
-    if !tools::is_installed("node") || !tools::is_installed(&tools::npm()) {
+    if !tools::is_installed("node") || !tools::is_installed(&tools::npm_program()) {
         return Err("`node` or `npm` is not installed".to_owned());
     }
     tools::node(home, &VITEST)?;

@@ -7,9 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Build, trial};
 use crate::sources;
-use crate::tools::{
-    copy, create_empty_dir, is_installed, node_program, npm as npm_program, read, succeeds, write,
-};
+use crate::tools::{copy, create_empty_dir, is_installed, node_program, npm_program, read, succeeds, write};
 use crate::worlds;
 
 /// Node's names of the supported platforms: `process.platform`, `process.arch`.
