@@ -203,7 +203,7 @@ fn a_handler_is_tested_and_the_exit_code_states_the_result() {
     check(&[&takes_all, own[0], own[1], "--only", "nothing.*"], 2, "no statement matches `nothing.*`");
     check(&[&takes_all, "--secret-env", "NOT_THERE"], 2, "`NOT_THERE` is not set");
     check(&[&handler(500), own[0], own[1], "--only", "answers.retry"], 3, "refuses valid deliveries");
-    check(&["http://127.0.0.1:1/", own[0], own[1]], 4, "does not answer");
+    check(&["http://127.0.0.1:1/", own[0], own[1]], 4, "does not respond");
     let output = check(
         &[&takes_all, own[0], own[1], "--only", "answers.types", "--format", "json"],
         0,
