@@ -1,5 +1,5 @@
-//! Generated descriptions of the command line: shell completions and man pages. The tests generate `REFERENCE.md` and
-//! the schema of `chargeproof.toml`.
+//! Generated descriptions of the command line: shell completions and man pages. The tests generate
+//! `REFERENCE.md` and the schema of `chargeproof.toml`.
 
 use std::{fs, path::Path};
 
@@ -38,7 +38,8 @@ mod tests {
 
     const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/REFERENCE.md");
 
-    /// Returns a command and all its subcommands, each with its full name such as `chargeproof sweep merge`.
+    /// Returns a command and all its subcommands, each with its full name such as `chargeproof
+    /// sweep merge`.
     fn all_commands(command: &Command, parent: &str) -> Vec<(String, Command)> {
         let name = format!("{parent} {}", command.get_name()).trim_start().to_owned();
         let subcommands = command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help");
@@ -246,7 +247,8 @@ mod tests {
         command.get_arguments().filter(|arg| arg.is_required_set()).map(argument)
     }
 
-    /// Parses a command line and the content of a settings file; returns the command in debug format, or the error.
+    /// Parses a command line and the content of a settings file; returns the command in debug
+    /// format, or the error.
     fn parse_with_file(words: &[String], file: &str) -> Result<String, String> {
         let directory = tempfile::tempdir().expect("a temporary directory can be created");
         let path = directory.path().join("x.toml");

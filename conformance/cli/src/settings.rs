@@ -28,7 +28,8 @@ pub(crate) const NOT_IN_FILE: [(&str, &str); 5] = [
     ("init", "writes the file"),
     ("save_from", "has two values, and a setting has one"),
 ];
-/// Options of `check` and the option that each requires. An option of the file whose required option is missing is ignored.
+/// Options of `check` and the option that each requires. An option of the file whose required
+/// option is missing is ignored.
 const REQUIRED_OPTIONS: [(&str, &str); 7] = [
     ("cacert", "url"),
     ("receiver", "url"),
@@ -208,7 +209,8 @@ fn check_names(command: &Command, table: &Table, section: &str) -> Result<(), St
     Ok(())
 }
 
-/// Returns the end of an error message about an unknown name: the most similar of the known names, or all of them.
+/// Returns the end of an error message about an unknown name: the most similar of the known names,
+/// or all of them.
 fn allowed_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let mut known: Vec<&str> = known.collect();
     known.sort_unstable();
@@ -231,7 +233,8 @@ pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
         .map(|(_, nearest)| nearest)
 }
 
-/// Returns the error with the name of the setting instead of the option, if a setting of the file caused it.
+/// Returns the error with the name of the setting instead of the option, if a setting of the file
+/// caused it.
 fn explain(error: &clap::Error, from_file: &[FileSetting]) -> Option<String> {
     let context_text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),

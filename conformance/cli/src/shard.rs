@@ -110,7 +110,8 @@ impl Shard {
         })
     }
 
-    /// Returns the first seed of the shard, counted from the first seed of the sweep, and the number of seeds.
+    /// Returns the first seed of the shard, counted from the first seed of the sweep, and the
+    /// number of seeds.
     pub(crate) fn range(self, seeds: u64) -> (u64, u64) {
         let boundary = |n: u64| {
             u64::try_from(u128::from(seeds) * u128::from(n) / u128::from(self.of)).unwrap_or(u64::MAX)
@@ -119,7 +120,8 @@ impl Shard {
         (begin, boundary(self.index) - begin)
     }
 
-    /// Returns the seeds of the next shard that this one also runs, as `range` does; the last shard runs those of the first.
+    /// Returns the seeds of the next shard that this one also runs, as `range` does; the last shard
+    /// runs those of the first.
     pub(crate) fn overlap(self, seeds: u64) -> (u64, u64) {
         if self.of == 1 {
             return (0, 0);

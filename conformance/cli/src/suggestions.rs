@@ -99,7 +99,8 @@ fn replacement(error: &Error, command: &Command) -> Option<String> {
     }
 }
 
-/// Returns a suggestion of the allowed values that end with a dot and the given value: `charge.paid` for `paid`.
+/// Returns a suggestion of the allowed values that end with a dot and the given value:
+/// `charge.paid` for `paid`.
 fn suffix_suggestion(error: &Error) -> Option<String> {
     let given = format!(".{}", context_text(error, ContextKind::InvalidValue)?);
     let Some(ContextValue::Strings(allowed)) = error.get(ContextKind::ValidValue) else { return None };
@@ -108,7 +109,8 @@ fn suffix_suggestion(error: &Error) -> Option<String> {
     (!matching.is_empty()).then(|| format!("did you mean {}?", matching.join(" or ")))
 }
 
-/// Returns the help of an option that was given without a value, and the allowed values from its parser's message.
+/// Returns the help of an option that was given without a value, and the allowed values from its
+/// parser's message.
 fn missing_value(error: &Error, command: &Command, argv: &[OsString]) -> Option<String> {
     let long = context_text(error, ContextKind::InvalidArg)?.strip_prefix("--")?.split([' ', '=']).next()?;
     let arg = selected_subcommand(command, argv).get_arguments().find(|arg| arg.get_long() == Some(long))?;

@@ -66,7 +66,8 @@ fn replace_invisible(text: &str) -> Cow<'_, str> {
     replace_chars(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t' | '\u{1b}'))
 }
 
-/// Replaces invisible characters in text from elsewhere, colour escapes included; line ends and tabs stay.
+/// Replaces invisible characters in text from elsewhere, colour escapes included; line ends and
+/// tabs stay.
 pub(crate) fn sanitize(text: &str) -> Cow<'_, str> {
     replace_chars(text, |c| is_unseen(c) && !matches!(c, '\n' | '\t'))
 }
@@ -78,8 +79,8 @@ fn replace_chars(text: &str, is_hidden: impl Fn(char) -> bool) -> Cow<'_, str> {
     Cow::Owned(text.replace(&is_hidden, "\u{fffd}"))
 }
 
-/// Prints a line on stderr; returns after at most [`NOTE_TIMEOUT`] even if stderr blocks: its reader may have stopped, and
-/// another thread may hold its lock.
+/// Prints a line on stderr; returns after at most [`NOTE_TIMEOUT`] even if stderr blocks: its
+/// reader may have stopped, and another thread may hold its lock.
 pub(crate) fn note_briefly(line: String) {
     let (finished, wait) = mpsc::channel();
     thread::spawn(move || {
@@ -110,8 +111,8 @@ pub(crate) fn has_stdout_failed() -> bool {
     stdout_error().is_some()
 }
 
-/// Flushes stdout and returns the exit code: `code`, or that of a machine failure if stdout could not be written. A closed
-/// pipe is not a failure: its reader has read enough.
+/// Flushes stdout and returns the exit code: `code`, or that of a machine failure if stdout could
+/// not be written. A closed pipe is not a failure: its reader has read enough.
 pub(crate) fn finish(code: u8) -> u8 {
     record_error(io::stdout().flush());
     match *stdout_error() {

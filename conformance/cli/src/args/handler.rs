@@ -67,7 +67,8 @@ pub(crate) struct Try {
     /// A shell command to run before each trial, for example to create the order of $CHARGEPROOF_CHARGE
     #[arg(long, value_name = "COMMAND")]
     pub(crate) prepare: Option<String>,
-    /// A JSON file with a charge in the format that your handler expects; its code and status are replaced in each trial
+    /// A JSON file with a charge in the format that your handler expects; its code and status are
+    /// replaced in each trial
     #[arg(long, value_name = "FILE")]
     pub(crate) sample: Option<PathBuf>,
     /// Judge only the statements that match these patterns, such as 'acts.*'

@@ -1,4 +1,5 @@
-//! `chargeproof fuzz`: sends random requests to an implementation and shrinks those that cause violations.
+//! `chargeproof fuzz`: sends random requests to an implementation and shrinks those that cause
+//! violations.
 
 use std::{env, path::Path, time::Duration};
 

@@ -72,7 +72,8 @@ fn plan(args: &Load, config: &Config) -> Result<Plan, Failure> {
     Ok(Plan { url, pace, span, connections, threads, ca_pem, work: work(args, config)? })
 }
 
-/// Returns the kind of the requests to send, with their key or secret. Keys and secrets come from the environment, never from the command line.
+/// Returns the kind of the requests to send, with their key or secret. Keys and secrets come from
+/// the environment, never from the command line.
 fn work(args: &Load, config: &Config) -> Result<Work, Failure> {
     let variable = |name: &str| env::var(name).ok().filter(|text| !text.is_empty());
     let read_key = || variable(TEST_KEY).or_else(|| variable(LIVE_KEY));

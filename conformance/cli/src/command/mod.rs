@@ -51,8 +51,8 @@ fn web_address(text: &str, example: &str) -> Result<Url, Failure> {
     Ok(url)
 }
 
-/// Returns an address with the scheme that it lacks: `https://` for a name with a dot, `http://` for this machine. `None`
-/// if it has a scheme or is no such address.
+/// Returns an address with the scheme that it lacks: `https://` for a name with a dot, `http://`
+/// for this machine. `None` if it has a scheme or is no such address.
 fn with_scheme(text: &str) -> Option<String> {
     if text.contains("://") {
         return None;

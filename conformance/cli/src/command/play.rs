@@ -215,8 +215,8 @@ fn save_from(url: &str, file: &Path) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Plays all built-in scenarios on a stage and calls `on_start` with the name of each. Returns their number; the error
-/// names the one that failed.
+/// Plays all built-in scenarios on a stage and calls `on_start` with the name of each. Returns
+/// their number; the error names the one that failed.
 pub(crate) fn play_built_ins(stage: &mut dyn Stage, on_start: &mut dyn FnMut(&str)) -> Result<usize, String> {
     for built_in in BUILT_IN {
         on_start(built_in.name);

@@ -1,14 +1,16 @@
-//! The recipe of each event type: the calls of the API and the sandbox that cause such an event in a reference server.
+//! The recipe of each event type: the calls of the API and the sandbox that cause such an event in
+//! a reference server.
 
 use reference_core::{asset::Asset, event::EventType, mode::Mode};
 
-/// One call. Placeholders such as `{charge}` in path and body are replaced by the parameters of the recipe and by values
-/// of earlier responses.
+/// One call. Placeholders such as `{charge}` in path and body are replaced by the parameters of the
+/// recipe and by values of earlier responses.
 pub(super) struct Step {
     pub(super) method: &'static str,
     pub(super) path: &'static str,
     pub(super) body: &'static str,
-    /// The value of the response that later steps use: the name of its placeholder, and a JSON pointer to the string.
+    /// The value of the response that later steps use: the name of its placeholder, and a JSON
+    /// pointer to the string.
     pub(super) gives: Option<(&'static str, &'static str)>,
 }
 

@@ -1,4 +1,5 @@
-//! [`ServedWorld`]: a client of a running reference server for `trigger` and `serve --demo`. It creates keys of its own.
+//! [`ServedWorld`]: a client of a running reference server for `trigger` and `serve --demo`. It
+//! creates keys of its own.
 
 use std::{
     collections::BTreeMap,
@@ -104,8 +105,9 @@ impl ServedWorld {
         Ok(CreatedObjects { charge, invoice, happened })
     }
 
-    /// Waits until each delivery of events about these objects to a real handler has been attempted. Attempts in the
-    /// simulated network (hosts `*.sim`) follow the service clock, so they are not waited for.
+    /// Waits until each delivery of events about these objects to a real handler has been
+    /// attempted. Attempts in the simulated network (hosts `*.sim`) follow the service clock, so
+    /// they are not waited for.
     fn await_first_attempts(&mut self, mode: Mode, objects: &[(&str, String)]) -> Result<(), Failure> {
         let deadline = Instant::now() + FIRST_ATTEMPTS_TIMEOUT;
         for (name, code) in objects.iter().filter(|(name, _)| ["charge", "invoice"].contains(name)) {
@@ -185,7 +187,8 @@ impl ServedWorld {
         self.call_with_key(None, method, path, body)
     }
 
-    /// Performs a call that must succeed: of the API with the key of this mode, or of the sandbox with its token.
+    /// Performs a call that must succeed: of the API with the key of this mode, or of the sandbox
+    /// with its token.
     fn call_with_key(
         &mut self,
         mode: Option<Mode>,

@@ -1,5 +1,6 @@
-//! The choices in `reference/CHOICES.md`: each has an id and a proof, which is a scenario that fails if the server chooses
-//! differently. Every id of a choice or a statement that a source file cites exists.
+//! The choices in `reference/CHOICES.md`: each has an id and a proof, which is a scenario that
+//! fails if the server chooses differently. Every id of a choice or a statement that a source file
+//! cites exists.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +11,8 @@ use std::{
 use simulator::{invariant::Invariant, script::Script};
 use testkit::files_below;
 
-/// The keys of steps with an expectation. A transcript is not a proof, because `BLESS=1` rewrites it.
+/// The keys of steps with an expectation. A transcript is not a proof, because `BLESS=1` rewrites
+/// it.
 const EXPECTATIONS: [&str; 3] = ["expect:", "refused:", "walk:"];
 
 /// A row of a table: `` | `open.charge.lock` | The rate is locked for 30 minutes. | [rate_is_locked](…) | ``.

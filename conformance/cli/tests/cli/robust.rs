@@ -15,7 +15,8 @@ use crate::support::{json, printed, program, read, run, serve, text};
 const LIVE: &str = "svc_live_Q8wZr3LmT6yVb1NxK5cJ";
 const TEST: &str = "svc_test_H4gPs7DfU2kWe9RtY0oA";
 
-/// Starts a target that responds with 418 to every request, and returns its URL. `body` returns the body for a key.
+/// Starts a target that responds with 418 to every request, and returns its URL. `body` returns the
+/// body for a key.
 fn start_target(body: impl Fn(&str) -> String + Send + Sync + 'static) -> String {
     testkit::serve_status(418, body).unwrap()
 }
@@ -156,8 +157,9 @@ fn an_interrupt_does_not_wait_for_a_missing_response() {
     assert_eq!(output.status.code(), Some(130), "{}", text(&output.stdout));
 }
 
-/// Starts a command, waits until `wait_until_running` returns, sends SIGINT, and checks that the output contains `parts`. The
-/// value that `wait_until_running` returns, such as a connection, is dropped afterwards.
+/// Starts a command, waits until `wait_until_running` returns, sends SIGINT, and checks that the
+/// output contains `parts`. The value that `wait_until_running` returns, such as a connection, is
+/// dropped afterwards.
 #[track_caller]
 fn check_interrupted<T>(
     directory: &Path,

@@ -1,4 +1,5 @@
-//! Tests of `serve`: webhooks on the same machine, checks of the server, the banner, the log, and the options.
+//! Tests of `serve`: webhooks on the same machine, checks of the server, the banner, the log, and
+//! the options.
 
 use std::{
     fs,
@@ -93,7 +94,8 @@ fn a_served_world_passes_check_with_its_own_keys() {
     }
 }
 
-/// `check` opens no branch if the target is a gateway, with `--without`, or with keys that are not those of the server.
+/// `check` opens no branch if the target is a gateway, with `--without`, or with keys that are not
+/// those of the server.
 #[test]
 fn the_address_itself_is_checked_if_a_branch_would_hide_its_faults() {
     let directory = tempfile::tempdir().unwrap();
@@ -411,7 +413,8 @@ fn log_lines(arguments: &[&str], last: &str, send: impl Fn(&RunningProgram)) -> 
     logged
 }
 
-/// Creates an endpoint and a charge, after a refused request for a charge, and lets one second pass.
+/// Creates an endpoint and a charge, after a refused request for a charge, and lets one second
+/// pass.
 fn create_one_charge(server: &RunningProgram) {
     server.call("POST", "/sandbox/endpoints", None, r#"{"mode":"live","url":"https://shop.sim/hooks"}"#);
     let key = server.value("live_key");

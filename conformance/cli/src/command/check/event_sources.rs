@@ -80,7 +80,8 @@ const fn endpoint(
     EndpointSpec { path, mode, events, responses }
 }
 
-/// An endpoint of each kind: with all and with some event types, with redirects, and with a failure.
+/// An endpoint of each kind: with all and with some event types, with redirects, and with a
+/// failure.
 const ENDPOINTS: [EndpointSpec; 6] = [
     endpoint("/live", Mode::Live, &[], "200"),
     endpoint("/test", Mode::Test, &[], "200"),
@@ -104,8 +105,8 @@ impl fmt::Debug for AllEvents {
 }
 
 impl AllEvents {
-    /// Runs calls of the world during the check, on a blocking thread: the stage has its own runtime, which cannot start inside
-    /// another.
+    /// Runs calls of the world during the check, on a blocking thread: the stage has its own
+    /// runtime, which cannot start inside another.
     async fn call_world<T: Send + 'static>(
         &self,
         calls: impl FnOnce(&mut SandboxCalls<'_>) -> Result<T, String> + Send + 'static,
@@ -159,7 +160,8 @@ impl SandboxCalls<'_> {
         Ok((response.status, response.json()))
     }
 
-    /// Sends a POST request that must succeed, because without its event there is nothing to deliver.
+    /// Sends a POST request that must succeed, because without its event there is nothing to
+    /// deliver.
     fn post(&mut self, path: &str, bearer: Option<&str>, body: &Value) -> Result<Value, String> {
         match self.call("POST", path, bearer, body)? {
             (200..=299, response) => Ok(response),
@@ -200,7 +202,8 @@ impl SandboxCalls<'_> {
         Ok((endpoints, registrations))
     }
 
-    /// Registers an endpoint. Returns the response, and the registration with the decision of the service.
+    /// Registers an endpoint. Returns the response, and the registration with the decision of the
+    /// service.
     fn try_to_register(
         &mut self,
         address: &str,
@@ -215,7 +218,8 @@ impl SandboxCalls<'_> {
         Ok((response, registration))
     }
 
-    /// Causes an event of all 13 types. Uses a separate key, because the check measures the rate limits of the others.
+    /// Causes an event of all 13 types. Uses a separate key, because the check measures the rate
+    /// limits of the others.
     fn cause_every_type(&mut self, mode: Mode) -> Result<(), String> {
         // In test mode, e-mails go to members of the account only.
         let world = self.call("GET", "/sandbox", None, &json!({}))?.1;

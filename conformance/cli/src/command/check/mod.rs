@@ -128,7 +128,8 @@ fn check_url(
     Ok(runtime.block_on(check(plan, &mut clock, progress)))
 }
 
-/// Writes the sample configuration, or a CI job if `path` is the name of a CI system, to a new file.
+/// Writes the sample configuration, or a CI job if `path` is the name of a CI system, to a new
+/// file.
 fn write_config(path: &Path) -> Result<u8, Failure> {
     if let Some(result) = ci_job::init(path) {
         return result;
@@ -289,7 +290,8 @@ impl ProgressDisplay {
 impl Progress for ProgressDisplay {
     fn on_budget(&mut self, budget: &Budget) {
         let text = budget.to_string();
-        // The other lines are about bursts and waits, which take no real time if the clock is simulated.
+        // The other lines are about bursts and waits, which take no real time if the clock is
+        // simulated.
         let shown = if self.has_real_clock { &*text } else { text.lines().next().unwrap_or_default() };
         self.info(shown);
     }

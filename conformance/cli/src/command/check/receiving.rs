@@ -157,8 +157,8 @@ fn subscribed_types(patterns: &[String]) -> Result<BTreeSet<String>, Failure> {
 #[derive(Debug)]
 struct Registrar {
     command: Hook,
-    /// The URL of an endpoint at the receiver, which the service must accept: otherwise rejections of other addresses prove
-    /// nothing.
+    /// The URL of an endpoint at the receiver, which the service must accept: otherwise rejections
+    /// of other addresses prove nothing.
     receiver_url: String,
     /// Stops the command.
     interrupt: Interrupt,
@@ -184,8 +184,8 @@ impl DeliveryTrigger for Registrar {
 }
 
 impl Registrar {
-    /// Runs the command for one address. A failed command means that the service refused the address. Returns
-    /// an error if the command cannot be run.
+    /// Runs the command for one address. A failed command means that the service refused the
+    /// address. Returns an error if the command cannot be run.
     async fn register(&self, address: &str, is_public: bool) -> Result<Registration, String> {
         let environment =
             [("CHARGEPROOF_ENDPOINT_URL", address), ("CHARGEPROOF_ENDPOINT_MODE", Mode::Test.as_str())];

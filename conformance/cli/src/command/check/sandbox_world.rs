@@ -1,5 +1,5 @@
-//! [`SandboxWorld`]: a world of the reference server as a target. Calls of the sandbox create the keys, endpoints and
-//! events that all statements need.
+//! [`SandboxWorld`]: a world of the reference server as a target. Calls of the sandbox create the
+//! keys, endpoints and events that all statements need.
 
 use std::{
     sync::{Arc, Mutex},
@@ -37,7 +37,8 @@ pub(super) struct SandboxWorld {
 }
 
 impl SandboxWorld {
-    /// Creates the keys of every kind, and lets time pass so that these calls do not count for the rate limit.
+    /// Creates the keys of every kind, and lets time pass so that these calls do not count for the
+    /// rate limit.
     pub(super) fn prepare(
         mut stage: RemoteStage,
         target: SandboxTarget,

@@ -1,5 +1,5 @@
-//! [`ServedBranch`]: a branch in a running reference server as a target. A branch is a copy of a world with its own keys,
-//! clock and endpoints, so the check does not change the world itself.
+//! [`ServedBranch`]: a branch in a running reference server as a target. A branch is a copy of a
+//! world with its own keys, clock and endpoints, so the check does not change the world itself.
 
 use std::env;
 
@@ -40,10 +40,11 @@ pub(super) struct ServedBranch {
 }
 
 impl ServedBranch {
-    /// Opens a branch; `None` if the address itself must be checked. A branch requires a reference server on this machine
-    /// whose sandbox needs no token, and no options that provide records, further keys or a receiver. If keys are given,
-    /// they must be keys of the server, and the address must be that of the server, not of a gateway: the faults of a
-    /// gateway would not occur in a branch.
+    /// Opens a branch; `None` if the address itself must be checked. A branch requires a reference
+    /// server on this machine whose sandbox needs no token, and no options that provide records,
+    /// further keys or a receiver. If keys are given, they must be keys of the server, and the
+    /// address must be that of the server, not of a gateway: the faults of a gateway would not
+    /// occur in a branch.
     pub(super) fn open(
         base: &Url,
         args: &Check,
@@ -146,8 +147,8 @@ fn has_keys(config: &Config) -> bool {
     files.iter().any(|file| file.is_some()) || variables.iter().any(|name| env::var_os(name).is_some())
 }
 
-/// Opens a branch with a frozen clock. Returns the response; `None` if the server is not a reference server, refuses, or
-/// does not have the given keys.
+/// Opens a branch with a frozen clock. Returns the response; `None` if the server is not a
+/// reference server, refuses, or does not have the given keys.
 fn open_branch(server: &mut RemoteStage, base: &Url, keys: Option<&Keys>, prefix: &str) -> Option<Value> {
     let mut probe = RemoteStage::new(base.as_str()).ok()?.within(DETECTION_TIMEOUT);
     let mut read = |path, bearer| {

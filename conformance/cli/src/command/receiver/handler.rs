@@ -211,7 +211,8 @@ fn run_shell(option: &str, command: &str, order: &Order) -> Result<String, Strin
         .spawn()
         .map_err(|error| format!("{option} can't be run: {error}"))?;
     let stdout = child.stdout.take().expect("stdout is piped");
-    // Waits for the end of the output instead of polling the process: stdout is closed when the command ends.
+    // Waits for the end of the output instead of polling the process: stdout is closed when the
+    // command ends.
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut text = String::new();

@@ -31,9 +31,11 @@ use crate::{
 };
 
 const DEFAULT_PORT: u16 = 8403;
-/// The minimum length of a secret. A shorter one could not be redacted without redacting other text.
+/// The minimum length of a secret. A shorter one could not be redacted without redacting other
+/// text.
 const SECRET_LENGTH_MIN: usize = 8;
-/// The maximum length of a line of a recording: a request whose bytes are encoded as several characters each.
+/// The maximum length of a line of a recording: a request whose bytes are encoded as several
+/// characters each.
 const RECORD_LINE_MAX: u64 = 16 * 1024 * 1024;
 
 pub(crate) fn run(action: &Receiver, config: &Config) -> Result<u8, Failure> {
@@ -268,7 +270,8 @@ fn secrets_from_environment(names: &[String]) -> Result<Vec<(String, Secret)>, F
     names.iter().map(|name| Ok((name.clone(), Secret::new(secret(name)?)))).collect()
 }
 
-/// Reads a secret from an environment variable. White space around it is kept, so that the diagnosis can report it.
+/// Reads a secret from an environment variable. White space around it is kept, so that the
+/// diagnosis can report it.
 fn secret(name: &str) -> Result<String, Failure> {
     let remedy = "set it to the secret of the endpoint, such as `whsec_…`";
     let text = match env::var(name) {

@@ -1,6 +1,7 @@
 //! `serve --demo`: three days of sample data of a small shop, with content for every page.
 //!
-//! The history is a table of sales. Each sale performs the calls of a recipe, as `trigger` does, and time passes in between.
+//! The history is a table of sales. Each sale performs the calls of a recipe, as `trigger` does,
+//! and time passes in between.
 
 use reference_core::{
     asset::Asset,

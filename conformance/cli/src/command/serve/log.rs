@@ -1,7 +1,7 @@
 //! `serve --log`: prints a line for each request, event and delivery while the server runs.
 //!
-//! A separate thread prints the lines, so that a blocked terminal or pipe does not delay requests. Lines that do not fit
-//! into its queue are dropped and counted.
+//! A separate thread prints the lines, so that a blocked terminal or pipe does not delay requests.
+//! Lines that do not fit into its queue are dropped and counted.
 
 use std::{
     io::{self, IsTerminal as _},

@@ -1,4 +1,5 @@
-//! The coverage of a sweep as a table that fits the terminal. No I/O except for reading the width of the terminal.
+//! The coverage of a sweep as a table that fits the terminal. No I/O except for reading the width
+//! of the terminal.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -39,8 +40,9 @@ pub(super) fn brief(matrix: &Matrix) -> String {
     format!("coverage: {message} (--coverage shows the table)")
 }
 
-/// Returns a table: rows are event types and chain situations, columns are faults, and a cell contains the first seed that
-/// reached it, counted from the first seed of the sweep. Columns that do not fit continue below.
+/// Returns a table: rows are event types and chain situations, columns are faults, and a cell
+/// contains the first seed that reached it, counted from the first seed of the sweep. Columns that
+/// do not fit continue below.
 pub(super) fn table(totals: &SweepTotals, Width(width): Width) -> String {
     let (mut text, matrix) = (String::new(), &totals.matrix);
     let rows = matrix.rows();

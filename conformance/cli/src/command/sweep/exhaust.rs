@@ -1,4 +1,5 @@
-//! `sweep --exhaust`: tries every sequence of the inputs of a scope, which is a small world, on several threads.
+//! `sweep --exhaust`: tries every sequence of the inputs of a scope, which is a small world, on
+//! several threads.
 
 use std::{
     fmt::Write as _,
@@ -96,7 +97,8 @@ pub(super) fn exhaust(args: &Sweep) -> Result<u8, Failure> {
     Ok(code)
 }
 
-/// Tries sequences of one length up to the first that violates an invariant; `None` if `must_stop` returned `true`.
+/// Tries sequences of one length up to the first that violates an invariant; `None` if `must_stop`
+/// returned `true`.
 fn try_paths(
     args: &Sweep,
     search: &Exploration,

@@ -1,4 +1,5 @@
-//! Merges the results of shards. The order of the files and duplicates do not matter, and missing shards are listed.
+//! Merges the results of shards. The order of the files and duplicates do not matter, and missing
+//! shards are listed.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +24,8 @@ pub(super) struct MergedSweep {
 }
 
 impl MergedSweep {
-    /// Returns the exit code: 130 interrupted · 5 results of machines differ, so one machine is faulty · 1 an invariant was violated · 3
-    /// shards are missing · 0 success.
+    /// Returns the exit code: 130 interrupted · 5 results of machines differ, so one machine is
+    /// faulty · 1 an invariant was violated · 3 shards are missing · 0 success.
     pub(super) fn exit_code(&self) -> u8 {
         match (self.conflicts.is_empty(), self.sum.exit_code(), self.gaps.is_empty()) {
             _ if self.sum.interrupted => INTERRUPTED,
@@ -106,8 +107,8 @@ mod tests {
 
     const SHARDS: u64 = 3;
 
-    /// Returns the name and the result file of a shard of a sweep with 30 simulations. `change` may alter its totals and the
-    /// digests of the overlap.
+    /// Returns the name and the result file of a shard of a sweep with 30 simulations. `change` may
+    /// alter its totals and the digests of the overlap.
     fn shard_file(
         index: u64,
         change: impl FnOnce(&mut SweepTotals, &mut BTreeMap<u64, String>),

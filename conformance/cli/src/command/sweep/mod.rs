@@ -83,8 +83,8 @@ pub(crate) fn run(args: &Sweep) -> Result<u8, Failure> {
     Ok(totals.exit_code())
 }
 
-/// Returns the result of a shard for `merge`. Runs the first simulations of the next shard, so that `merge` can compare
-/// machines.
+/// Returns the result of a shard for `merge`. Runs the first simulations of the next shard, so that
+/// `merge` can compare machines.
 fn shard_results(totals: &SweepTotals, shard: Shard, (from, seeds): (u64, u64)) -> ShardResults {
     let (begin, count) = shard.overlap(seeds);
     let runner = Runner::default();
@@ -153,7 +153,8 @@ fn check_outputs_writable<'a>(
     files.try_for_each(|path| files::check_writable(&path)).map_err(machine_failure)
 }
 
-/// Writes a shrunken scenario to a file in a directory, which is created if it is missing. Returns the path.
+/// Writes a shrunken scenario to a file in a directory, which is created if it is missing. Returns
+/// the path.
 fn save_scenario(directory: &Path, name: &str, text: &str) -> Result<PathBuf, Failure> {
     fs::create_dir_all(directory)
         .map_err(|error| Failure::machine(format!("`{}` can't be created: {error}", directory.display())))?;

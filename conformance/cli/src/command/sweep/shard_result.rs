@@ -143,13 +143,15 @@ impl ShardResult {
         }
     }
 
-    /// Returns `true` if every simulation of the shard was run, and `false` after an interrupted run.
+    /// Returns `true` if every simulation of the shard was run, and `false` after an interrupted
+    /// run.
     pub(super) fn is_whole(&self, sweep: &SweepSettings) -> bool {
         let shard = Shard { index: self.shard, of: sweep.shards };
         self.worlds >= shard.range(sweep.seeds).1
     }
 
-    /// Returns `true` if two results of the shard are equal apart from the duration and the number of jobs.
+    /// Returns `true` if two results of the shard are equal apart from the duration and the number
+    /// of jobs.
     pub(super) fn same_as(&self, other: &ShardResult) -> bool {
         let without_times = |part: &ShardResult| ShardResult { jobs: 0, took_us: 0, ..part.clone() };
         without_times(self) == without_times(other)
@@ -160,7 +162,8 @@ impl ShardResult {
         (self.took_us, self.jobs)
     }
 
-    /// Adds the result to the totals. Returns an error if it contains names that this program does not know.
+    /// Adds the result to the totals. Returns an error if it contains names that this program does
+    /// not know.
     pub(super) fn add_to(&self, totals: &mut SweepTotals) -> Result<(), String> {
         let mut other = SweepTotals {
             worlds: self.worlds,

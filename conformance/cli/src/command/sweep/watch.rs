@@ -29,7 +29,8 @@ struct CachedFile {
 
 type FileCache = BTreeMap<PathBuf, CachedFile>;
 
-/// Merges the results in a directory until no shard is missing, `wait_for` has elapsed, or a signal comes.
+/// Merges the results in a directory until no shard is missing, `wait_for` has elapsed, or a signal
+/// comes.
 pub(super) fn watch(directory: &Path, wait_for: Option<Duration>) -> Result<MergedSweep, Failure> {
     let (stop, started_at) = (signals::stop_flag()?, Instant::now());
     let bar = terminal::spinner();
@@ -56,7 +57,8 @@ pub(super) fn watch(directory: &Path, wait_for: Option<Duration>) -> Result<Merg
     }
 }
 
-/// Reads new and changed files into the cache; returns `true` if there were any. Shards write results atomically.
+/// Reads new and changed files into the cache; returns `true` if there were any. Shards write
+/// results atomically.
 fn read_changed_files(directory: &Path, cache: &mut FileCache) -> Result<bool, Failure> {
     let to_failure = |error| Failure::usage(format!("`{}` can't be read: {error}", directory.display()));
     let mut has_changed = false;

@@ -16,8 +16,8 @@ use simulator::sweep::Runner;
 use super::SweepTotals;
 use crate::{args::Sweep, terminal::ProgressLog};
 
-/// Runs the simulations of `seeds` seeds from `from + begin` until all have run, `--for` has elapsed, or `stop` is set;
-/// with `--first`, until one violates an invariant.
+/// Runs the simulations of `seeds` seeds from `from + begin` until all have run, `--for` has
+/// elapsed, or `stop` is set; with `--first`, until one violates an invariant.
 pub(super) fn sweep(args: &Sweep, from: u64, (begin, seeds): (u64, u64), stop: &AtomicBool) -> SweepTotals {
     let jobs = args.jobs.or_else(|| thread::available_parallelism().ok()).map_or(1, usize::from);
     let started_at = Instant::now();
