@@ -80,8 +80,8 @@ impl Shard {
     /// All seeds.
     pub(crate) const WHOLE: Shard = Shard { index: 1, of: 1 };
 
-    fn new(index: u64, of: u64) -> Option<Shard> {
-        (1..=of).contains(&index).then_some(Shard { index, of })
+    fn new(index: u64, count: u64) -> Option<Shard> {
+        (1..=count).contains(&index).then_some(Shard { index, of: count })
     }
 
     /// Returns the shard named by the variables of a CI system.
@@ -138,12 +138,12 @@ mod tests {
 
     #[test]
     fn shards_cover_every_seed_once() {
-        for (seeds, of) in [(10, 3), (3, 8), (1_000, 7), (u64::MAX, 5), (0, 2)] {
+        for (seeds, count) in [(10, 3), (3, 8), (1_000, 7), (u64::MAX, 5), (0, 2)] {
             let mut next = 0;
-            for index in 1..=of {
-                let (begin, count) = Shard { index, of }.range(seeds);
-                assert_eq!(begin, next, "{index}/{of} of {seeds}");
-                next = begin + count;
+            for index in 1..=count {
+                let (begin, length) = Shard { index, of: count }.range(seeds);
+                assert_eq!(begin, next, "{index}/{count} of {seeds}");
+                next = begin + length;
             }
             assert_eq!(next, seeds);
         }

@@ -76,14 +76,14 @@ impl ServedWorld {
         let before = self.call("GET", "/sandbox", "")?["happenings"].as_u64().unwrap_or_default();
         let values = self.run_steps(recipe(event_type), terms)?;
         self.await_first_attempts(terms.mode, &values)?;
-        let events = self.call("GET", &format!("/sandbox/happenings?after={before}"), "")?;
-        let events: Vec<WorldEvent> = serde_json::from_value(events["happened"].clone())
+        let response = self.call("GET", &format!("/sandbox/happenings?after={before}"), "")?;
+        let all_events: Vec<WorldEvent> = serde_json::from_value(response["happened"].clone())
             .map_err(|error| Failure::usage(format!("the events of the server cannot be read: {error}")))?;
         let get =
             |name: &str| values.iter().rev().find(|(known, _)| *known == name).map(|(_, id)| id.clone());
         let (charge, invoice) = (get("charge"), get("invoice"));
         let is_about = |code: &str| [&charge, &invoice].iter().any(|known| known.as_deref() == Some(code));
-        let happened: Vec<WorldEvent> = events
+        let object_events: Vec<WorldEvent> = all_events
             .into_iter()
             .filter(|event| match &event.what {
                 WorldEventKind::Event { subject, .. } => is_about(subject.as_str()),
@@ -93,7 +93,7 @@ impl ServedWorld {
                 _ => false,
             })
             .collect();
-        let has_occurred = happened
+        let has_occurred = object_events
             .iter()
             .any(|event| matches!(&event.what, WorldEventKind::Event { kind, .. } if *kind == event_type));
         if !has_occurred {
@@ -102,7 +102,7 @@ impl ServedWorld {
                 event_type.as_str()
             )));
         }
-        Ok(CreatedObjects { charge, invoice, happened })
+        Ok(CreatedObjects { charge, invoice, happened: object_events })
     }
 
     /// Waits until each delivery of events about these objects to a real handler has been

@@ -32,8 +32,8 @@ const CI_SYSTEMS: [CiSystem; 2] = [
         name: "gitlab",
         path: ".gitlab/chargeproof.yml",
         template: include_str!("jobs/gitlab.yml"),
-        next_steps: "include it in .gitlab-ci.yml; set the variables CHARGEPROOF_TARGET and CHARGEPROOF_WHEEL and these masked \
-         variables",
+        next_steps: "include it in .gitlab-ci.yml; set the variables CHARGEPROOF_TARGET and CHARGEPROOF_WHEEL and these \
+         masked variables",
     },
 ];
 

@@ -125,13 +125,13 @@ fn is_local(base: &Url) -> bool {
 
 /// Returns `true` if options provide what the statements need, or exclude statements that need it.
 fn has_inputs(args: &Check) -> bool {
-    let Check { without, allow_writes, hook, prepare, receiving, .. } = args;
+    let Check { without, allow_writes, hook, prepare, .. } = args;
     !without.is_empty()
         || *allow_writes
         || hook.is_some()
         || prepare.is_some()
-        || receiving.receiver.is_some()
-        || receiving.deliveries.is_some()
+        || args.receiving.receiver.is_some()
+        || args.receiving.deliveries.is_some()
 }
 
 /// Returns `true` if an environment variable or a file provides a key.

@@ -184,12 +184,14 @@ struct UserCommands {
 
 impl Witness for UserCommands {
     fn prepare(&mut self, order: &Order) -> Result<(), String> {
-        self.prepare.as_deref().map_or(Ok(()), |command| run_shell("--prepare", command, order).map(drop))
+        self.prepare
+            .as_deref()
+            .map_or(Ok(()), |command| run_user_command("--prepare", command, order).map(drop))
     }
 
     fn action_count(&mut self, order: &Order) -> Result<u64, String> {
         let command = self.acted.as_deref().expect("--acted is given");
-        let output = run_shell("--acted", command, order)?;
+        let output = run_user_command("--acted", command, order)?;
         output.trim().parse().map_err(|_| {
             format!(
                 "--acted printed `{}`; it must print a whole number",
@@ -200,7 +202,7 @@ impl Witness for UserCommands {
 }
 
 /// Runs a command for an order and returns its output.
-fn run_shell(option: &str, command: &str, order: &Order) -> Result<String, String> {
+fn run_user_command(option: &str, command: &str, order: &Order) -> Result<String, String> {
     let mut child = Command::new("sh")
         .args(["-c", command])
         .env("CHARGEPROOF_TRIAL", order.trial)

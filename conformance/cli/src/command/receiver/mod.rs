@@ -223,8 +223,8 @@ impl DeliveryJudge {
             }
         }
         let summary = redacted.summary(names);
-        let try_number = summary.delivery.as_deref().map(|id| self.attempts.count(id));
-        if let Some(try_number @ 2..) = try_number {
+        let attempt_number = summary.delivery.as_deref().map(|id| self.attempts.count(id));
+        if let Some(try_number @ 2..) = attempt_number {
             notes.push(Note::Retry { try_number });
             self.summary.duplicates += 1;
         }
@@ -234,7 +234,14 @@ impl DeliveryJudge {
             Diagnosis::NotVerified { .. } => self.summary.not_verified += 1,
             Diagnosis::NotJudged => self.summary.not_judged += 1,
         }
-        JudgedDelivery { received: redacted, summary, diagnosis, notes, try_number, given: response }
+        JudgedDelivery {
+            received: redacted,
+            summary,
+            diagnosis,
+            notes,
+            try_number: attempt_number,
+            given: response,
+        }
     }
 
     /// Prints the summary and returns the exit code.

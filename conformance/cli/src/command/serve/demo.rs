@@ -131,7 +131,7 @@ const SETUP: &[Step] = &[
     step("/sandbox/mine", r#"{"asset":"{asset}","mode":"{mode}","blocks":{confirmations},"at_once":true}"#),
 ];
 
-/// Creates the sample data in a world whose clock is at `start`. The history ends `LENGTH` later.
+/// Creates the sample data in a world whose clock is at `start`. The history ends `HISTORY_DURATION` later.
 pub(in crate::command) fn play(url: &str, token: Option<String>, start: Timestamp) -> Result<(), Failure> {
     let mut world = ServedWorld::connect(url, token)?;
     for mode in Mode::ALL {

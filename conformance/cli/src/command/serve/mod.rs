@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Serve, config: &Config) -> Result<u8, Failure> {
         note_briefly(tokio::select! {
             open_connections = server.run_until(std::future::ready(())) => match open_connections {
                 0 => "stopped".to_owned(),
-                count => format!("stopped; closed {count} open connections"),
+                count => format!("stopped; open connections closed: {count}"),
             },
             () = signals.next() => "stopped at once".to_owned(),
         });

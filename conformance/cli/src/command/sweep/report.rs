@@ -100,7 +100,7 @@ fn figures(totals: &SweepTotals, table: Option<Width>) -> String {
     let mut line = |line: String| text.push_str(&(line + "\n"));
     let checks: u64 = totals.checks.iter().sum();
     line(format!(
-        "{} from seed {}, {} events, {} deliveries, {checks} checks of {} invariants",
+        "{} from seed {}, {} events, {} delivery attempts, {checks} checks of {} invariants",
         if totals.worlds == 1 { "1 simulation".to_owned() } else { format!("{} simulations", totals.worlds) },
         totals.from,
         totals.events,
@@ -132,13 +132,17 @@ fn figures(totals: &SweepTotals, table: Option<Width>) -> String {
 
 fn failure_text(group: &FailureGroup, fault: Option<&DemoFault>) -> String {
     let mut text = String::new();
-    let FailureGroup { violation, first, seeds, saved } = group;
+    let FailureGroup { violation, saved, .. } = group;
+    let (first_seed, seed_count) = (group.first, group.seeds);
     let fault_option = fault.map(|fault| format!(" --demo-fault {}", fault.name)).unwrap_or_default();
     let _ = writeln!(text, "\n{BAD}fail{BAD:#}  {violation}");
     let _ = writeln!(text, "      rests on {}", violation.invariant.rests_on());
-    let seeds_text =
-        if *seeds == 1 { format!("seed {first}") } else { format!("{seeds} seeds, first {first}") };
-    let _ = writeln!(text, "      {seeds_text}: chargeproof sweep --seed {first}{fault_option}");
+    let seeds_text = if seed_count == 1 {
+        format!("seed {first_seed}")
+    } else {
+        format!("{seed_count} seeds, first {first_seed}")
+    };
+    let _ = writeln!(text, "      {seeds_text}: chargeproof sweep --seed {first_seed}{fault_option}");
     if let Some(saved) = saved {
         let path = saved.path.display();
         let _ = writeln!(
@@ -204,7 +208,11 @@ pub(super) fn json(totals: &SweepTotals) -> Value {
         "events": totals.events,
         "posts": totals.posts,
         "checks": checks,
-        "per_second": { "seeds": per_second(totals.worlds, totals), "events": per_second(totals.events, totals), "checks": per_second(checks, totals) },
+        "per_second": {
+            "seeds": per_second(totals.worlds, totals),
+            "events": per_second(totals.events, totals),
+            "checks": per_second(checks, totals),
+        },
         "laws": invariants,
         "failures": totals.groups.values().map(failure_json).collect::<Vec<_>>(),
         "digests": totals.digests,
