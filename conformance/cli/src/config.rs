@@ -84,8 +84,7 @@ struct PathsSection {
     payment_link: Option<String>,
 }
 
-/// A known failure: `"auth.www_authenticate" = { reason = "ticket 7", fingerprint = "…", expires =
-/// 2027-01-31 }`
+/// A known failure: `"auth.json" = { reason = "ticket 7", fingerprint = "…", expires = 2027-01-31 }`
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 struct BaselineEntry {

@@ -38,8 +38,8 @@ mod tests {
 
     const REFERENCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/REFERENCE.md");
 
-    /// Returns a command and all its subcommands, each with its full name such as `chargeproof
-    /// sweep merge`.
+    /// Returns a command and all its subcommands, each with its full name such as
+    /// `chargeproof sweep merge`.
     fn all_commands(command: &Command, parent: &str) -> Vec<(String, Command)> {
         let name = format!("{parent} {}", command.get_name()).trim_start().to_owned();
         let subcommands = command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help");

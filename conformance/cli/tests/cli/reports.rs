@@ -1,5 +1,5 @@
-//! Recordings and reports: every report format, `judge`, `compare`, and the CI jobs of `check
-//! --init`.
+//! Recordings and reports: every report format, `judge`, `compare`, and the CI jobs of
+//! `check --init`.
 
 use std::fs;
 use std::path::Path;

@@ -75,7 +75,7 @@ impl ServedBranch {
         let mut stage = RemoteStage::new(&branch_url).map_err(Failure::usage)?;
         let receiver = event_sources::receiver(runtime)?;
 
-        // The handlers of the served world must not receive the deliveries of the check.
+        // The handlers of the original world must not receive the deliveries of the check.
         let forward_body = json!({ "to": format!("http://{}/", receiver.address()) });
         let forward = call(&mut stage, "POST", "/sandbox/forwards", None, &forward_body)?;
         let endpoints = call(&mut stage, "GET", "/sandbox/endpoints", None, &json!({}))?;
